@@ -31,6 +31,17 @@ if(TGD_LIBFUZZER)
   add_compile_options("$<$<COMPILE_LANGUAGE:CXX>:SHELL:-include ${CMAKE_SOURCE_DIR}/cmake/clang16_strings.h>")
 endif()
 
+# Sources of a target are compiled eight at a time, as one unit: the headers that they share are read once, and it takes
+# half the time. So names in their unnamed namespaces must differ, or a source says SKIP_UNITY_BUILD_INCLUSION. Without units a changed source is compiled sooner.
+option(TGD_UNITS "Compile eight sources at a time" ON)
+function(tgd_in_units)
+  foreach(target IN LISTS ARGN)
+    set_target_properties(${target} PROPERTIES UNITY_BUILD ${TGD_UNITS} UNITY_BUILD_BATCH_SIZE 8)
+    # g++ takes what a unit includes for headers.
+    target_compile_options(${target} PRIVATE $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-Wno-subobject-linkage>)
+  endforeach()
+endfunction()
+
 # Every object may be rebuilt from a cache shared by all checkouts.
 find_program(TGD_CCACHE ccache)
 if(TGD_CCACHE)

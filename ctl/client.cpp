@@ -16,6 +16,7 @@
 
 #include "ctl/diagnosis.h"
 #include "ctl/terminal/interrupt.h"
+#include "kernels/base/now.h"
 #include "schema/keys/keys.h"
 #include "schema/limits.h"
 #include "schema/text.h"
@@ -40,11 +41,6 @@ constexpr std::chrono::seconds kRotationFresh{10};  // so long after a key file'
 constexpr int kRotationPauseMs = 50;
 constexpr std::uint64_t kUnreadable = 0;  // the id of a reply to a request that the node could not read
 constexpr std::uint64_t kFirstId = 1;
-
-int remaining_ms(Clock::time_point deadline) {
-  const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(deadline - Clock::now()).count();
-  return static_cast<int>(std::clamp<std::int64_t>(left, 0, 1'000'000'000));
-}
 
 // The bytes that have come to the kernel on a connection, 0 where it does not count them (local sockets).
 std::uint64_t came_bytes(int descriptor) {

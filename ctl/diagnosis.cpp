@@ -15,6 +15,7 @@
 #include <string_view>
 #include <thread>
 
+#include "kernels/base/now.h"
 #include "schema/text.h"
 
 namespace tg::ctl {
@@ -26,11 +27,6 @@ constexpr std::size_t kGreetingBytes = 64;
 constexpr unsigned char kZmtp = 0xff;  // the first byte of every ZMTP greeting
 // ZMTP 3's greeting (RFC 23): signature, version; then 20 bytes with the mechanism's name.
 constexpr std::string_view kOpening("\xff\0\0\0\0\0\0\0\1\x7f\3\0", 12);
-
-int remaining_ms(Clock::time_point deadline) {
-  const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(deadline - Clock::now()).count();
-  return static_cast<int>(std::max<std::int64_t>(left, 0));
-}
 
 struct Resolved {
   int error = 0;  // of getaddrinfo

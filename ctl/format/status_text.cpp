@@ -66,7 +66,7 @@ std::string states(const schema::RunStatus& run) {
 std::string digest(std::uint64_t value) { return value == 0 ? std::string(kNothing) : hex_digest(value); }
 
 // "backward 12 s of 60 s": for how long it has got nothing done there, and after what time it is left out.
-std::string phase(const schema::MemberStatus& member) {
+std::string phase_text(const schema::MemberStatus& member) {
   if (schema::has_ended(member.state)) return std::string(kNothing);
   if (member.phase_limit_ms == 0) return to_word(member.phase);
   return std::string(to_word(member.phase)) + " " + std::to_string(member.phase_ms / 1000) + " s of " +
@@ -222,7 +222,7 @@ std::string format_run(const schema::RunStatus& run, std::int64_t now_ms, std::s
     const bool waits = member.data_wait_share > schema::kLeastDataWaitShare;
     notes.push_back(waits ? "waits for data " + format_percent(member.data_wait_share, 0) + " of its time" : "");
     members.push_back({member.node, std::string(to_word(member.state)), std::to_string(member.step),
-                       digest(member.digest), ended ? std::string(to_word(member.save)) : phase(member),
+                       digest(member.digest), ended ? std::string(to_word(member.save)) : phase_text(member),
                        format_percent(member.wait_share, 0) + (member.holds_up() ? ", holds the run up" : "")});
   }
   for (const schema::Departure& one : run.left) {

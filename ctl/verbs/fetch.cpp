@@ -30,7 +30,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::chrono::seconds kMembersEnd{10};
-constexpr int kPollMs = 100;
+constexpr int kFetchPollMs = 100;
 constexpr std::uint64_t kMostFileBytes = std::uint64_t{1} << 40;
 constexpr std::uint64_t kMostTraceBytes = std::uint64_t{1} << 28;  // with all its spans, 40 MB
 constexpr const char* kRecordFile = "run.json";
@@ -120,7 +120,7 @@ Result<schema::MeshStatus> ask_ended_run(Client& client, std::string name) {
       return schema::has_ended(member.state);
     });
     if (!schema::has_ended(run.state) || all_ended || std::chrono::steady_clock::now() >= deadline ||
-        !sleep_unless_interrupted(kPollMs))
+        !sleep_unless_interrupted(kFetchPollMs))
       return mesh;
   }
 }

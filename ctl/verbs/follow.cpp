@@ -10,7 +10,7 @@
 namespace tg::ctl {
 namespace {
 
-constexpr int kPollMs = 500;
+constexpr int kFollowPollMs = 500;
 constexpr std::int64_t kQuietMs = 1000, kCountEveryMs = 10'000;
 constexpr int kMostSilentPolls = 3;  // each of kControlReplyMs
 constexpr int kWithdrawMs = 5000, kWithdrawPollMs = 100;
@@ -128,7 +128,7 @@ int follow(Client& client, const std::string& id, Talk& talk) {
       talk.end();
       return ended(*run);
     }
-    if (!sleep_unless_interrupted(kPollMs)) {
+    if (!sleep_unless_interrupted(kFollowPollMs)) {
       talk.end();
       return detached(id);
     }

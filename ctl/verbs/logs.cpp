@@ -9,7 +9,7 @@
 namespace tg::ctl {
 namespace {
 
-constexpr int kPollMs = 500;
+constexpr int kLogsPollMs = 500;
 constexpr std::uint64_t kMostLogBytes = std::uint64_t{1} << 30;  // far more than any run writes
 
 Error odd_log(const schema::SliceReply& slice, std::uint64_t offset) {
@@ -48,7 +48,7 @@ int logs(Client& client, const Command& command) {
     if (slice->final || !output_works()) return kOk;
     if (full && (command.follow || request.offset < *there)) continue;
     if (!command.follow) return kOk;
-    if (!sleep_unless_interrupted(kPollMs)) return kInterrupted;
+    if (!sleep_unless_interrupted(kLogsPollMs)) return kInterrupted;
   }
 }
 

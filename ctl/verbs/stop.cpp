@@ -12,7 +12,7 @@
 namespace tg::ctl {
 namespace {
 
-constexpr int kPollMs = 250;
+constexpr int kStopPollMs = 250;
 constexpr std::chrono::seconds kDeadline{60};
 
 // Who is to be told: the asked node tells all members. Nobody can speak for all of a run that is PAUSED, so each of its
@@ -80,7 +80,7 @@ int stop(Client& client, const Command& command) {
           " may say why");
       return kTimedOut;
     }
-    if (!sleep_unless_interrupted(kPollMs)) {
+    if (!sleep_unless_interrupted(kStopPollMs)) {
       say("not waiting any longer; run " + run->id + " was asked to stop");
       return kInterrupted;
     }

@@ -13,7 +13,7 @@ namespace tg::ctl {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-constexpr std::int64_t kPollMs = 200;
+constexpr std::int64_t kWaitPollMs = 200;
 
 }  // namespace
 
@@ -60,7 +60,7 @@ int wait(Client& client, const Command& command) {
           schema::format_duration(command.timeout_ms));
       return kTimedOut;
     }
-    if (!sleep_unless_interrupted(static_cast<int>(std::min(left_ms, kPollMs)))) return kInterrupted;
+    if (!sleep_unless_interrupted(static_cast<int>(std::min(left_ms, kWaitPollMs)))) return kInterrupted;
   }
 }
 

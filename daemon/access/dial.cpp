@@ -7,7 +7,7 @@
 namespace tg::daemon {
 namespace {
 
-constexpr int kEvents = ZMQ_EVENT_DISCONNECTED | ZMQ_EVENT_HANDSHAKE_SUCCEEDED | ZMQ_EVENT_HANDSHAKE_FAILED_AUTH |
+constexpr int kDialEvents = ZMQ_EVENT_DISCONNECTED | ZMQ_EVENT_HANDSHAKE_SUCCEEDED | ZMQ_EVENT_HANDSHAKE_FAILED_AUTH |
                         ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL | ZMQ_EVENT_HANDSHAKE_FAILED_NO_DETAIL;
 
 void set_key(zmq::socket_t& socket, int option, const schema::Key& key) {
@@ -40,7 +40,7 @@ Dial dial(zmq::context_t& context, const SocketOptions& options, const std::opti
     set_key(made.dealer, ZMQ_CURVE_SECRETKEY, introduction->own.secret);
   }
   const std::string events = "inproc://dial-" + std::to_string(++count);
-  if (zmq_socket_monitor(made.dealer.handle(), events.c_str(), kEvents) != 0) throw zmq::error_t();
+  if (zmq_socket_monitor(made.dealer.handle(), events.c_str(), kDialEvents) != 0) throw zmq::error_t();
   made.monitor.set(zmq::sockopt::linger, 0);
   made.monitor.connect(events);
   made.dealer.connect(endpoint);

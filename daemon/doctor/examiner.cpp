@@ -13,14 +13,13 @@
 #include "daemon/doctor/node_checks.h"
 #include "daemon/doctor/schedule.h"
 #include "kernels/base/log.h"
+#include "kernels/base/now.h"
 #include "schema/limits.h"
 
 namespace tg::daemon {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-
-double now_seconds() { return std::chrono::duration<double>(Clock::now().time_since_epoch()).count(); }
 
 }  // namespace
 

@@ -1,18 +1,11 @@
 #include "daemon/run/candidate.h"
 
-#include <chrono>
 #include <utility>
 
 #include "daemon/mesh/probe/send_burst.h"
+#include "kernels/base/now.h"
 
 namespace tg::daemon {
-namespace {
-
-double now_seconds() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
-
-}  // namespace
 
 Candidate::Candidate(const RunContext& context, std::uint64_t key, const schema::JobSpec& job)
     : context_(context),

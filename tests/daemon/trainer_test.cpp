@@ -32,7 +32,7 @@ namespace {
 using simulation::tiny_model;
 using simulation::tiny_segments;
 
-constexpr std::chrono::seconds kPatience{60};
+constexpr std::chrono::seconds kTrainerPatience{60};
 
 // Its gradient is a drawn one times the factor, its statistics are drawn too; its loss is the first parameter, in
 // evaluation that and the first statistic.
@@ -42,8 +42,8 @@ class EngineAtHome final : public engine::Engine {
 
   const engine::SegmentTable& segments() const override { return tiny_segments(); }
   const engine::SegmentTable& statistics() const override { return tiny_model().statistics; }
-  double forward(const float* parameters, const engine::Batch&, const SegmentGate& gate) override {
-    gate(0, tiny_segments().size());
+  double forward(const float* parameters, const engine::Batch&, const SegmentGate& ready) override {
+    ready(0, tiny_segments().size());
     return first_of(parameters);
   }
   void backward(float factor, float* gradients, const SegmentSink& sink) override {
@@ -108,14 +108,14 @@ class PrefetchingEngine final : public engine::Engine {
 
   const engine::SegmentTable& segments() const override { return engine_->segments(); }
   const engine::SegmentTable& statistics() const override { return engine_->statistics(); }
-  double forward(const float* parameters, const engine::Batch& batch, const SegmentGate& gate) override {
+  double forward(const float* parameters, const engine::Batch& batch, const SegmentGate& ready) override {
     const std::string which = std::to_string(batch.first_position);
     EXPECT_TRUE(next_.batch == nullptr || next_.batch == &batch);
     next_.check();
     asked_->add((next_.batch == nullptr ? "forward " : "forward of prefetched ") + which);
     next_ = {};
     now_ = Seen(batch);
-    return engine_->forward(parameters, batch, gate);
+    return engine_->forward(parameters, batch, ready);
   }
   void backward(float factor, float* gradients, const SegmentSink& sink) override {
     while (waits_(now_.position) && source_.peek() == nullptr) std::this_thread::yield();
@@ -202,7 +202,7 @@ struct Trained {
       : trainer({.job = job},
                 {[this, job, make_kit](const std::function<void()>&) { return make_kit(*home, job); }, refit}, progress,
                 FaultInjection(), std::make_shared<Timeline>(), hooks()) {
-    EXPECT_TRUE(told.try_acquire_for(kPatience));
+    EXPECT_TRUE(told.try_acquire_for(kTrainerPatience));
   }
   Trainer::Hooks hooks() {
     return {[this](Result<std::shared_ptr<const PreparedView>> result) {
@@ -235,7 +235,7 @@ void expect_gradient(schema::WeightDecayPath weight_decay_path) {
   const Layout layout = make_layout(tiny_segments(), layout_options(job, 1, {}));
   ASSERT_GT(layout.buckets.size(), 1u);
   run.trainer.train({1, Step(0)}, layout, run.prepared->replica->parameters(), false);
-  for (std::size_t b = 0; b < layout.buckets.size(); ++b) ASSERT_TRUE(run.told.try_acquire_for(kPatience));
+  for (std::size_t b = 0; b < layout.buckets.size(); ++b) ASSERT_TRUE(run.told.try_acquire_for(kTrainerPatience));
 
   const std::vector<float> parameters = run.copy_of(run.prepared->replica->parameters());
   std::vector<float> expected =
@@ -271,9 +271,9 @@ TEST(Trainer, EndsPreparingWhenItGoes) {
                            },
                            {}},
                           progress, FaultInjection(), std::make_shared<Timeline>(), Trainer::Hooks{});
-    ASSERT_TRUE(prepares->try_acquire_for(kPatience));
+    ASSERT_TRUE(prepares->try_acquire_for(kTrainerPatience));
   }
-  EXPECT_TRUE(ended->try_acquire_for(kPatience));
+  EXPECT_TRUE(ended->try_acquire_for(kTrainerPatience));
 }
 
 // What cannot be interrupted is not forgotten: it still takes memory and processors.
@@ -292,12 +292,12 @@ TEST(Trainer, TellsOfAThreadThatItLeavesBehind) {
                            },
                            {}},
                           progress, FaultInjection(), std::make_shared<Timeline>(), Trainer::Hooks{});
-    ASSERT_TRUE(prepares->try_acquire_for(kPatience));
+    ASSERT_TRUE(prepares->try_acquire_for(kTrainerPatience));
     EXPECT_EQ(progress.left_behind.what(), "");
   }
   EXPECT_NE(progress.left_behind.what().find("still busy with run run-1"), std::string::npos);
   goes_on->release();
-  for (const auto late = std::chrono::steady_clock::now() + kPatience;
+  for (const auto late = std::chrono::steady_clock::now() + kTrainerPatience;
        !progress.left_behind.what().empty() && std::chrono::steady_clock::now() < late;)
     std::this_thread::yield();
   EXPECT_EQ(progress.left_behind.what(), "");
@@ -444,13 +444,13 @@ struct Prefetched {
   }
   void train(std::uint64_t step) {
     run.trainer.train({1, Step(step)}, layout, run.prepared->replica->parameters(), false);
-    for (std::size_t b = 0; b < layout.buckets.size(); ++b) ASSERT_TRUE(run.told.try_acquire_for(kPatience));
+    for (std::size_t b = 0; b < layout.buckets.size(); ++b) ASSERT_TRUE(run.told.try_acquire_for(kTrainerPatience));
   }
   // Once the step is over on the compute thread too.
   std::vector<std::string> asked_in(std::uint64_t step) {
     train(step);
     run.trainer.evaluate({1, Step(step)});
-    EXPECT_TRUE(run.told.try_acquire_for(kPatience));
+    EXPECT_TRUE(run.told.try_acquire_for(kTrainerPatience));
     return asked->taken();
   }
 };
@@ -502,8 +502,8 @@ class HeldEngine final : public engine::Engine {
       : engine_(std::move(engine)), held_(std::move(held)) {}
   const engine::SegmentTable& segments() const override { return engine_->segments(); }
   const engine::SegmentTable& statistics() const override { return engine_->statistics(); }
-  double forward(const float* parameters, const engine::Batch& batch, const SegmentGate& gate) override {
-    return engine_->forward(parameters, batch, gate);
+  double forward(const float* parameters, const engine::Batch& batch, const SegmentGate& ready) override {
+    return engine_->forward(parameters, batch, ready);
   }
   void backward(float factor, float* gradients, const SegmentSink& sink) override {
     if (held_->in_backward) {
@@ -543,15 +543,15 @@ TEST(Trainer, CarriesOutTheOrderAfterAnAbandonedOne) {
   run.trainer.abandon();
   held->in_backward = true;
   run.trainer.train({2, Step(7)}, layout, parameters, false);
-  ASSERT_TRUE(held->came.try_acquire_for(kPatience));
+  ASSERT_TRUE(held->came.try_acquire_for(kTrainerPatience));
   run.trainer.train({2, Step(8)}, layout, parameters, true);  // waits
   held->in_backward = false;
   run.trainer.abandon();
   run.trainer.train({3, Step(6)}, layout, parameters, false);
   held->goes_on.release();
-  for (std::size_t b = 0; b < layout.buckets.size(); ++b) ASSERT_TRUE(run.told.try_acquire_for(kPatience));
+  for (std::size_t b = 0; b < layout.buckets.size(); ++b) ASSERT_TRUE(run.told.try_acquire_for(kTrainerPatience));
   run.trainer.evaluate({3, Step(7)});
-  ASSERT_TRUE(run.told.try_acquire_for(kPatience));
+  ASSERT_TRUE(run.told.try_acquire_for(kTrainerPatience));
   ASSERT_EQ(run.events.size(), layout.buckets.size() + 1);
   for (std::size_t b = 0; b < layout.buckets.size(); ++b) {
     const auto& ready = std::get<GradientReady>(run.events[b]);
@@ -588,12 +588,12 @@ TEST(Trainer, WeighsItsGradientByTheViewThatItIsFittedTo) {
   });
   const Layout layout = make_layout(tiny_segments(), layout_options(job, 3, {}));
   run.trainer.refit(4, {Rank(1), {1, 2, 1}, 8}, Step(5));
-  ASSERT_TRUE(run.told.try_acquire_for(kPatience));
+  ASSERT_TRUE(run.told.try_acquire_for(kTrainerPatience));
   ASSERT_EQ(run.fitted.size(), 1u);
   EXPECT_EQ(run.fitted[0].first, 4u);
   EXPECT_EQ(run.fitted[0].second.value()->local_batch, 4u);
   run.trainer.train({4, Step(5)}, layout, run.prepared->replica->parameters(), false);
-  for (std::size_t b = 0; b < layout.buckets.size(); ++b) ASSERT_TRUE(run.told.try_acquire_for(kPatience));
+  for (std::size_t b = 0; b < layout.buckets.size(); ++b) ASSERT_TRUE(run.told.try_acquire_for(kTrainerPatience));
   EXPECT_EQ(run.copy_of(run.trainer.gradients()), EngineAtHome::gradient(3.0F / 8.0F));
 }
 
@@ -610,10 +610,10 @@ TEST(Trainer, DropsARefitThatWasAbandoned) {
                 return take_part(kit, part);
               });
   run.trainer.refit(2, {Rank(0), {1, 1, 1}, 8}, Step(0));
-  ASSERT_TRUE(came->try_acquire_for(kPatience));
+  ASSERT_TRUE(came->try_acquire_for(kTrainerPatience));
   run.trainer.abandon();
   run.trainer.refit(3, {Rank(0), {1, 1}, 8}, Step(0));
-  ASSERT_TRUE(run.told.try_acquire_for(kPatience));
+  ASSERT_TRUE(run.told.try_acquire_for(kTrainerPatience));
   ASSERT_EQ(run.fitted.size(), 1u);
   EXPECT_EQ(run.fitted[0].first, 3u);
 }
@@ -636,15 +636,15 @@ TEST(Trainer, GoesOnWithTheNextEngine) {
       });
   const Layout layout = make_layout(tiny_segments(), layout_options(job, 1, {}));
   run.trainer.refit(2, {Rank(0), {1}, 8}, Step(0));
-  ASSERT_TRUE(run.told.try_acquire_for(kPatience));
+  ASSERT_TRUE(run.told.try_acquire_for(kTrainerPatience));
   EXPECT_EQ(run.fitted.back().second.error().message, "8 samples do not fit");
   run.trainer.train({2, Step(0)}, layout, run.prepared->replica->parameters(), false);  // nothing comes
   run.trainer.abandon();
   run.trainer.refit(3, {Rank(0), {1, 1}, 8}, Step(0));
-  ASSERT_TRUE(run.told.try_acquire_for(kPatience));
+  ASSERT_TRUE(run.told.try_acquire_for(kTrainerPatience));
   EXPECT_TRUE(run.fitted.back().second.ok());
   run.trainer.train({3, Step(0)}, layout, run.prepared->replica->parameters(), false);
-  for (std::size_t b = 0; b < layout.buckets.size(); ++b) ASSERT_TRUE(run.told.try_acquire_for(kPatience));
+  for (std::size_t b = 0; b < layout.buckets.size(); ++b) ASSERT_TRUE(run.told.try_acquire_for(kTrainerPatience));
   for (const StepEvent& event : run.events) EXPECT_EQ(std::get<GradientReady>(event).of.view, 3u);
 }
 
@@ -737,7 +737,7 @@ TEST(Trainer, EvaluatesWithTheAverageAndTheRunningStatistics) {
   replica.commit(simulation::draw_statistics(1, 0, 0));
   replica.confirm(0.25F);
   run.trainer.evaluate({1, Step(1)});
-  ASSERT_TRUE(run.told.try_acquire_for(kPatience));
+  ASSERT_TRUE(run.told.try_acquire_for(kTrainerPatience));
   const auto& evaluated = std::get<Evaluated>(run.events[0]);
   EXPECT_EQ(evaluated.counts.total, 1u);
   EXPECT_EQ(evaluated.counts.loss_sum,

@@ -14,7 +14,7 @@ namespace tg::schema {
 namespace {
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
-constexpr float kNotANumber = std::numeric_limits<float>::quiet_NaN();
+constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 
 std::vector<std::byte> encoded(const FrameBody& body) {
   FramePool pool;
@@ -148,7 +148,7 @@ TEST(Frame, FieldsBeyondTheirBoundsAreRefused) {
   expect_refused(Hello{1, "b", "node-a", 1, 2, 3, 4, 5, "a", kMostWeight + 1}, "a great weight");
   expect_refused(Vote{true, static_cast<ErrorKind>(11), "", 0, 0, 0, 0, 0, 0}, "unknown kind");
   expect_refused(Vote{true, ErrorKind::kFailed, "", 0, 0, 0, 0, -1, 0}, "negative time");
-  expect_refused(Vote{true, ErrorKind::kFailed, "", 0, 0, 0, 0, kNotANumber, 0}, "time is no number");
+  expect_refused(Vote{true, ErrorKind::kFailed, "", 0, 0, 0, 0, kNan, 0}, "time is no number");
   expect_refused(Vote{true, ErrorKind::kFailed, "", 0, 0, 0, 0, 0, 0, 0, 0}, "nobody works");
   expect_refused(Vote{true, ErrorKind::kFailed, "", 0, 0, 0, 0, 0, 0, 0, kMostExchangeThreads + 1}, "too many threads");
   expect_refused(Commit{static_cast<ExchangeKind>(2), Coding::kRaw, kMostWindowBytes, kLargeChunkParameters},
@@ -158,12 +158,12 @@ TEST(Frame, FieldsBeyondTheirBoundsAreRefused) {
   expect_refused(StepFrame{0, kNonFinite, kMostDigests, 0, {}, {}}, "segment");
   expect_refused(StepFrame{0, 0, 0, 0, {}, {-0.5f}}, "negative scaler");
   expect_refused(StepFrame{0, 0, 0, 0, {}, {kInfinity}}, "infinite scaler");
-  expect_refused(StepFrame{0, 0, 0, 0, {}, {kNotANumber}}, "scaler is no number");
-  expect_refused(StepFrame{0, 0, 0, kNotANumber, {}, {}}, "loss is no number");
-  expect_refused(StepFrame{0, 0, 0, 0, {}, {}, {1, kNotANumber}}, "statistic is no number");
+  expect_refused(StepFrame{0, 0, 0, 0, {}, {kNan}}, "scaler is no number");
+  expect_refused(StepFrame{0, 0, 0, kNan, {}, {}}, "loss is no number");
+  expect_refused(StepFrame{0, 0, 0, 0, {}, {}, {1, kNan}}, "statistic is no number");
   expect_refused(StepFrame{0, 0, 0, 0, {}, {}, {-kInfinity}}, "infinite statistic");
   expect_refused(Scalers{kMostBuckets, 0, 0, {}}, "bucket");
-  expect_refused(Scalers{1, 0, 0, {kNotANumber}}, "scaler is no number");
+  expect_refused(Scalers{1, 0, 0, {kNan}}, "scaler is no number");
   expect_refused(Chunk{kMostChunks, ChunkPhase::kTotal, PayloadFormat::kCodesRaw, {}}, "chunk");
   expect_refused(Chunk{0, static_cast<ChunkPhase>(2), PayloadFormat::kCodesRaw, {}}, "phase");
   expect_refused(Chunk{0, ChunkPhase::kTotal, static_cast<PayloadFormat>(6), {}}, "format");
@@ -172,8 +172,8 @@ TEST(Frame, FieldsBeyondTheirBoundsAreRefused) {
 }
 
 TEST(Frame, WhatIsNotFiniteIsReadAsZeroWhereTheFlagAnnouncesIt) {
-  const auto bytes = encoded(StepFrame{
-      0, kNonFinite, 3, kNotANumber, {}, {kNotANumber, kInfinity, -1.0f, 2.0f}, {kNotANumber, -kInfinity, -1.0f}});
+  const auto bytes =
+      encoded(StepFrame{0, kNonFinite, 3, kNan, {}, {kNan, kInfinity, -1.0f, 2.0f}, {kNan, -kInfinity, -1.0f}});
   const Result<Frame> frame = decode_frame(bytes);
   ASSERT_TRUE(frame.ok()) << frame.error().message;
   const auto& step = std::get<StepFrame>(frame->body);

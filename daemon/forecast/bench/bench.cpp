@@ -10,16 +10,13 @@
 
 #include "daemon/mesh/probe/send_burst.h"
 #include "kernels/base/log.h"
+#include "kernels/base/now.h"
 
 namespace tg::daemon {
 namespace {
 
 // Long enough for one kernel, or one step of an engine, to end and to give back its memory.
 constexpr std::chrono::seconds kMostStopping{1};
-
-double now_seconds() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
 
 }  // namespace
 

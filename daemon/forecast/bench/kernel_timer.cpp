@@ -14,7 +14,6 @@
 namespace tg::daemon {
 namespace {
 
-constexpr std::uint64_t kSeed = 20171204;
 constexpr int kRounds = 9;
 constexpr std::size_t kChunk = schema::kLargeChunkParameters;
 constexpr int kMembers = static_cast<int>(kMeasuredMembers);
@@ -28,7 +27,7 @@ AlignedArray<float> draw_gradient() {
   for (std::size_t i = 0; i < kChunk; i += 4) {
     const std::uint32_t counter[4] = {static_cast<std::uint32_t>(i / 4), 0, 0, 0};
     std::uint32_t words[4];
-    kernels::philox4x32(counter, kSeed, words);
+    kernels::philox4x32(counter, kTimedSeed, words);
     for (std::size_t k = 0; k < 4; ++k) gradient[i + k] = (static_cast<float>(words[k] >> 8) * 0x1p-23f - 1.0f) * most;
   }
   return gradient;
@@ -89,11 +88,11 @@ KernelCosts time_kernels(const kernels::Kernels& kernels, kernels::Home& home, c
     KernelCosts& costs = rounds.emplace_back();
     costs.ternarize = seconds_per(kTimedElements, [&] {
       tensors->statistics(slices, statistics);
-      in_chunks([&](std::size_t at) { tensors->ternarize(part(0, at), at, {kSeed, 0, 0, 0}, {1, 1}, planes); });
+      in_chunks([&](std::size_t at) { tensors->ternarize(part(0, at), at, {kTimedSeed, 0, 0, 0}, {1, 1}, planes); });
     });
     std::fill(sums.begin(), sums.end(), std::int8_t{0});
     for (std::uint32_t member = 0; member < kMeasuredMembers; ++member) {
-      kernels.ternarize(drawn.span(), 0, {kSeed, member, 0, 0}, {1, 1}, planes);
+      kernels.ternarize(drawn.span(), 0, {kTimedSeed, member, 0, 0}, {1, 1}, planes);
       kernels.accumulate_planes(codes, sums.span());
     }
     costs.sums[0] = seconds_per(2 * kChunk, [&] {

@@ -14,6 +14,7 @@ namespace tg::daemon {
 // The elements of the gradient, and of parameters and momentum before and after a step: more than a cache holds.
 inline constexpr std::size_t kTimedElements = 8u << 20;
 inline constexpr std::uint64_t kTimedBytes = 5 * kTimedElements * sizeof(float);
+inline constexpr std::uint64_t kTimedSeed = 20171204;  // of values that are measured with
 
 // On the calling thread; home: where gradient and state are. Medians of some rounds, since a step meets the other
 // programs of a machine, too. A stop is looked at between rounds; what it cut short is of no use. Throws where there is

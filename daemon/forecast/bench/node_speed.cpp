@@ -18,7 +18,6 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr std::uint64_t kSeed = 20171204;
 constexpr int kComputeRounds = 3;
 
 constexpr std::uint64_t kNeededBytes = kTimedBytes + (96u << 20);  // the engine takes less than the rest
@@ -37,7 +36,7 @@ void fill(engine::Batch& batch, const engine::Model& model, int count, kernels::
   for (std::size_t i = 0; i < batch.images.size(); ++i) {
     const std::uint32_t counter[4] = {static_cast<std::uint32_t>(i), 0, 0, 0};
     std::uint32_t words[4];
-    kernels::philox4x32(counter, kSeed, words);
+    kernels::philox4x32(counter, kTimedSeed, words);
     batch.images[i] = static_cast<float>(words[0] >> 8) * 0x1p-23F - 1.0F;
   }
   for (int i = 0; i < count; ++i) batch.labels.push_back(i % model.classes);
@@ -51,7 +50,7 @@ Result<schema::ComputeRate> measure_compute(const Trained& trained, const NodeUn
   const std::size_t count = model.segments.padded_count();
   kernels::HomeArray parameters(node.compute.home(), count), gradients(node.compute.home(), count);
   AlignedArray<float> initial(count);
-  engine::initialize(model.segments, kSeed, initial.data());
+  engine::initialize(model.segments, kTimedSeed, initial.data());
   node.compute.home().make_kernels()->copy_in(std::as_bytes(initial.span()), parameters.floats());
   engine::Batch batch;
   fill(batch, model, trained.batch, node.compute.home());

@@ -17,7 +17,7 @@ std::uint32_t big_endian(std::span<const std::uint8_t> bytes, std::size_t at) {
          bytes[at + 3];
 }
 
-Error damaged(const std::string& file, const std::string& what) {
+Error damaged_idx(const std::string& file, const std::string& what) {
   return {ErrorKind::kCorrupt, file + " " + what + "; fetch the file again"};
 }
 
@@ -26,22 +26,22 @@ constexpr std::size_t header_bytes(std::uint8_t rank) { return 4 + std::size_t{4
 // The bytes of data promised by a header of `rank` sizes.
 Result<std::uint64_t> promised_bytes(std::span<const std::uint8_t> bytes, std::uint8_t rank, const std::string& file) {
   if (bytes.size() < header_bytes(rank)) {
-    return damaged(file, "is truncated: " + std::to_string(bytes.size()) + " bytes do not hold an IDX header of " +
-                             std::to_string(header_bytes(rank)));
+    return damaged_idx(file, "is truncated: " + std::to_string(bytes.size()) + " bytes do not hold an IDX header of " +
+                                 std::to_string(header_bytes(rank)));
   }
   if (bytes[0] != 0 || bytes[1] != 0 || bytes[2] != kUnsignedByte || bytes[3] != rank) {
     char text[96];
     std::snprintf(text, sizeof text, "begins with %02x%02x%02x%02x where an IDX file of its kind has 000008%02x",
                   bytes[0], bytes[1], bytes[2], bytes[3], rank);
-    return damaged(file, text);
+    return damaged_idx(file, text);
   }
-  if (big_endian(bytes, 4) == 0) return damaged(file, "holds no samples");
+  if (big_endian(bytes, 4) == 0) return damaged_idx(file, "holds no samples");
   std::uint64_t promised = 1;
   for (std::uint8_t i = 0; i < rank; ++i) {
     const std::uint32_t size = big_endian(bytes, 4 + std::size_t{4} * i);
     if (i > 0 && (size == 0 || size > kMostIdxSide)) {
-      return damaged(file, "claims images with a side of " + std::to_string(size) + " pixels, outside 1 to " +
-                               std::to_string(kMostIdxSide));
+      return damaged_idx(file, "claims images with a side of " + std::to_string(size) + " pixels, outside 1 to " +
+                                   std::to_string(kMostIdxSide));
     }
     promised *= size;  // below 2^32 * 2^10 * 2^10
   }
@@ -55,12 +55,12 @@ Result<std::span<const std::uint8_t>> idx_data(std::span<const std::uint8_t> byt
   if (!promised) return promised.error();
   const std::uint64_t present = bytes.size() - header_bytes(rank);
   if (present < *promised) {
-    return damaged(file, "is truncated: its header promises " + std::to_string(*promised) + " bytes of data and " +
-                             std::to_string(present) + " follow");
+    return damaged_idx(file, "is truncated: its header promises " + std::to_string(*promised) + " bytes of data and " +
+                                 std::to_string(present) + " follow");
   }
   if (present > *promised)
-    return damaged(file,
-                   "is too long: its header promises " + std::to_string(*promised) + " bytes of data and more follow");
+    return damaged_idx(
+        file, "is too long: its header promises " + std::to_string(*promised) + " bytes of data and more follow");
   return bytes.subspan(header_bytes(rank));
 }
 
@@ -74,8 +74,8 @@ Result<std::vector<std::uint8_t>> read_idx(const std::string& path, std::uint8_t
   const Result<std::uint64_t> promised = promised_bytes(bytes, rank, path);
   if (!promised) return promised.error();
   if (*promised > kMostDataFileBytes)
-    return damaged(path, "claims " + std::to_string(*promised) + " bytes of data, more than the " +
-                             std::to_string(kMostDataFileBytes) + " that a data file may have");
+    return damaged_idx(path, "claims " + std::to_string(*promised) + " bytes of data, more than the " +
+                                 std::to_string(kMostDataFileBytes) + " that a data file may have");
   if (Status read = file->read_up_to(header_bytes(rank) + *promised + 1, bytes); !read) return read.error();
   return bytes;
 }

@@ -12,7 +12,7 @@
 namespace tg::engine {
 namespace {
 
-constexpr double kLeastArea = 0.08, kMostRatio = 4.0 / 3.0;
+constexpr double kLeastArea = 0.08, kMostAspect = 4.0 / 3.0;
 constexpr int kAreaTries = 10;
 
 // The sides after a resize that makes the shorter one `shorter`.
@@ -115,7 +115,7 @@ Area draw_area(int height, int width, Draws& draws) {
   const double all = static_cast<double>(height) * width;
   for (int i = 0; i < kAreaTries; ++i) {
     const double area = all * draws.between(kLeastArea, 1);
-    double ratio = draws.between(1, kMostRatio);
+    double ratio = draws.between(1, kMostAspect);
     if (draws.below(2) == 1) ratio = 1 / ratio;
     const int w = static_cast<int>(std::floor(std::sqrt(area * ratio) + 0.5)),
               h = static_cast<int>(std::floor(std::sqrt(area / ratio) + 0.5));
@@ -124,8 +124,8 @@ Area draw_area(int height, int width, Draws& draws) {
     const auto left = draws.below(static_cast<std::uint32_t>(width - w + 1));
     return {static_cast<int>(top), static_cast<int>(left), h, w};
   }
-  const int w = std::min(width, static_cast<int>(std::floor(height * kMostRatio + 0.5)));
-  const int h = std::min(height, static_cast<int>(std::floor(width * kMostRatio + 0.5)));
+  const int w = std::min(width, static_cast<int>(std::floor(height * kMostAspect + 0.5)));
+  const int h = std::min(height, static_cast<int>(std::floor(width * kMostAspect + 0.5)));
   return {(height - h) / 2, (width - w) / 2, h, w};
 }
 

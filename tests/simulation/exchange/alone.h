@@ -12,6 +12,8 @@
 
 namespace tg::daemon {
 
+inline constexpr std::size_t kWide = 1 << 20;  // a window that nothing fills here
+
 inline constexpr std::size_t kPayload = 100;       // bytes of every chunk here
 inline constexpr std::size_t kExpected = 512 / 6;  // what the exchange expects of one that is being made
 

@@ -7,8 +7,6 @@
 namespace tg::daemon {
 namespace {
 
-constexpr std::size_t kWide = 1 << 20;  // a window that nothing fills here
-
 // Two buckets are open, the third one waits to be measured.
 struct OneToMeasure : Alone {
   explicit OneToMeasure(schema::ExchangeKind kind, std::size_t window = kWide)

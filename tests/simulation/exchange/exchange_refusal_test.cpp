@@ -10,7 +10,6 @@
 namespace tg::daemon {
 namespace {
 
-constexpr std::size_t kWide = 1 << 20;  // a window that nothing fills here
 const Rank kB(1);
 const Rank kC(2);
 

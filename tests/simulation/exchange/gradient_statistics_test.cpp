@@ -19,7 +19,7 @@ namespace {
 const kernels::Kernels& scalar() { return *kernels::available().back(); }
 
 // A small segment, one of two slices and a bit, a small one again.
-const engine::SegmentTable& segments() {
+const engine::SegmentTable& measured_segments() {
   static const engine::SegmentTable table =
       simulation::plain_segments({1000, 2 * GradientStatistics::kSlice + 700, 3000});
   return table;
@@ -30,9 +30,9 @@ struct Gradient : testing::Test {
     LayoutOptions options;
     options.members = 2;
     options.bucket_parameters = 4000;  // two buckets: the last two segments, and the first
-    layout = make_layout(segments(), options);
+    layout = make_layout(measured_segments(), options);
     simulation::Random random(3);
-    for (const engine::Segment& one : segments().segments())
+    for (const engine::Segment& one : measured_segments().segments())
       for (std::size_t i = 0; i < one.element_count; ++i)
         values[one.offset + i] = static_cast<float>(random.unit() - 0.5);
     statistics.begin_round(layout);
@@ -46,29 +46,29 @@ struct Gradient : testing::Test {
     statistics.measured(work, all);
   }
   Layout layout;
-  AlignedArray<float> values = AlignedArray<float>(segments().padded_count());
-  GradientStatistics statistics = GradientStatistics(segments(), {});
+  AlignedArray<float> values = AlignedArray<float>(measured_segments().padded_count());
+  GradientStatistics statistics = GradientStatistics(measured_segments(), {});
   std::vector<Measure> works;
 };
 
 TEST_F(Gradient, SlicesCoverEverySegmentOnce) {
-  std::vector<std::size_t> covered(segments().size());
+  std::vector<std::size_t> covered(measured_segments().size());
   for (const Measure& work : works) {
     std::size_t elements = 0;
     for (const Slice& slice : work.slices) {
-      EXPECT_EQ(slice.begin, segments()[slice.segment].offset + covered[slice.segment]);
+      EXPECT_EQ(slice.begin, measured_segments()[slice.segment].offset + covered[slice.segment]);
       covered[slice.segment] += slice.count;
       elements += slice.count;
     }
     EXPECT_LE(elements, GradientStatistics::kSlice);
   }
-  for (std::size_t s = 0; s < covered.size(); ++s) EXPECT_EQ(covered[s], segments()[s].padded_count());
+  for (std::size_t s = 0; s < covered.size(); ++s) EXPECT_EQ(covered[s], measured_segments()[s].padded_count());
   EXPECT_EQ(layout.buckets.size(), 2u);
   EXPECT_GE(works.size(), 4u) << "several threads can share a large segment";
 }
 
 TEST_F(Gradient, ABucketInOnePieceHasTheSameSlices) {
-  GradientStatistics whole(segments(), {});
+  GradientStatistics whole(measured_segments(), {});
   whole.measure_by(GradientStatistics::kWholeBucket);
   whole.begin_round(layout);
   for (std::size_t b = 0; b < layout.buckets.size(); ++b) whole.ready(b, 0);
@@ -105,7 +105,7 @@ TEST_F(Gradient, ALargeSegmentsNumbersAreThoseOfAllItsElements) {
   for (const Measure& work : works) measure(work);
   const auto bucket = statistics.take();
   ASSERT_TRUE(bucket);
-  const engine::Segment& large = segments()[1];
+  const engine::Segment& large = measured_segments()[1];
   long double sum = 0, squares = 0;
   float most = 0;
   for (std::size_t i = 0; i < large.element_count; ++i) {
@@ -121,7 +121,8 @@ TEST_F(Gradient, ALargeSegmentsNumbersAreThoseOfAllItsElements) {
 }
 
 TEST_F(Gradient, OneBadElementOfAnySliceIsNamed) {
-  values[segments()[1].offset + segments()[1].element_count - 1] = std::numeric_limits<float>::quiet_NaN();
+  values[measured_segments()[1].offset + measured_segments()[1].element_count - 1] =
+      std::numeric_limits<float>::quiet_NaN();
   for (const Measure& work : works) measure(work);
   EXPECT_EQ(statistics.take()->non_finite_segment, 1u);
   EXPECT_FALSE(statistics.take()->non_finite_segment);

@@ -7,7 +7,7 @@
 namespace tg::simulation {
 namespace {
 
-constexpr std::uint64_t kSettleMs = 60'000;  // start-timeout and peer-timeout are within
+constexpr std::uint64_t kStartSettleMs = 60'000;  // start-timeout and peer-timeout are within
 // Of membership on one link: claim, grant, proposal, vote, verdict, ...; in a change who is there is asked each second.
 constexpr std::size_t kMostWaitingFrames = 48;
 
@@ -29,7 +29,7 @@ bool is_settled(Cluster& cluster) {
 }
 
 void expect_settled(Cluster& cluster, const std::vector<Seat>& starters) {
-  EXPECT_TRUE(cluster.run_until([&] { return is_settled(cluster); }, kSettleMs)) << "somebody hangs";
+  EXPECT_TRUE(cluster.run_until([&] { return is_settled(cluster); }, kStartSettleMs)) << "somebody hangs";
   for (const Seat seat : starters)
     if (!cluster.network().dead(seat)) {
       EXPECT_NE(cluster.answer(seat), nullptr) << "no answer at " << cluster.name(seat);
