@@ -289,6 +289,7 @@ struct Run {
   viewStep @32 :UInt64;
   viewSinceMs @33 :Int64;
   left @34 :List(Departure);
+  next @35 :Text;
   # Who was a member once and is none now, in the order of names, at most kMostMembers.
 }
 

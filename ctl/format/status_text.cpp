@@ -40,10 +40,14 @@ std::string view(const schema::RunStatus& run) {
   return text;
 }
 
+std::string way_out(const schema::RunStatus& run) {
+  return run.next.empty() ? "tgctl resume " + run.id + " goes on" : run.next;
+}
+
 // Why it is in its state, and the way out.
 std::string note(const schema::RunStatus& run) {
   if (run.state != schema::RunState::kInterrupted) return run.reason;
-  return run.reason + (run.reason.empty() ? "" : "; ") + "tgctl resume " + run.id + " goes on";
+  return run.reason + (run.reason.empty() ? "" : "; ") + way_out(run);
 }
 
 // "900, 600 (node-b: 600)": the steps that all members have a state of, and who has others.
@@ -94,7 +98,7 @@ std::string batch(const schema::StartReply& plan) {
 
 std::string interrupted_text(const schema::RunStatus& run) {
   return "run " + run.id + " is INTERRUPTED at step " + std::to_string(run.step) +
-         (run.reason.empty() ? "" : ": " + run.reason) + "; tgctl resume " + run.id + " goes on";
+         (run.reason.empty() ? "" : ": " + run.reason) + "; " + way_out(run);
 }
 
 std::string paused_text(const schema::RunStatus& run) {

@@ -18,7 +18,8 @@ struct RunIdentity {
   // All nodes' weights: of a new run as the proposer knew them, of one that goes on as its record has them.
   Per<Seat, std::uint16_t> weights = {};
   std::optional<schema::Resume> resume = {};  // it goes on from resume->start, once that is chosen; nothing: a new run
-  std::uint64_t global_batch = 0;             // of one that goes on, as its record has it; 0 = as the job says
+  std::optional<schema::StateId> not_from = {};  // the proposer does not go on from this one
+  std::uint64_t global_batch = 0;                // of one that goes on, as its record has it; 0 = as the job says
 
   std::uint32_t lineage() const { return resume ? resume->lineage : 1; }
 };

@@ -257,6 +257,11 @@ void Start::take_offer(Seat from, schema::Offer offer, std::uint64_t now_ms) {
   if (const auto* none = std::get_if<NoState>(&chosen))
     return fail_proposal({none->error.kind, none->node, "prepare", none->error.message});
   run_.resume->start = std::get<schema::StateId>(chosen);
+  if (run_.not_from && run_.not_from->same_bits(*run_.resume->start))
+    return fail_proposal({ErrorKind::kRefused, "", "prepare",
+                          "it has begun again and again at step " + std::to_string(run_.not_from->step) +
+                              " and not come to its next checkpoint; tgctl resume " + run_.id +
+                              " begins there once more"});
   phase_ = Phase::kProposing;
   deadline_ms_ = now_ms + timeouts_.prepare_ms;
   send_proposal(now_ms);

@@ -415,17 +415,32 @@ void Node::propose(std::uint64_t token, const RunIdentity& identity) {
 
 // The first node speaks for all, once all are there.
 void Node::resume_by_itself(std::uint64_t now) {
-  if (context_.self.config.seat() != Seat(0) || leaving_ || busy() || !membership_.idle()) return;
-  if (now < on_elsewhere_until_ms_) return;
+  if (leaving_ || busy() || !membership_.idle() || now < on_elsewhere_until_ms_) return;
   const LinkTable& links = context_.network.mesh.links();
-  const auto away = [&](Seat seat) { return seat != Seat(0) && !(links.up(seat) && control_.up(seat)); };
+  std::string away;
+  for (const Seat seat : context_.self.names.places())
+    if (seat != context_.self.config.seat() && !(links.up(seat) && control_.up(seat)))
+      away += (away.empty() ? "" : ", ") + context_.self.names[seat];
   // A run that goes on without this node is told by the first beats.
-  if (std::ranges::any_of(context_.self.names.places(), away)) all_up_ms_ = now;
-  if (now < all_up_ms_ + kFirstBeatsMs) return;
+  if (!away.empty()) all_up_ms_ = now;
+  show_next(away);
+  if (context_.self.config.seat() != Seat(0) || now < all_up_ms_ + kFirstBeatsMs) return;
   const std::optional<RunIdentity> run = resumption_.due(now, draw());
   if (!run) return;
   context_.news.log.info("auto-resume", {{"run", run->id}});
   propose(kNobody, *run);
+}
+
+// away: names of nodes that are not there.
+void Node::show_next(const std::string& away) const {
+  const std::optional<RunRecord> run = resumption_.interrupted();
+  if (!run) return;
+  std::string next = "it goes on by itself as soon as all nodes are back";
+  if (!away.empty())
+    next += ": " + away + (away.find(',') == away.npos ? " is" : " are") + " not";
+  else if (!not_resumed_.empty())
+    next = "it does not go on by itself: " + not_resumed_;
+  context_.disk.store.show_next(run->id, schema::clip_text(next, schema::kMostReasonBytes));
 }
 
 // What an earlier run still takes is not there for another one.
@@ -458,6 +473,7 @@ void Node::stop(std::uint64_t token, const schema::StopRequest& request) {
   if (!resolved.ok() && resolved.error().kind == ErrorKind::kUsage) return control_.reply(token, resolved.error());
   const std::string id = resolved.ok() ? *resolved : request.run;
   if (current != nullptr && current->id == id) {
+    if (!membership_.paused().empty()) left_by_order_ = id;
     const Status stopped = membership_.stop(id, now_ms());
     if (!stopped.ok()) return control_.reply(token, stopped.error());
     return control_.reply(token, schema::StopReply{id, schema::RunState::kStopping});
@@ -616,6 +632,8 @@ void Node::carry_out(EndRun& action) {
   const Status recorded = begun ? run_->keeper().ended(action.end) : save_unbegun(action, reason);
   if (!recorded.ok())
     context_.news.log.error("record-failed", {{"run", action.id}, {"error", recorded.error().message}});
+  if (std::exchange(left_by_order_, "") == action.id)
+    context_.disk.store.amend(action.key, [](RunRecord& record) { record.left_by_order = true; });
   context_.news.log.write(action.state == schema::RunState::kFailed ? LogLevel::kError : LogLevel::kInfo, "run-ended",
                           {{"run", action.id}, {"state", to_word(action.state)}, {"reason", reason}});
   if (const std::uint64_t dropped = std::exchange(dropped_frames_, 0); dropped > 0)
@@ -644,9 +662,8 @@ Status Node::save_unbegun(const EndRun& action, const std::string& reason) {
 
 void Node::carry_out(AnswerStart& action) {
   if (action.token == kNobody) {
-    if (!action.status.ok())
-      context_.news.log.warning("auto-resume",
-                                {{"run", action.run_id}, {"why", action.status.error().message + absent_problems()}});
+    not_resumed_ = action.status.ok() ? "" : action.status.error().message + absent_problems();
+    if (!action.status.ok()) context_.news.log.warning("auto-resume", {{"run", action.run_id}, {"why", not_resumed_}});
     return context_.disk.store.forget(action.status.ok() ? "" : action.run_id);
   }
   if (action.status.ok() && run_ && run_->identity().id == action.run_id) {

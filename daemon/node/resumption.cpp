@@ -94,18 +94,29 @@ std::string Resumption::why_none(const RunIdentity& run, const std::optional<Run
   return "";
 }
 
-std::optional<RunIdentity> Resumption::due(std::uint64_t now_ms, std::uint64_t key) {
-  if (now_ms < next_try_ms_) return std::nullopt;
+std::optional<RunRecord> Resumption::interrupted() const {
   const std::vector<RunRecord> records = context_.disk.store.records();
   const auto newest =
       std::ranges::max_element(records, {}, [](const RunRecord& record) { return record.status.since_ms; });
   if (newest == records.end() || newest->status.state != schema::RunState::kInterrupted) return std::nullopt;
   const Result<schema::JobSpec> job = schema::parse_job(newest->spec, "run.json");
-  if (!job.ok() || !job->auto_resume) return std::nullopt;
+  if (!job.ok() || !job->auto_resume || newest->left_by_order) return std::nullopt;
+  return *newest;
+}
+
+std::optional<RunIdentity> Resumption::due(std::uint64_t now_ms, std::uint64_t key) {
+  if (now_ms < next_try_ms_) return std::nullopt;
+  const std::optional<RunRecord> newest = interrupted();
+  if (!newest) return std::nullopt;
   if (std::exchange(tried_, newest->id) != newest->id) pause_ms_ = kFirstTryMs;
   next_try_ms_ = now_ms + std::exchange(pause_ms_, std::min(2 * pause_ms_, kLatestTryMs));
-  const Result<RunIdentity> run = identity_of(*newest, *job, key);
-  if (run.ok()) return *run;
+  Result<RunIdentity> run = identity_of(*newest, *schema::parse_job(newest->spec, "run.json"), key);
+  if (run.ok()) {
+    std::vector<Stretch> past = stretches_in(context_.disk.store.directory(newest->id) + "/" + kViewsFile);
+    past.push_back(stretch_of(*newest));
+    run->not_from = begun_in_vain(past, kMostTries);
+    return *run;
+  }
   context_.news.log.warning("auto-resume", {{"run", newest->id}, {"why", run.error().message}});
   return std::nullopt;
 }

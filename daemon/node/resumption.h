@@ -23,8 +23,11 @@ class Resumption {
 
   // The run that the client wants to go on, to be proposed under this key; or why it cannot.
   Result<RunIdentity> asked(const schema::ResumeRequest& request, std::uint64_t key) const;
-  // The run that was interrupted last, if its job says that the nodes go on with it by themselves. Once all nodes are
-  // there; after a try that came to nothing the next one is later, doubling up to kLatestTryMs.
+  // The run that was interrupted last, if it is the newest and the nodes go on with it by themselves: its
+  // job says so, and nobody left it here by order.
+  std::optional<RunRecord> interrupted() const;
+  // That run, once all nodes are there. After a try that came to nothing the next one is later, doubling up to
+  // kLatestTryMs. Where it began kMostTries times at one state and came to no other, it is not to begin there again.
   std::optional<RunIdentity> due(std::uint64_t now_ms, std::uint64_t key);
 
   // --- as a member ---
@@ -37,6 +40,7 @@ class Resumption {
 
  private:
   static constexpr std::uint64_t kFirstTryMs = 5'000, kLatestTryMs = 600'000;
+  static constexpr std::size_t kMostTries = 3;
   Result<RunIdentity> identity_of(const RunRecord& record, const schema::JobSpec& job, std::uint64_t key) const;
   std::string why_none(const RunIdentity& run, const std::optional<RunRecord>& record) const;
 

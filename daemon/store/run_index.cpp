@@ -84,6 +84,12 @@ void RunIndex::show_resuming(const std::string& id) {
   for (MemberStatus& member : shown.members) member.state = shown.state;
 }
 
+void RunIndex::show_next(const std::string& id, const std::string& next) {
+  const std::lock_guard lock(mutex_);
+  const auto found = runs_.find(id);
+  if (found != runs_.end() && found->second.is_written && !found->second.before) found->second.shown.status.next = next;
+}
+
 void RunIndex::forget(const std::string& id) {
   const std::lock_guard lock(mutex_);
   const auto found = runs_.find(id);

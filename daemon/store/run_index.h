@@ -41,6 +41,7 @@ class RunIndex {
   // As RunStore says.
   void update(const schema::RunStatus& status);
   void show_resuming(const std::string& id);
+  void show_next(const std::string& id, const std::string& next);
   void forget(const std::string& id);
   Result<std::string> resolve(const std::string& id_or_prefix) const;
   std::optional<RunRecord> find(const std::string& id_or_unique_prefix) const;

@@ -73,6 +73,7 @@ struct RunRecord {
   std::uint64_t stretches = 0;                // lines of views.jsonl
   std::string build;
   std::map<std::string, engine::FileMark> files;  // that were written at the end, by name
+  bool left_by_order = false;                     // stopped here while it was PAUSED: it does not go on by itself
   std::int64_t fetched_ms = 0;                    // when its model was fetched last, from whatever node; 0 = never
   std::string checkpoint;                         // the file that stands for the state where no other was written
   std::map<std::string, MemberEnd> others;        // by node
@@ -103,6 +104,7 @@ void fields(schema::Is<RunRecord> auto& it, auto&& field) {
   field("others", it.others, schema::plain().noun("an object of nodes"));
   field("key", it.key, schema::plain().digest());
   field("checkpoint", it.checkpoint, schema::word());
+  field("left_by_order", it.left_by_order);
   field("fetched_ms", it.fetched_ms, schema::plain().time().null());
 }
 

@@ -258,6 +258,8 @@ Result<FoundStates> RunStore::states(const std::string& id, const std::function<
 
 void RunStore::show_resuming(const std::string& id) { state_->index.show_resuming(id); }
 
+void RunStore::show_next(const std::string& id, const std::string& next) { state_->index.show_next(id, next); }
+
 void RunStore::update(const RunStatus& status) { state_->index.update(status); }
 
 void RunStore::forget(const std::string& id) { state_->index.forget(id); }

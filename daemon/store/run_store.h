@@ -62,6 +62,8 @@ class RunStore {
   // Memory only: from now on update() shows a resume of this ended run, until write() or forget(). Its record and its
   // files stay, can be fetched, and are as they were after forget().
   void show_resuming(const std::string& id);
+  // Memory only: what status shows as what comes next of this ended run, until it goes on.
+  void show_next(const std::string& id, const std::string& next);
   // The states that an ended run may go on from (found_states.h), read whole: not on the node's thread. kNotFound if it
   // has no record here. The caller tries save_held() first, for a state that is only in memory.
   Result<FoundStates> states(

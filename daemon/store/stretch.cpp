@@ -83,6 +83,17 @@ std::optional<Stretch> first_view_in(const std::string& path, std::uint32_t line
   return first == all.end() ? std::nullopt : std::optional(*first);
 }
 
+std::optional<schema::StateId> begun_in_vain(const std::vector<Stretch>& past, std::size_t times) {
+  std::vector<const Stretch*> firsts;  // of each lineage
+  for (const Stretch& one : past)
+    if (firsts.empty() || firsts.back()->lineage != one.lineage) firsts.push_back(&one);
+  if (firsts.size() <= times) return std::nullopt;
+  const schema::StateId& from = firsts.back()->from;
+  const bool same = std::all_of(firsts.end() - static_cast<std::ptrdiff_t>(times), firsts.end(),
+                                [&](const Stretch* one) { return one->from.same_bits(from); });
+  return same ? std::optional(from) : std::nullopt;
+}
+
 Result<std::uint64_t> add_stretch(const std::string& path, const Stretch& stretch) {
   const Result<std::string> content = content_of(path);
   if (!content) return content.error();

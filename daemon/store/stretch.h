@@ -60,6 +60,9 @@ inline constexpr std::uint64_t kMostViewsBytes = std::uint64_t{64} << 20;
 std::vector<Stretch> stretches_in(const std::string& path);
 // Of all nodes of that lineage: its first view; nothing if its line is not there.
 std::optional<Stretch> first_view_in(const std::string& path, std::uint32_t lineage);
+// The state whose bits the last `times` lineages all began with, so that the run came to no other one; nothing if they
+// did not.
+std::optional<schema::StateId> begun_in_vain(const std::vector<Stretch>& past, std::size_t times);
 // Adds a line; one of the same stretch at the end of the file is replaced. Returns how many lines there are then.
 Result<std::uint64_t> add_stretch(const std::string& path, const Stretch& stretch);
 

@@ -202,6 +202,7 @@ struct RunStatus {
   std::uint64_t view_step = 0;        // with which it began
   std::int64_t view_since_ms = 0;     // and when
   std::vector<Departure> left = {};   // who was a member once and is none now, by name
+  std::string next = {};              // of an INTERRUPTED run: when the nodes go on with it, or why they do not
   bool has_left(std::string_view node) const;
   // A run that came to its end, but not every member has its state on its disk.
   bool saved_by_all() const;
@@ -242,6 +243,7 @@ void fields(Is<RunStatus> auto& it, auto&& field) {
   field("view_step", it.view_step, plain().not_kept());
   field("view_since_ms", it.view_since_ms, plain().time().not_kept());
   field("left", it.left, list(kMostMembers).noun("a list of departures"));
+  field("next", it.next, line(kMostReasonBytes).not_kept());
 }
 
 struct MeshStatus {

@@ -102,6 +102,7 @@ struct StateId {
   std::uint64_t step = 0;  // committed steps
   std::uint64_t digest = 0;
   auto operator<=>(const StateId&) const = default;
+  bool same_bits(const StateId& other) const { return step == other.step && digest == other.digest; }
 };
 void fields(Is<StateId> auto& it, auto&& field) {
   field("lineage", it.lineage);

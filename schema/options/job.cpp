@@ -174,8 +174,9 @@ void add_running_rows(std::vector<Row>& rows) {
       duration_row("checkpoint-every", &JobSpec::checkpoint_every_ms, kCheckpointRange,
                    "How often each member writes its state during training, so that something remains if all "
                    "nodes die; 0s = only at the end."));
-  rows.push_back(flag_row("auto-resume", &JobSpec::auto_resume,
-                          "Whether the nodes go on with a run that was interrupted as soon as all of them are back."));
+  rows.push_back(flag_row(
+      "auto-resume", &JobSpec::auto_resume,
+      "Whether the nodes go on by themselves with a run that was interrupted, as soon as all of them are back."));
   rows.push_back(real_row("link-mbps", &JobSpec::link_mbps, {0, 1e7, false, false},
                           "Mbit/s of each node's link, for predictions; 0 = measured at the start."));
   rows.push_back(

@@ -93,6 +93,25 @@ TEST_F(StretchTest, TheFirstViewOfALineageHasAllItsNodes) {
   EXPECT_FALSE(first_view_in(path, 4));
 }
 
+TEST_F(StretchTest, ARunThatComesToNoOtherStateIsKnownByItsBeginnings) {
+  const auto from = [](std::uint32_t lineage, std::uint64_t step, std::uint64_t digest = 5, std::uint32_t view = 1) {
+    Stretch one = stretch(lineage, view);
+    one.from = {lineage - 1, 1, step, digest};
+    return one;
+  };
+  std::vector<Stretch> past = {from(1, 0), from(2, 0), from(3, 0)};
+  EXPECT_FALSE(begun_in_vain(past, 3)) << "its start is no return";
+  past.push_back(from(4, 0));
+  EXPECT_EQ(begun_in_vain(past, 3), past.back().from);
+  past.push_back(from(4, 30, 6, 2));  // a member left on the way
+  EXPECT_TRUE(begun_in_vain(past, 3));
+  past.push_back(from(5, 40));
+  EXPECT_FALSE(begun_in_vain(past, 3));
+  past.push_back(from(6, 40, 7));
+  past.push_back(from(7, 40));
+  EXPECT_FALSE(begun_in_vain(past, 2)) << "one step, other bits";
+}
+
 TEST_F(StretchTest, ATornLastLineIsDroppedAndWrittenAnew) {
   const std::string line = stretch_to_line(stretch(2));
   for (std::size_t length = 0; length <= line.size(); ++length) {

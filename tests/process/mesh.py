@@ -25,6 +25,7 @@ from patience import PATIENCE, Elapsed, communicate, wait_until
 
 # A small honest job: a step of it takes some milliseconds per node.
 SMALL_JOB = {
+    "auto-resume": "false",  # what was interrupted stays so, to be looked at
     "model": "lenet",
     "data": "synthetic",
     "data-train": 256,

@@ -165,6 +165,32 @@ class Ways(unittest.TestCase):
             wait_until(lambda: f"{run} goes on by itself: {mesh.run(run)}", lambda: mesh.run(run)["state"] == "COMPLETED", 120)
             self.assertEqual(whole(mesh, run), digest)
 
+    def test_by_themselves_is_what_nodes_do(self):
+        """Until all are back, status says who is not; a job that kills its nodes is begun three times more, no oftener."""
+        job = {"steps": 240, "checkpoint-every": "0s", "auto-resume": None}
+        with Mesh(2) as mesh:
+            digest = whole(mesh, mesh.start(job))
+            mesh.configure(0, fault="kill@reduce:20")
+            mesh.restart([0])
+            run = mesh.detach(job)
+            for times in range(1 + 3):
+                self.assertEqual(mesh[0].wait(), -signal.SIGKILL, f"time {times}: log {mesh[0].log}")
+                mesh[1].kill()
+                mesh[0].start()
+                if times == 0:
+                    wait_until(lambda: f"whom it waits for is told: {self.next_of(mesh, run)}", lambda: "are back: node-b is not" in self.next_of(mesh, run))
+                    mesh.ctl("wait", run).ends(10, "it goes on by itself as soon as all nodes are back: node-b is not")
+                mesh[1].start()
+            wait_until(lambda: f"it does not go on: {self.next_of(mesh, run)}", lambda: f"not come to its next checkpoint; tgctl resume {run}" in self.next_of(mesh, run))
+            self.assertEqual([line["lineage"] for line in stretches(mesh[0], run)], [1, 2, 3, 4])
+            mesh.configure(0, fault=None)
+            mesh.restart([0])
+            mesh.ctl_ok("resume", run)
+            self.assertEqual(whole(mesh, run), digest)
+
+    def next_of(self, mesh, run):
+        return mesh.run(run)["next"]
+
 
 class KilledAgain(unittest.TestCase):
     """A node is killed while its run is about to go on: that is said, nothing is lost, and the next resume ends as ever."""
