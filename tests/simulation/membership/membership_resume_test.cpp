@@ -146,6 +146,21 @@ TEST(Resume, AnEarlierStateIsTakenWhereItIsAskedFor) {
                          "--from"));
 }
 
+TEST(Resume, AStateThatWasBegunInVainIsNotBegunAgainUnasked) {
+  const auto chooses = [](std::uint64_t in_vain) {
+    Machine a(kA, 3);
+    a.resumes({}, "run-1", kKey, schema::StateId{7, 1, in_vain, in_vain});
+    a.hears(kB, states({900, 600}));
+    a.hears(kC, states({900, 600}));
+    return a.offers(states({900, 600}));
+  };
+  EXPECT_EQ(chooses(900),
+            resume_fails("", "refused",
+                         "it has begun again and again at step 900 and not come to its next checkpoint; tgctl resume "
+                         "run-1 begins there once more"));
+  EXPECT_EQ(chooses(600), kFound) << "it came further since";
+}
+
 TEST(Resume, AnOlderBeginningIsRefused) {
   Machine b = looking();
   const std::string no =

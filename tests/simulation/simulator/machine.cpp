@@ -240,10 +240,12 @@ std::string Machine::start(const std::string& id, std::uint64_t key, const std::
     machine.start(kToken, {key, id, spec, 30'000}, now_ms);
   });
 }
-std::string Machine::resumes(const schema::Resume& resume, const std::string& id, std::uint64_t key) {
+std::string Machine::resumes(const schema::Resume& resume, const std::string& id, std::uint64_t key,
+                             std::optional<schema::StateId> not_from) {
   RunIdentity run{key, id, schema::canonical_job({}), 30'000};
   run.weights.assign(options_.names.size(), 1);
   run.resume = resume;
+  run.not_from = not_from;
   return after([=](Membership& machine, std::uint64_t now_ms) { machine.start(kToken, run, now_ms); });
 }
 std::string Machine::connects(Seat peer, std::uint16_t weight) {

@@ -40,7 +40,8 @@ class Machine {
   // --- events ---
   std::string start(const std::string& id = "run-1", std::uint64_t key = kKey,
                     const std::string& spec = schema::canonical_job({}));
-  std::string resumes(const schema::Resume& resume, const std::string& id = "run-1", std::uint64_t key = kKey);
+  std::string resumes(const schema::Resume& resume, const std::string& id = "run-1", std::uint64_t key = kKey,
+                      std::optional<schema::StateId> not_from = {});
   std::string connects(Seat peer, std::uint16_t weight = 1);
   std::string disconnects(Seat peer);
   std::string is_back(Seat peer);  // its connection broke, and there is another one
