@@ -263,11 +263,10 @@ Status Run::begin(const schema::Commit& choice) {
   return begun;
 }
 
-// Of the state that it is resumed from: a crash, or a shutdown, came between its commit and its evaluation.
+// Of the state that it is resumed from: a crash, or a shutdown, may have come between its commit and its evaluation. Of
+// some members alone, perhaps: so that all say the same, each asks only which step it is.
 bool Run::evaluates_first() const {
-  if (!start_ || start_->from_the_beginning) return false;
-  const std::uint64_t step = start_->state.step;
-  return is_evaluated(step) && !(start_->counters.evaluated && start_->counters.evaluation_step == step);
+  return start_ && !start_->from_the_beginning && is_evaluated(start_->state.step);
 }
 
 // By the schedule: nobody evaluates what has learned nothing.

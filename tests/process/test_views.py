@@ -2,6 +2,8 @@
 goes on. (test_deaths: each way to die; test_changes: inside a change, and random ones; test_paused: too few are left.)"""
 
 import glob
+import hashlib
+import json
 import os
 import shutil
 import signal
@@ -115,6 +117,47 @@ class Resumed(unittest.TestCase):
             (start,) = [line["from"]["step"] for line in stretches(mesh[0], run) if line["lineage"] == 2]
             self.assertIn(start, (max(steps), max(steps) + 1))
             self.assertEqual(whole(mesh, run), digest)
+
+    def test_shut_down_while_some_have_evaluated(self):
+        """Of the step that a shutdown comes in, some may know how it was evaluated, and others not."""
+        with Mesh(2, MESH) as mesh:
+            job = JOB | {"steps": 60, "evaluate-every": 1, "checkpoint-every": "0s"}
+            digest = whole(mesh, mesh.start(job))
+            run = mesh.detach(job)
+            mesh.wait_for_step(run, 5)
+            for node in reversed(mesh.nodes):
+                node.signal(signal.SIGTERM)
+            for node in mesh.nodes:
+                self.assertEqual(node.wait(), 0, f"log {node.log}")
+            for node, later in zip(mesh.nodes, (0, -1)):
+                self.set_evaluated(node, run, later)
+            start_all(mesh)
+            mesh.ctl_ok("resume", run)
+            self.assertGreaterEqual(stretches(mesh[0], run)[1]["from"]["step"], 5)
+            self.assertEqual(whole(mesh, run), digest)
+
+    def set_evaluated(self, node, run, later):
+        """In what the node keeps, the last evaluation is of the state's step, or so many later."""
+        path, record = node.run_file(run, "state.safetensors"), node.record(run)
+        with open(path, "rb") as file:
+            content = file.read()
+        length = int.from_bytes(content[:8], "little")
+        header = json.loads(content[8 : 8 + length])
+        metadata = header["__metadata__"]
+        counters = json.loads(metadata["counters"])
+        metadata["counters"] = json.dumps(counters | {"evaluated": True, "evaluation_step": int(metadata["step"]) + later}, separators=(",", ":"))
+        tensors = sorted((one for one in header.items() if one[0] != "__metadata__"), key=lambda one: one[1]["data_offsets"])
+        texts = [text for name, value in sorted(metadata.items()) if name != "header-sha256" for text in (name, value)]
+        texts += [text for name, tensor in tensors for text in (name, "".join(f"{size}," for size in tensor["shape"]))]
+        metadata["header-sha256"] = hashlib.sha256("".join(f"{len(text.encode())}:{text}" for text in texts).encode()).hexdigest()
+        changed = json.dumps(header, separators=(",", ":")).encode()
+        changed += b" " * (-len(changed) % 8)
+        content = len(changed).to_bytes(8, "little") + changed + content[8 + length :]
+        with open(path, "wb") as file:
+            file.write(content)
+        record["files"]["state.safetensors"] = {"bytes": len(content), "sha256": hashlib.sha256(content).hexdigest()}
+        with open(node.run_file(run, "run.json"), "w") as file:
+            json.dump(record, file)
 
     def went_on_without(self, number, checkpoint):
         """node-a is alone at the end, and has what nobody else has."""
