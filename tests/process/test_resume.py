@@ -157,7 +157,11 @@ class Ways(unittest.TestCase):
             self.assertEqual(whole(mesh, run), longer)
             self.assertEqual([line["lineage"] for line in stretches(mesh[2], run)], [1, 2, 3, 4])
 
-    def test_by_themselves(self):
+
+class ByThemselves(unittest.TestCase):
+    """The nodes go on with what was interrupted."""
+
+    def test_as_soon_as_all_are_back(self):
         job = {"steps": 240, "checkpoint-every": "50ms", "auto-resume": "true"}
         with Mesh(2) as mesh:
             digest = whole(mesh, mesh.start(job))
@@ -165,7 +169,7 @@ class Ways(unittest.TestCase):
             wait_until(lambda: f"{run} goes on by itself: {mesh.run(run)}", lambda: mesh.run(run)["state"] == "COMPLETED", 120)
             self.assertEqual(whole(mesh, run), digest)
 
-    def test_by_themselves_is_what_nodes_do(self):
+    def test_unless_it_is_in_vain(self):
         """Until all are back, status says who is not; a job that kills its nodes is begun three times more, no oftener."""
         job = {"steps": 240, "checkpoint-every": "0s", "auto-resume": None}
         with Mesh(2) as mesh:
