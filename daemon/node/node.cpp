@@ -627,6 +627,7 @@ void Node::carry_out(EndRun& action) {
   if (is_current(action.key)) tell_change(false);
   context_.news.metrics.numbers().run_state = action.state;
   const bool begun = is_current(action.key) && run_->begun();
+  if (begun) not_resumed_.clear();
   std::string reason = action.reason;
   if (!begun && !schema::is_fact(action.state)) reason += absent_problems();
   const Status recorded = begun ? run_->keeper().ended(action.end) : save_unbegun(action, reason);

@@ -265,9 +265,7 @@ Status Run::begin(const schema::Commit& choice) {
 
 // Of the state that it is resumed from: a crash, or a shutdown, may have come between its commit and its evaluation. Of
 // some members alone, perhaps: so that all say the same, each asks only which step it is.
-bool Run::evaluates_first() const {
-  return start_ && !start_->from_the_beginning && is_evaluated(start_->state.step);
-}
+bool Run::evaluates_first() const { return start_ && !start_->from_the_beginning && is_evaluated(start_->state.step); }
 
 // By the schedule: nobody evaluates what has learned nothing.
 bool Run::is_evaluated(std::uint64_t step) const {
