@@ -35,6 +35,7 @@ add_library(tgd_daemon_core STATIC
   ${CMAKE_CURRENT_LIST_DIR}/membership/membership.cpp
   ${CMAKE_CURRENT_LIST_DIR}/membership/proposal_right.cpp
   ${CMAKE_CURRENT_LIST_DIR}/membership/run_end.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/membership/split_by_speed.cpp
   ${CMAKE_CURRENT_LIST_DIR}/membership/start.cpp
   ${CMAKE_CURRENT_LIST_DIR}/membership/view_change.cpp
   ${CMAKE_CURRENT_LIST_DIR}/membership/votes.cpp

@@ -35,6 +35,10 @@ constexpr auto words_of(ExchangeKind) { return words("direct", "sharded"); }
 enum class Coding : std::uint16_t { kRaw = 0, kEntropy = 1 };
 constexpr auto words_of(Coding) { return words("raw", "entropy"); }
 
+// By what the members split a batch: the weights in their nodes' configurations, or how fast each computes.
+enum class Split : std::uint8_t { kWeight, kSpeed };
+constexpr auto words_of(Split) { return words("weight", "speed"); }
+
 // Which nodes take part in a run.
 enum class Members : std::uint8_t { kAll };
 constexpr auto words_of(Members) { return words("all"); }

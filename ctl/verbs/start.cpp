@@ -42,6 +42,8 @@ int start(Client& client, const Command& command, const schema::JobSpec& job) {
       job.compute == schema::Compute::kTrain ? speed_up_warning(*plan) : std::nullopt;
   if (command.dry_run) {
     print(format_plan(*plan));
+    if (job.split == schema::Split::kSpeed)
+      print("split = speed: a start measures every node and splits the batch by what they compute in a second\n");
     if (warning) warn(*warning);
     return kOk;
   }

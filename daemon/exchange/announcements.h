@@ -29,6 +29,8 @@ class Announcements {
         batch_statistics_(std::move(statistics)),
         scalers_(members.count(), members.segment_names.size()) {}
 
+  // The members' shares of a batch, b_r / B, by which their statistics are weighed. Before the first round.
+  void share_by(Per<Rank, float> shares) { batch_statistics_.shares = std::move(shares); }
   // rate_bits: this member's learning rate in the round.
   void begin_round(const Layout& layout, Round round, std::uint32_t rate_bits);
   void clip_own(std::size_t bucket, const std::vector<float>& bounds);  // by ternary segment, before it is announced
@@ -65,7 +67,7 @@ class Announcements {
   Wrong compare_digests() const;
 
   const Members& members_;
-  const BatchStatistics batch_statistics_;
+  BatchStatistics batch_statistics_;
   const Layout* layout_ = nullptr;
   Round round_;
   std::uint32_t rate_bits_ = 0;

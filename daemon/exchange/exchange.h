@@ -54,6 +54,8 @@ class Exchange {
 
   // Sets the elements of a Measure (GradientStatistics::kSlice by default). Call before the first round.
   void measure_by(std::size_t elements) { statistics_.measure_by(elements); }
+  // Other shares of a batch than those of the statistics. Call before the first round.
+  void share_by(Per<Rank, float> shares) { announcements_.share_by(std::move(shares)); }
 
   // --- events ---
   // Enters round local.round with this layout (it stays alive and unchanged until the commit). Rounds ascend by one.

@@ -28,7 +28,7 @@ void Start::reserve(Phase phase, RunIdentity run, Seat proposer, std::uint64_t d
   TG_CHECK(!pending_ && phase_ == Phase::kNone && !end_.active(), run.id);
   phase_ = phase;
   run_ = std::move(run);
-  view_ = View::of_all(peers_.size());
+  view_ = View::of_all(run_.weights);
   proposer_ = proposer;
   deadline_ms_ = deadline_ms;
   offers_.clear();
@@ -232,9 +232,10 @@ void Start::end_pending(schema::RunState state, ErrorKind kind, const std::strin
 
 void Start::propose(std::uint64_t now_ms) {
   const PendingStart start = take_pending();
-  const bool finds = start.run().resume.has_value();
-  reserve(finds ? Phase::kFinding : Phase::kProposing, start.run(), peers_.self(), now_ms + timeouts_.prepare_ms);
-  if (!finds) run_.weights = peers_.weights();
+  RunIdentity run = start.run();
+  const bool finds = run.resume.has_value();
+  if (!finds) run.weights = peers_.weights();
+  reserve(finds ? Phase::kFinding : Phase::kProposing, std::move(run), peers_.self(), now_ms + timeouts_.prepare_ms);
   token_ = start.token();
   give_up_ms_ = start.deadline_ms();
   send_proposal(now_ms);
@@ -301,9 +302,8 @@ void Start::propose_anew(const schema::Fail& cause, std::uint64_t now_ms) {
 }
 
 void Start::commit() {
-  Result<Choice> choice = votes_.decide(run_.spec);
+  Result<Choice> choice = votes_.decide(run_);
   if (!choice) return fail_proposal({choice.error().kind, own_name(), "prepare", choice.error().message});
-  choice->commit.members = votes_.members(run_.weights);
   votes_.clear();
   send(peers_.others(), run_.key, choice->commit);
   hand_over(*std::move(choice));

@@ -23,16 +23,21 @@ class View {
   // members ascend by seat: a member's rank is its place among them.
   View(std::uint32_t number, std::vector<schema::ViewMember> members) : number_(number), members_(std::move(members)) {}
   explicit View(const schema::NextView& decided) : View(decided.number, decided.members) {}
-  // Of members that nothing more is known of.
-  View(std::uint32_t number, const std::vector<Seat>& seats) : number_(number) {
-    for (const Seat seat : seats) members_.push_back({.seat = static_cast<std::uint32_t>(seat.index())});
+  // Of members that nothing more is known of than their weights.
+  View(std::uint32_t number, const std::vector<Seat>& seats, const Per<Rank, std::uint16_t>& weights)
+      : number_(number) {
+    for (const Rank rank : places<Rank>(seats.size()))
+      members_.push_back({.seat = static_cast<std::uint32_t>(seats[rank.index()].index()), .weight = weights[rank]});
   }
-  // The first view of a run of all nodes.
-  static View of_all(std::size_t nodes) {
+  View(std::uint32_t number, const std::vector<Seat>& seats)
+      : View(number, seats, Per<Rank, std::uint16_t>(seats.size(), 1)) {}
+  // The first view of a run of all nodes, which split a batch by these weights.
+  static View of_all(const Per<Seat, std::uint16_t>& weights) {
     std::vector<Seat> seats;
-    for (const Seat seat : places<Seat>(nodes)) seats.push_back(seat);
-    return {kFirst, seats};
+    for (const Seat seat : weights.places()) seats.push_back(seat);
+    return {kFirst, seats, Per<Rank, std::uint16_t>(weights.begin(), weights.end())};
   }
+  static View of_all(std::size_t nodes) { return of_all(Per<Seat, std::uint16_t>(nodes, 1)); }
 
   std::uint32_t number() const { return number_; }
   std::size_t size() const { return members_.size(); }
@@ -43,6 +48,11 @@ class View {
     const auto found = std::ranges::lower_bound(members_, seat.index(), {}, &schema::ViewMember::seat);
     if (found == members_.end() || found->seat != seat.index()) return std::nullopt;
     return Rank(static_cast<std::size_t>(found - members_.begin()));
+  }
+  Per<Rank, std::uint16_t> weights() const {  // of the members' shares of a batch
+    Per<Rank, std::uint16_t> weights;
+    for (const schema::ViewMember& member : members_) weights.push_back(member.weight);
+    return weights;
   }
   bool has(Seat seat) const { return rank(seat).has_value(); }
   // Whether this node votes: its state directory is that of the member.

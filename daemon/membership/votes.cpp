@@ -1,5 +1,6 @@
 #include "daemon/membership/votes.h"
 
+#include "daemon/membership/split_by_speed.h"
 #include "daemon/membership/view.h"
 #include "kernels/base/check.h"
 #include "kernels/base/hex.h"
@@ -88,15 +89,18 @@ std::vector<schema::ViewMember> Votes::members(const Per<Seat, std::uint16_t>& w
   return members;
 }
 
-Result<Choice> Votes::decide(const std::string& spec) const {
-  const Result<schema::JobSpec> job = schema::parse_job(spec, "job");
+Result<Choice> Votes::decide(const RunIdentity& run) const {
+  const Result<schema::JobSpec> job = schema::parse_job(run.spec, "job");
   if (!job) return job.error();
-  std::vector<schema::Vote> votes;
+  Per<Seat, schema::Vote> votes;
   for (const std::optional<schema::Vote>& vote : votes_) {
     TG_CHECK(vote, votes.size());
     votes.push_back(*vote);
   }
-  return choose_exchange(asked_of(*job), votes);
+  Choice choice = choose_exchange(asked_of(*job), votes);
+  const bool by_speed = job->split == schema::Split::kSpeed && !run.resume;
+  choice.commit.members = members(by_speed ? weights_by_speed(*job, votes) : run.weights);
+  return choice;
 }
 
 }  // namespace tg::daemon

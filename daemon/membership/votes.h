@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "daemon/membership/choose_exchange.h"
+#include "daemon/membership/run_identity.h"
 #include "engine/data/file_sums.h"
 #include "kernels/base/status.h"
 #include "schema/frame/frame.h"
@@ -29,12 +30,12 @@ class Votes {
   // train the same thing; it names both nodes and both values.
   std::optional<schema::Fail> take(Seat from, const schema::Vote& vote);
   std::vector<Seat> missing() const;
-  // Once none is missing: the members of the first view.
-  std::vector<schema::ViewMember> members(const Per<Seat, std::uint16_t>& weights) const;
-  // The same. spec: the job that was voted on; an error if it is none.
-  Result<Choice> decide(const std::string& spec) const;
+  // Once none is missing. The members of the first view weigh as much as the run says, or, where a new run's job splits
+  // the batch by speed, as they have measured (split_by_speed.h). An error if the run's spec is no job.
+  Result<Choice> decide(const RunIdentity& run) const;
 
  private:
+  std::vector<schema::ViewMember> members(const Per<Seat, std::uint16_t>& weights) const;
   std::optional<schema::Fail> difference() const;
   std::string differing_files(Seat one, Seat other) const;
 

@@ -98,7 +98,7 @@ Question Advisor::weighed(Question question) const {
   const std::size_t nodes = context_.self.names.size();
   const std::uint64_t batch = schema::resolved_global_batch(question.job, nodes);
   if (question.nodes != nodes || batch < nodes) return question;
-  const auto shares = member_shares(View::of_all(nodes), context_.self.names, context_.weights(), batch);
+  const auto shares = member_shares(View::of_all(context_.weights()), context_.self.names, batch);
   question.uneven = schema::uneven_shares(shares);
   if (!question.uneven.empty()) question.own_samples = shares[context_.self.config.seat().index()].samples;
   return question;

@@ -9,7 +9,8 @@ namespace tg::daemon {
 
 void DryRun::begin(std::uint64_t token, RunIdentity identity, schema::JobSpec job) {
   token_ = token;
-  run_ = std::make_unique<Run>(context_, std::move(identity), std::move(job), View::of_all(context_.self.names.size()));
+  const View view = View::of_all(identity.weights);
+  run_ = std::make_unique<Run>(context_, std::move(identity), std::move(job), view);
 }
 
 void DryRun::tick(bool busy) {

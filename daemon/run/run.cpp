@@ -8,7 +8,6 @@
 #include "daemon/run/fitting.h"
 #include "daemon/run/memory_check.h"
 #include "daemon/run/preparation.h"
-#include "daemon/run/shares.h"
 #include "daemon/step/job_data.h"
 #include "daemon/step/job_layout.h"
 #include "kernels/base/check.h"
@@ -52,7 +51,7 @@ PreparationOptions preparation(const RunContext& context, const RunIdentity& ide
 
 ViewPart part_of(const RunContext& context, const RunIdentity& identity, const View& view) {
   return {.self = view.rank(context.self.config.seat()).value(),
-          .weights = by_rank(view, identity.weights),
+          .weights = view.weights(),
           .global_batch = identity.global_batch};
 }
 
@@ -149,11 +148,11 @@ schema::StartReply Run::facts(const schema::Commit& choice) const {
   reply.parameters = segments.parameter_count();
   reply.members = view_->view().size();
   reply.global_batch = identity_.global_batch;
-  reply.local_batch = fitted_->local_batch;
   reply.shares = view_->shares();
+  reply.local_batch = view_->own_samples();
   reply.exchange = to_word(layouts.layout.exchange);
   reply.coding = to_word(layouts.layout.coding);
-  reply.compute_seconds = fitted_->step_seconds;
+  reply.compute_seconds = fitted_->step_seconds / fitted_->local_batch * static_cast<double>(reply.local_batch);
   reply.link_mbps = candidate_.link_mbps();
   reply.memory_bytes = member_bytes(job_, prepared_->model, layouts, workers_for(context_.threads_for(job_))) +
                        fitted_->activation_bytes - fitted_->device_bytes;
@@ -216,7 +215,7 @@ RunRecord Run::first_record() const {
   record.initial_digest = journal_.status().initial_digest;
   record.node = context_.self.config.node;
   record.member_names = view_->member_names();
-  record.weights = view_->weights();
+  record.weights = view_->view().weights();
   record.key = identity_.key;
   record.own = {context_.self.config.node,
                 fitted_->engine_build,
@@ -237,6 +236,7 @@ RunRecord Run::first_record() const {
 
 Status Run::begin(const schema::Commit& choice) {
   TG_CHECK(prepared_ != nullptr && !begun());
+  const bool other_shares = view_->settle(View(View::kFirst, choice.members));
   const schema::StartReply facts = this->facts(choice);
   bool copies = true;
   if (Status fits = check_memory_of(facts, copies); !fits.ok()) return fits;
@@ -257,6 +257,11 @@ Status Run::begin(const schema::Commit& choice) {
     journal_.note(context_.self.config.node +
                   " has no memory for a copy: training waits while a checkpoint is written");
     context_.news.log.warning("checkpoint-without-copy", {{"run", identity_.id}, {"what", journal_.status().reason}});
+  }
+  if (other_shares) {
+    choice_ = choice;
+    trainer_->refit(view_->view().number(), part_of(context_, identity_, view_->view()), Step(facts.from_step));
+    return {};
   }
   Status begun = view_->begin(choice);
   if (view_->begun()) choice_ = choice;
@@ -357,7 +362,8 @@ Status Run::change_view(View next, Round start, const std::string& why) {
   journal_.enter(view_->numbers());
   journal_.change_view(view_->view().number(), start.value(), left, words);
   view_->prepared(prepared_, is_evaluated(start.value()));
-  keeper_.change_view(journal_.refreshed(), {view_->view().number(), view_->member_names(), view_->weights(), from},
+  keeper_.change_view(journal_.refreshed(),
+                      {view_->view().number(), view_->member_names(), view_->view().weights(), from},
                       "CHANGED: " + words);
   if (stops) view_->member().request_stop();
   journal_.publish(true);

@@ -20,16 +20,18 @@ std::vector<std::uint32_t> seniority_in(const View& view) {
 }  // namespace
 
 RunView::RunView(const Parts& parts, View view)
-    : run_(parts),
-      view_(std::move(view)),
-      self_(view_.rank(parts.context.self.config.seat()).value()),
-      weights_(by_rank(view_, parts.identity.weights)),
-      shares_(member_shares(view_, parts.context.self.names, parts.identity.weights, parts.identity.global_batch)),
-      numbers_(shares_, seniority_in(view_), self_, parts.identity.global_batch) {}
+    : run_(parts), view_(std::move(view)), self_(view_.rank(parts.context.self.config.seat()).value()) {
+  count_shares();
+}
 
 RunView::~RunView() = default;
 
 // --- its beginning ---
+
+void RunView::count_shares() {
+  shares_ = member_shares(view_, run_.context.self.names, run_.identity.global_batch);
+  numbers_.emplace(shares_, seniority_in(view_), self_, run_.identity.global_batch);
+}
 
 void RunView::prepared(std::shared_ptr<const Prepared> prepared, bool evaluates_first) {
   prepared_ = std::move(prepared);
@@ -39,13 +41,20 @@ void RunView::prepared(std::shared_ptr<const Prepared> prepared, bool evaluates_
                                                      .view = view_,
                                                      .self = run_.context.self.config.seat(),
                                                      .names = run_.context.self.names,
-                                                     .weights = weights_,
                                                      .job = run_.job,
                                                      .has_test_data = has_test_data,
                                                      .global_batch = run_.identity.global_batch,
                                                      .first_round = prepared_->replica->committed_rounds(),
                                                      .evaluates_first = evaluates_first},
                                      prepared_->model, static_cast<Member::Delegate&>(*this));
+}
+
+bool RunView::settle(View decided) {
+  member_->settle(decided);
+  const bool others = decided.weights() != view_.weights();
+  view_ = std::move(decided);
+  count_shares();
+  return others;
 }
 
 // With its helpers. On a device this takes memory and streams, and reads the state.
@@ -138,7 +147,7 @@ void RunView::waited(const Waiting& waiting, Clock::time_point since) {
 // --- watching ---
 
 std::uint64_t RunView::step_timeout_ms() const {
-  return std::max(run_.job.step_timeout_ms, static_cast<std::uint64_t>(10'000 * numbers_.median_step_seconds()));
+  return std::max(run_.job.step_timeout_ms, static_cast<std::uint64_t>(10'000 * numbers_->median_step_seconds()));
 }
 
 // The others' deadline for this node has passed by then, or is about to.

@@ -7,6 +7,7 @@
 #include <chrono>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -41,6 +42,9 @@ class RunView : private Member::Delegate {
   // Frames of the others may come from now on, even before the commit.
   // evaluates_first: an evaluation of the state that it begins with is due.
   void prepared(std::shared_ptr<const Prepared> prepared, bool evaluates_first);
+  // Prepared, not begun: what is decided of the view. True if its members have got other weights than those that this
+  // one is prepared for.
+  bool settle(View decided);
   // The first step begins.
   Status begin(const schema::Commit& choice);
 
@@ -62,10 +66,10 @@ class RunView : private Member::Delegate {
   std::uint64_t step_timeout_ms() const;  // max(floor, 10 x median step)
 
   const View& view() const { return view_; }
-  const Per<Rank, std::uint16_t>& weights() const { return weights_; }
   const std::vector<schema::MemberShare>& shares() const { return shares_; }  // of the global batch, by rank
+  std::uint64_t own_samples() const { return shares_[self_.index()].samples; }
   const Per<Rank, std::string>& member_names() const { return member_->members().names; }  // prepared
-  RunNumbers& numbers() { return numbers_; }
+  RunNumbers& numbers() { return *numbers_; }
 
  private:
   using Clock = std::chrono::steady_clock;
@@ -84,12 +88,13 @@ class RunView : private Member::Delegate {
   void reported(const std::optional<Member::Evaluation>& evaluation) override;
   void state_digests(const std::vector<std::uint64_t>& digests) override;
 
+  void count_shares();
+
   const Parts run_;
-  const View view_;
+  View view_;
   const Rank self_;
-  const Per<Rank, std::uint16_t> weights_;
-  const std::vector<schema::MemberShare> shares_;
-  RunNumbers numbers_;
+  std::vector<schema::MemberShare> shares_;
+  std::optional<RunNumbers> numbers_;
   std::shared_ptr<const Prepared> prepared_;
   std::unique_ptr<Member> member_;
   Standstill standstill_;

@@ -246,9 +246,8 @@ Status Recomputation::compute_leg(const Leg& leg) {
   for (const Seat seat : holders_) members.push_back(&nodes_[seat]);
   const bool has_test_data = !prepared_->data->test.labels.empty();
   const bool due = leg.first > 0 && leg.job.evaluate_every > 0 && leg.first % leg.job.evaluate_every == 0;
-  SimulatedView view({.view = View(leg.stretch.view, holders_),
+  SimulatedView view({.view = View(leg.stretch.view, holders_, weights),
                       .names = Per<Seat, std::string>(run_.names.begin(), run_.names.end()),
-                      .weights = weights,
                       .job = leg.job,
                       .choice = choice_,
                       .global_batch = global_batch_,

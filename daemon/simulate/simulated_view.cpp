@@ -22,7 +22,6 @@ class SimulatedView::OneMember : public Member::Delegate {
                  .view = of.options_.view,
                  .self = of.options_.view.seat(rank),
                  .names = of.options_.names,
-                 .weights = of.options_.weights,
                  .job = of.options_.job,
                  .has_test_data = of.options_.has_test_data,
                  .global_batch = of.options_.global_batch,
@@ -121,7 +120,7 @@ class SimulatedView::OneMember : public Member::Delegate {
 
 SimulatedView::SimulatedView(Options options, const Surroundings& around, Per<Rank, SimulatedNode*> nodes, News news)
     : options_(std::move(options)), around_(around), news_(std::move(news)) {
-  TG_CHECK(nodes.size() == options_.view.size() && options_.weights.size() == nodes.size(), nodes.size());
+  TG_CHECK(nodes.size() == options_.view.size(), nodes.size());
   TG_CHECK(options_.first < options_.last && options_.last.value() <= options_.job.steps, options_.last.value());
   for (const Rank rank : nodes.places()) members_.push_back(std::make_unique<OneMember>(*this, rank, *nodes[rank]));
 }

@@ -54,8 +54,7 @@ class SimulatedView {
  public:
   struct Options {
     View view;
-    Per<Seat, std::string> names;      // of all nodes
-    Per<Rank, std::uint16_t> weights;  // of the members' shares of a batch
+    Per<Seat, std::string> names;  // of all nodes
     schema::JobSpec job;
     schema::Commit choice;           // any: the bits do not depend on it
     std::uint64_t global_batch = 0;  // of the run

@@ -28,12 +28,12 @@ std::vector<std::string> names_of(const engine::Model& model) {
   return names;
 }
 
-BatchStatistics batch_statistics(const engine::Model& model, std::uint64_t batch,
-                                 const Per<Rank, std::uint16_t>& weights) {
-  BatchStatistics statistics{model.statistics, {}};
-  for (const engine::Share& part : engine::split(batch, weights))
-    statistics.shares.push_back(static_cast<float>(static_cast<double>(part.count) / static_cast<double>(batch)));
-  return statistics;
+// Of a batch, by rank.
+Per<Rank, float> shares_in(const View& view, std::uint64_t batch) {
+  Per<Rank, float> shares;
+  for (const engine::Share& part : engine::split(batch, view.weights()))
+    shares.push_back(static_cast<float>(static_cast<double>(part.count) / static_cast<double>(batch)));
+  return shares;
 }
 
 }  // namespace
@@ -284,10 +284,15 @@ Member::Member(Options options, const engine::Model& model, Delegate& delegate)
       delegate_(delegate),
       optimizer_(optimizer_of(options_.job)),
       exchange_(members_, segments_, clip_rule(options_.job),
-                batch_statistics(model, options_.global_batch, options_.weights), options_.first_round),
+                {model.statistics, shares_in(options_.view, options_.global_batch)}, options_.first_round),
       barrier_(members_),
       reports_(members_) {
   TG_CHECK(options_.global_batch > 0);
+}
+
+void Member::settle(const View& decided) {
+  TG_CHECK(!begun() && decided.number() == members_.view.number() && decided.seats() == members_.view.seats());
+  exchange_.share_by(shares_in(decided, options_.global_batch));
 }
 
 void Member::begin(const schema::Commit& choice, const Resources& resources) {

@@ -55,8 +55,7 @@ class Member {
     std::uint64_t run_key = 0;
     View view;
     Seat self;
-    Per<Seat, std::string> names;      // of all nodes
-    Per<Rank, std::uint16_t> weights;  // of all members' shares of a batch
+    Per<Seat, std::string> names;  // of all nodes
     schema::JobSpec job;
     bool has_test_data = false;      // without it evaluations are left out
     std::uint64_t global_batch = 0;  // of the run
@@ -99,6 +98,9 @@ class Member {
   };
   // Takes frames at once: those of the others may come before begin(). The model outlives it.
   Member(Options options, const engine::Model& model, Delegate& delegate);
+
+  // Not begun: what is decided of the view, whose members may have got other weights.
+  void settle(const View& decided);
 
   // The first step begins. All of it outlives the member and its workers.
   struct Resources {

@@ -160,6 +160,9 @@ Row members_row() {
 
 void add_running_rows(std::vector<Row>& rows) {
   rows.push_back(members_row());
+  rows.push_back(choice_row("split", &JobSpec::split,
+                            "How the members share a step's samples: by the weight in each node's configuration, or by "
+                            "the speed that each measures before the run begins, which a resume keeps."));
   rows.push_back(whole_row("digest-every", &JobSpec::digest_every, {1, kMostSteps},
                            "Steps between comparisons of the members' states."));
   rows.push_back(whole_row(

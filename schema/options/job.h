@@ -78,6 +78,7 @@ struct JobSpec {
   std::uint64_t chunk_parameters = 0;    // 0 = chosen from the model and N
   // Running.
   Members members = Members::kAll;
+  Split split = Split::kWeight;
   std::uint64_t digest_every = 20;  // steps
   std::uint64_t threads = 0;        // per member; 0 = the node's own setting
   std::uint64_t start_timeout_ms = 30'000;

@@ -120,8 +120,7 @@ struct Node : Member::Delegate {
     Per<Seat, std::string> names;
     for (std::size_t i = 0; i < count; ++i) names.push_back("node-" + std::to_string(i));
     member = std::make_unique<Member>(
-        Member::Options{kRun, View::of_all(count), self, names, Per<Rank, std::uint16_t>(count, 1), job, false,
-                        schema::resolved_global_batch(job, count)},
+        Member::Options{kRun, View::of_all(count), self, names, job, false, schema::resolved_global_batch(job, count)},
         simulation::tiny_model(), *this);
   }
   void send(const std::vector<Seat>& to, const schema::SharedFrame& frame) override {

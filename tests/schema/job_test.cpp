@@ -296,6 +296,7 @@ TEST(Job, CanonicalTextAndHashAreFrozen) {
             "schedule-factor = 0.1\n"
             "schedule-power = 0.5\n"
             "seed = 1\n"
+            "split = weight\n"
             "start-timeout = 30s\n"
             "step-timeout = 1m\n"
             "steps = 1000\n"
@@ -304,14 +305,14 @@ TEST(Job, CanonicalTextAndHashAreFrozen) {
             "trace = false\n"
             "weight-decay = 0\n"
             "weight-decay-path = inside\n");
-  EXPECT_EQ(job_hash({}), 0x7c47173ab3f80477u);
+  EXPECT_EQ(job_hash({}), 0x64b404449bc7ef46u);
   JobSpec other;
   for (const char* setting :
        {"model=vgg-a", "data=cifar10", "compute=replay", "replay-gradients=/data/{rank}.f32", "optimizer=adam",
         "schedule=staircase", "schedule-every=7", "weight-decay-path=outside", "gradients=float16", "scaler=repo",
-        "scaler-sharing=none", "last-layer=float32", "exchange=sharded", "coding=entropy"})
+        "scaler-sharing=none", "last-layer=float32", "exchange=sharded", "coding=entropy", "split=speed"})
     ASSERT_TRUE(set_job_key(other, setting).ok()) << setting;
-  EXPECT_EQ(job_hash(other), 0x8e39a4b6fbb86463u);
+  EXPECT_EQ(job_hash(other), 0x87036886aee81811u);
 }
 
 // Whatever the help allows is read, and written as it was read.
@@ -329,7 +330,7 @@ TEST(Job, EveryWordOfEveryChoiceReadsBack) {
     }
     choices += read > 0 ? 1 : 0;
   }
-  EXPECT_EQ(choices, 21u) << "eighteen enums, schedule-power, auto-resume and trace";
+  EXPECT_EQ(choices, 22u) << "nineteen enums, schedule-power, auto-resume and trace";
 }
 
 // A key whose row set another field would pass every other test.
@@ -392,6 +393,7 @@ TEST(Job, EveryKeyTravels) {
                                                        {"bucket-parameters", "7"},
                                                        {"chunk-parameters", "7"},
                                                        {"digest-every", "7"},
+                                                       {"split", "speed"},
                                                        {"threads", "7"},
                                                        {"start-timeout", "7s"},
                                                        {"step-timeout", "7s"},

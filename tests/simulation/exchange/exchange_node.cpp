@@ -70,6 +70,7 @@ schema::Vote ExchangeNode::prepare_run(const daemon::RunIdentity& run) {
   vote.spec_hash = schema::job_hash(job_);
   vote.model_hash = model.hash();
   vote.state_hash = digest();
+  vote.step_seconds *= static_cast<double>(1 + seat().index());
   return vote;
 }
 
@@ -81,7 +82,6 @@ void ExchangeNode::make_member(const daemon::RunIdentity& run, const daemon::Vie
   options.view = view;
   options.self = seat();
   options.names = options_.names;
-  options.weights.assign(view.size(), 1);
   options.job = job_;
   options.has_test_data = job_.evaluate_every > 0;
   options.global_batch = global_batch_;
@@ -94,6 +94,7 @@ void ExchangeNode::make_member(const daemon::RunIdentity& run, const daemon::Vie
 
 void ExchangeNode::run_begins(const schema::Commit& choice) {
   choice_ = choice;
+  member_->settle(daemon::View(daemon::View::kFirst, choice.members));
   confirmed_digests_[0] = digest();
   begin_view();
 }

@@ -25,8 +25,7 @@ TEST(Member, FramesOfAnotherViewChangeNothing) {
   Nobody world;
   // The first and the last of three nodes are members, so ranks differ from seats.
   const View view(4, {Seat(0), Seat(2)});
-  Member member({77, view, Seat(2), {"node-a", "node-b", "node-c"}, {1, 1}, {}, false, 64}, simulation::tiny_model(),
-                world);
+  Member member({77, view, Seat(2), {"node-a", "node-b", "node-c"}, {}, false, 64}, simulation::tiny_model(), world);
   EXPECT_EQ(member.members().self, Rank(1));
   EXPECT_EQ(member.members().own_name(), "node-c");
   const schema::Chunk chunk{};  // before the first step: of this view it would end the run
@@ -51,14 +50,9 @@ TEST(Member, LateResultsOfAnotherViewChangeNothing) {
   Replica replica(home, model, 1, 7);
   const kernels::HomeArray gradient(home, model.segments.padded_count());
   schema::FramePool pool;
-  Member member({.run_key = 77,
-                 .view = View(5, {Seat(0)}),
-                 .self = Seat(0),
-                 .names = {"node-a"},
-                 .weights = {1},
-                 .job = {},
-                 .global_batch = 64},
-                model, world);
+  Member member(
+      {.run_key = 77, .view = View(5, {Seat(0)}), .self = Seat(0), .names = {"node-a"}, .job = {}, .global_batch = 64},
+      model, world);
   member.begin({}, {home, kernels, replica, gradient.floats(), pool});
   EXPECT_EQ(member.origin().view, 5u);
   const Origin before{4, Step(0)};
@@ -91,7 +85,6 @@ struct Lone : Nobody {
                                                       .view = View(5, {Seat(0)}),
                                                       .self = Seat(0),
                                                       .names = {"node-a"},
-                                                      .weights = {1},
                                                       .job = job,
                                                       .global_batch = 64,
                                                       .first_round = Round(2)},

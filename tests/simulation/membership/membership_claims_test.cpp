@@ -85,6 +85,31 @@ TEST(Membership, AllMembersSplitABatchByTheWeightsThatTheProposerKnows) {
   EXPECT_EQ(b.hears(kA, told), "prepare run-1 with a b c split 1:3:10") << "whatever it knows of the others itself";
 }
 
+TEST(Membership, TheSpeedsThatAllVotesTellSplitABatch) {
+  const std::string job = "split = speed\n";
+  const auto takes = [](double step_seconds, std::uint32_t local_batch) {
+    schema::Vote vote = yes();
+    vote.step_seconds = step_seconds;
+    vote.local_batch = local_batch;
+    return vote;
+  };
+  Machine a(kA, 3, false);
+  EXPECT_EQ(a.start("run-1", kKey, job), "");
+  EXPECT_EQ(a.connects(kB, 3), "");
+  EXPECT_EQ(a.connects(kC), "propose run-1 split 1:3:1 to b c\nprepare run-1 with a b c split 1:3:1")
+      << "what is prepared for";
+  EXPECT_EQ(a.hears(kB, takes(0.3, 30)), "");
+  EXPECT_EQ(a.prepares(takes(0.4, 10)), "");
+  const std::string split = "sharded split 250:1000:333";
+  EXPECT_EQ(a.hears(kC, takes(0.3, 10)),
+            "commit " + split + " to b c\nbegin run-1, " + split + "\nanswer run-1: RUNNING\nwrite view 1");
+  EXPECT_EQ(a->view().weights(), (Per<Rank, std::uint16_t>{250, 1000, 333}));
+  Machine b(kB, 3, true, 3);
+  b.hears(kA, schema::Propose{"run-1", job, {1, 3, 1}});
+  b.prepares(takes(0.3, 30));
+  EXPECT_EQ(b.hears(kA, a.sent<schema::Commit>()), "begin run-1, " + split + "\nwrite view 1");
+}
+
 TEST(Membership, ANodeRefusesAnotherWeightThanItsOwn) {
   Machine b(kB, 3, true, 2);
   const std::string refusal =

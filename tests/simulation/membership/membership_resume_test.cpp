@@ -197,6 +197,21 @@ TEST(Resume, WeightsAreThoseOfTheRun) {
   EXPECT_EQ(a.connects(kC, 9), "propose run-1 again to b c\nfind states of run-1");
 }
 
+TEST(Resume, SpeedsThatAreMeasuredAnewChangeNoWeights) {
+  Votes votes({"node-a", "node-b"});
+  Vote slow = yes();
+  slow.step_seconds *= 4;
+  votes.take(kA, yes());
+  votes.take(kB, slow);
+  const auto weights_of = [&](const RunIdentity& run) {
+    return View(View::kFirst, votes.decide(run)->commit.members).weights();
+  };
+  RunIdentity run{.key = kKey, .id = "run-1", .spec = "split = speed\n", .weights = {700, 300}};
+  EXPECT_EQ(weights_of(run), (Per<Rank, std::uint16_t>{1000, 250}));
+  run.resume = schema::Resume{.lineage = 2, .from_step = {}};
+  EXPECT_EQ(weights_of(run), (Per<Rank, std::uint16_t>{700, 300}));
+}
+
 TEST(Resume, OddVotesAndOffersChangeNothing) {
   Machine a = finding();
   EXPECT_EQ(a.hears(kB, yes()), "") << "there is nothing to agree to yet";

@@ -57,7 +57,10 @@ Said words(const schema::Offer& offer) {
 Said words(const schema::Vote& vote) {
   return vote.accepted ? Said{"vote yes", ""} : Said{"vote no", kind_name(vote.kind) + ": " + vote.message};
 }
-std::string exchange_name(const schema::Commit& commit) { return to_word(commit.exchange); }
+std::string exchange_name(const schema::Commit& commit) {
+  const Per<Rank, std::uint16_t> weights = View(View::kFirst, commit.members).weights();
+  return to_word(commit.exchange) + weights_of({weights.begin(), weights.end()});
+}
 Said words(const schema::Commit& commit) { return {"commit " + exchange_name(commit), ""}; }
 Said words(const schema::Fail& fail) { return {"fail", fail.node + ", " + kind_name(fail.kind) + ": " + fail.message}; }
 Said words(const schema::Ended& ended) {
@@ -276,7 +279,7 @@ std::string Machine::hears(Seat from, const schema::FrameBody& said, std::uint64
     vote->directory = directory_of(from);
     vote->incarnation = incarnation_of(from);
   }
-  if (auto* const commit = std::get_if<schema::Commit>(&body))
+  if (auto* const commit = std::get_if<schema::Commit>(&body); commit != nullptr && commit->members.empty())
     commit->members = first_view(options_.names.size()).members;
   return after([=](Membership& machine, std::uint64_t now_ms) { machine.frame(from, {key, view, 0}, body, now_ms); });
 }

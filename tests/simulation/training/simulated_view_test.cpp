@@ -148,11 +148,10 @@ class Room {
       }
       node = {replica, kernels::HomeArray(*home, tiny_segments().padded_count())};
     }
-    learning->view = daemon::View(number, seats);
+    learning->view = daemon::View(number, seats, weights);
     SimulatedView view(
         {.view = learning->view,
          .names = {"node-0", "node-1", "node-2", "node-3"},
-         .weights = weights,
          .job = job,
          .choice = {*job.exchange, schema::Coding::kEntropy, schema::kLeastWindowBytes, schema::kSmallChunkParameters},
          .global_batch = kBatch,

@@ -79,10 +79,11 @@ inline Member::Options options_of(const schema::JobSpec& job, const daemon::View
                                   bool evaluates_first) {
   Member::Options options;
   options.run_key = 77;
-  options.view = view;
+  Per<Rank, std::uint16_t> of_members;
+  for (const Seat seat : view.seats()) of_members.push_back(weights[seat.index()]);
+  options.view = daemon::View(view.number(), view.seats(), of_members);
   options.self = self;
   for (std::size_t i = 0; i < kNodes; ++i) options.names.push_back("node-" + std::to_string(i));
-  for (const Rank rank : places<Rank>(view.size())) options.weights.push_back(weights[view.seat(rank).index()]);
   options.job = job;
   options.has_test_data = true;
   options.global_batch = kBatch;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <string>
 #include <vector>
@@ -99,11 +100,19 @@ class TrainingCluster : public Cluster {
         << rest.size() << " of " << size() << " do not go on";
   }
 
+  // Of all nodes, in the first view. By speed: each node has told that it is as many times slower as its seat says.
+  std::vector<std::uint16_t> first_weights(const schema::JobSpec& job) {
+    std::vector<std::uint16_t> weights(size(), 1);
+    for (std::size_t i = 0; i < size() && job.split == schema::Split::kSpeed; ++i)
+      weights[i] = static_cast<std::uint16_t>(std::lround(1000.0 / static_cast<double>(i + 1)));
+    return weights;
+  }
+
   // What the members of the newest view hold is what a replay by the list of views holds, bit for bit.
   void expect_replayed(const schema::JobSpec& job) {
     std::vector<ReferenceView> views(1);
     for (const Seat seat : seats()) views[0].seats.push_back(seat.index());
-    views[0].weights.assign(size(), 1);
+    views[0].weights = first_weights(job);
     std::uint64_t steps = 0;
     for (const Seat seat : seats()) steps = std::max(steps, trainer(seat).committed_steps());
     std::vector<ReferenceView> by_step(steps, views[0]);
@@ -118,7 +127,7 @@ class TrainingCluster : public Cluster {
       ReferenceView view;
       members = daemon::View(next).seats();
       for (const Seat seat : members) view.seats.push_back(seat.index());
-      view.weights.assign(view.seats.size(), 1);
+      for (const Seat seat : members) view.weights.push_back(views[0].weights[seat.index()]);
       std::fill(by_step.begin() + static_cast<std::ptrdiff_t>(std::min(next.start, steps)), by_step.end(), view);
     }
     const std::vector<Seat> here = living();

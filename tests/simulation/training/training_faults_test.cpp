@@ -37,6 +37,29 @@ TEST(TrainingFaults, WithoutWhoDiesAtAnyPhaseTheOthersGoOn) {
   }
 }
 
+// From the first view on, and in those that follow.
+TEST(TrainingFaults, MembersSplitABatchByTheSpeedThatTheirVotesTell) {
+  for_each_seed(60, {2, 8}, [](std::uint64_t seed, std::size_t nodes) {
+    TrainingCluster cluster({nodes, seed});
+    schema::JobSpec job = tiny_job(seed, kEndlessSteps, exchange_of(seed));
+    job.split = schema::Split::kSpeed;
+    cluster.start_and_wait(cluster.any(), "run-1", job);
+    cluster.network().run_for(cluster.random().between(0, 100));
+    const std::vector<std::uint16_t> weights = cluster.first_weights(job);
+    const auto expect_weights = [&] {
+      for (const Seat seat : cluster.living())
+        for (const schema::ViewMember& member : cluster.node(seat).membership().view().members())
+          EXPECT_EQ(member.weight, weights[member.seat]) << cluster.name(seat);
+    };
+    expect_weights();
+    const Seat victim = cluster.any();
+    cluster.kill(victim, false);
+    cluster.expect_to_go_on_without({victim}, kChangeMs);
+    expect_weights();
+    cluster.stop_and_expect_replayed(job);
+  });
+}
+
 TEST(TrainingFaults, ACableThatCarriesOneWayCostsAMemberAtMostAndPilesUpNothing) {
   in_a_run(100, {2, 8}, [](TrainingCluster& cluster, const schema::JobSpec& job) {
     cluster.network().run_for(cluster.random().between(0, 100));
