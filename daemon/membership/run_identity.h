@@ -15,7 +15,8 @@ struct RunIdentity {
   std::string id;
   std::string spec;  // canonical job
   std::uint64_t start_timeout_ms = 30'000;
-  // All nodes' weights: of a new run as the proposer knew them, of one that goes on as its record has them.
+  // All nodes' weights, that it is prepared with: of a new run as the proposer knew them, of one that goes on as its
+  // record has them.
   Per<Seat, std::uint16_t> weights = {};
   std::optional<schema::Resume> resume = {};  // it goes on from resume->start, once that is chosen; nothing: a new run
   std::optional<schema::StateId> not_from = {};  // the proposer does not go on from this one

@@ -304,8 +304,11 @@ void Node::on(RunFitted& event) {
     fitted_ = std::move(event);
     return;
   }
-  if (const Status goes_on = run_->fitted(event.view, std::move(event.result)); !goes_on.ok())
-    return membership_.lost(context_.self.config.seat(), goes_on.error().message, now_ms());
+  const Status goes_on = run_->fitted(event.view, std::move(event.result));
+  if (!goes_on.ok() && event.view == View::kFirst)  // it could not even begin
+    return membership_.failed({ErrorKind::kRunFailed, context_.self.config.node, "prepare", goes_on.error().message},
+                              now_ms());
+  if (!goes_on.ok()) return membership_.lost(context_.self.config.seat(), goes_on.error().message, now_ms());
   if (run_->view().begun()) tell_change(true);
 }
 

@@ -19,8 +19,9 @@ namespace tg::daemon {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-constexpr int kProbes = 3;          // timed forward + backward passes; the median counts
-constexpr double kLongProbe = 5.0;  // seconds after which one is enough
+constexpr int kProbes = 3;           // timed forward + backward passes; the median counts
+constexpr double kLongProbe = 5.0;   // seconds after which one is enough
+constexpr double kSplitProbe = 1.0;  // seconds of them, at least, where they split the batch
 
 // Samples in memory are copied faster than any model takes them; others are decoded or drawn.
 int data_threads(const Prepared& prepared) {
@@ -133,13 +134,16 @@ double probe(const PreparationOptions& options, const ViewPart& part, const Prep
     engine::fill_training_batch(*prepared.data, prepared.recipe, stream, options.job.seed, share.first, batch, advance);
   }
   const auto advanced = [&](std::size_t, std::size_t) { advance(); };
+  const bool splits = options.job.split == schema::Split::kSpeed && !replays(options.job) && !options.start;
   std::vector<double> seconds;
-  for (int i = 0; i <= kProbes; ++i) {
+  double spent = 0;
+  for (int i = 0; i <= kProbes || (splits && spent < kSplitProbe); ++i) {
     const Clock::time_point start = Clock::now();
     // A pass over a large batch takes minutes, a layer of it seconds.
     kit.engine->forward(prepared.replica->parameters().address(), batch, advanced);
     kit.engine->backward(static_cast<float>(part.factor()), kit.gradients.floats().address(), advanced);
     const double took = std::chrono::duration<double>(Clock::now() - start).count();
+    spent += took;
     if (i > 0 || took > kLongProbe) seconds.push_back(took);
     if (took > kLongProbe) break;
   }

@@ -395,7 +395,8 @@ Status Run::fitted(std::uint32_t view, Result<std::shared_ptr<const PreparedView
   if (!result.ok()) return unfit(result.error());
   fitted_ = *std::move(result);
   bool copies = true;
-  if (const Status fits = check_memory_of(facts(*choice_), copies); !fits.ok()) return unfit(fits.error());
+  if (const Status fits = check_memory_of(facts(*choice_), copies); !fits.ok())
+    return unfit(Error{fits.error().kind, context_.self.config.node + ": " + fits.error().message});
   keeper_.fitted(*fitted_, copies);
   if (const Status begun = view_->begin(*choice_); !begun.ok()) return unfit(begun.error());
   return {};

@@ -4,6 +4,7 @@
 //
 //   Candidate: prepared, link measured -> vote;  begin -> the member's steps and reports ... -> finished or failed
 //   -> begin_save ... context.tell.saved() -> ended: the verdict is recorded
+//   where the commit has other weights than it was prepared for: begin -> fitted -> the first view's steps
 //   where the members change: freeze -> change_view -> fitted -> the next view's steps
 //
 // It decides nothing about membership: outcomes (failed, stopping, finished) are taken by the Node and told to

@@ -1,7 +1,9 @@
 """split = speed: the members' shares of a batch follow how fast each computes, and stay what they were in a run that goes on."""
 
+import os
 import unittest
 
+from files import write_cifar10
 from mesh import Mesh
 from patience import wait_until
 from resuming import kill_all, start_all, stretches, wait_for_checkpoint, whole
@@ -72,8 +74,27 @@ class Speed(unittest.TestCase):
             mesh.wait_ended(run)
             self.assertEqual([line["weights"] for line in stretches(mesh[1], run)], [weights, weights[:2]])
 
+    def test_a_share_that_memory_does_not_take(self):
+        """The run is FAILED before its first step; an equal share would do, and so do smaller parts of the greater one."""
+        with slow_mesh(2) as mesh:
+            data = os.path.join(mesh.folder, "cifar10")
+            write_cifar10(data, per_batch=64)
+            job = JOB | {"model": "resnet-20", "data": "cifar10", "data-dir": data, "data-train": None, "data-test": None, "global-batch": 240, "steps": 2}
+            plan = mesh.ctl_ok("start", mesh.job_file(job), "--dry-run").out
+            megabytes = next(float(line.split()[1]) for line in plan.splitlines() if line.startswith("memory "))
+            mesh.configure(0, memory_mib=round(megabytes))
+            mesh.restart([0])
+            mesh.ctl("start", mesh.job_file(job)).ends(5, "FAILED at step 0: node-a: ", "memory")
+            mesh.start(job | {"split": "weight"})
+            run = mesh.start(job | {"micro-batch": 40})
+            self.assertGreater(self.samples(mesh, run)["node-a"], 130)
+
     def test_nothing_to_measure(self):
         """Gradients that are replayed are split equally, whatever the weights are."""
         job = {"split": "speed", "compute": "replay", "global-batch": 8, "steps": 5, "data": None, "data-train": None, "data-test": None}
         with Mesh(2, per_node={1: {"weight": 3}}) as mesh:
             self.assertEqual(self.samples(mesh, mesh.start(job)), {"node-a": 4, "node-b": 4})
+
+
+if __name__ == "__main__":
+    unittest.main()
