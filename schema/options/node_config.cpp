@@ -182,10 +182,11 @@ std::vector<Row> make_rows() {
                           "Folder with data sets on this node, for jobs without a data-dir."));
   rows.push_back(whole_row("threads", &NodeConfig::threads, {0, kMostThreads},
                            "Threads of the engine, and (up to 8) of the exchange's work; 0 = what the cgroup allows."));
-  rows.push_back(whole_row("weight", &NodeConfig::weight, {1, kMostWeight},
-                           "Weight of this node's share of each batch: a node with weight 3 computes three times as "
-                           "many samples as one with 1. Only the ratio counts: for 1.5 to 1, use 3 and 2. A job with split = "
-                           "speed goes by what the nodes measure."));
+  rows.push_back(
+      whole_row("weight", &NodeConfig::weight, {1, kMostWeight},
+                "Weight of this node's share of each batch: a node with weight 3 computes three times as "
+                "many samples as one with 1. Only the ratio counts: for 1.5 to 1, use 3 and 2. A job with split = "
+                "speed goes by what the nodes measure."));
   rows.push_back(whole_row("memory-mib", &NodeConfig::memory_mib, {0, kMostMemoryMib},
                            "MiB that a run may take here, whatever the machine says; a start that needs more is "
                            "refused. 0 = what the machine and its cgroup have left."));
