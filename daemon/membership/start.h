@@ -17,8 +17,8 @@
 //
 // A vote says which process of which state directory it is of, and the commit names them all: the members of the first
 // view. The proposal carries the weights of all nodes, of a new run as the proposer knows them: every member prepares
-// for its share by that list. The commit's members have the weights that count: the same ones, or, where a new run's job
-// splits the batch by speed, what comes of the votes (split_by_speed.h).
+// for its share by that list. The commit's members have the weights that count: the same ones, or, where a new run's
+// job splits the batch by speed, what comes of the votes (split_by_speed.h).
 //
 // Until the commit only the proposer decides: a member that has voted and then sees trouble takes its vote back and
 // waits for the verdict; if the commit had already left, the run begins there as well, and what was seen costs a
