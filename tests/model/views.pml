@@ -111,6 +111,9 @@ hidden byte P5_something_is_offered;
 hidden byte P5_members_go_on;
 hidden byte P5_leaver_is_left_out;
 hidden byte P6_member_has_the_state;
+#ifndef NO_P6
+#define NO_P6 0
+#endif
 hidden byte P6_joins_by_a_hold;
 hidden byte P6_held_until_told;
 hidden byte P6_start_is_the_held_state;
@@ -273,7 +276,7 @@ inline forget_old() {
 inline commit(i) {
   d_step {
     has[i] && has[i] < V && committed[i] < S && !FROZEN(i) && GATE_OPEN(i) && !HELD(i) ->
-    assert(P6_held_until_told || !HELD_HERE(i));
+    assert(NO_P6 || P6_held_until_told || !HELD_HERE(i));
     committed[i]++;
     REACHED(has[i], committed[i]) = REACHED(has[i], committed[i]) | BIT(i);
     printf("= %c commits state %d of view %d\n", NAME(i), committed[i], has[i]);
@@ -361,7 +364,7 @@ inline promise_now(i, b) {
     assert(P4_a_vote_stands || x <= accepted[i] || !HAS(agreed[y], i))
   }
 #endif
-  assert(P6_newcomer_has_no_vote || HAS(members[view[i]], i));
+  assert(NO_P6 || P6_newcomer_has_no_vote || HAS(members[view[i]], i));
   promised[i] = b;
   got[c] = got[c] | BIT(i);
   present[c] = present[c] | (incarnation[i] << (2 * i));
@@ -584,7 +587,7 @@ inline propose_newcomer(i, b) {
       AT_HOLD(view[i]) && NEWCOMER_FED(view[i]) ->
     c = AT(view[i], b);
     z = members[view[i]];
-    assert(P6_all_have_promised || memory[c] == z);
+    assert(NO_P6 || P6_all_have_promised || memory[c] == z);
     value_of(z, z);
     z = SENT_SEAT(view[i]);
     value_members[c] = value_members[c] | BIT(z);
@@ -650,8 +653,8 @@ inline decide(v) {
       fi;
       assert(P3_nobody_with_state_lives || value_how[c] / 4 != 1 || has[x] != v)
     }
-    assert(P6_start_is_the_held_state || !hold[v] || key[v + 1] != key[v] || !CONFIRMED(v, hold[v] - 1) || start[v + 1] + 1 == hold[v]);
-    assert(P6_joins_by_a_hold || WITHIN(members[v + 1], members[v]) || (hold[v] == start[v + 1] + 1 && COUNT(members[v + 1]) == COUNT(members[v]) + 1));
+    assert(NO_P6 || P6_start_is_the_held_state || !hold[v] || key[v + 1] != key[v] || !CONFIRMED(v, hold[v] - 1) || start[v + 1] + 1 == hold[v]);
+    assert(NO_P6 || P6_joins_by_a_hold || WITHIN(members[v + 1], members[v]) || (hold[v] == start[v + 1] + 1 && COUNT(members[v + 1]) == COUNT(members[v]) + 1));
     check_confirmed(v)
   fi
 }
@@ -665,7 +668,7 @@ inline accept(i, b) {
 #endif
     promised[i] = b;
     accepted[i] = b;
-    assert(P6_newcomer_has_no_vote || HAS(members[view[i]], i));
+    assert(NO_P6 || P6_newcomer_has_no_vote || HAS(members[view[i]], i));
     agreed[c] = agreed[c] | BIT(i);
     printf("= %c accepts in ballot %d of view %d\n", NAME(i), b, view[i]);
     if :: QUORUM(agreed[c], view[i]) -> decide(view[i]) :: else fi
@@ -1066,7 +1069,7 @@ inline look_at_the_end() {
   for (x : 0 .. N - 1) {
     if :: HAS(up, x) && VOTER(x, w) -> y = y | BIT(x) :: else fi;
     if :: HAS(up, x) && has[x] == w && !LEAVES(x) -> z = z | BIT(x) :: else fi;
-    ok = ok && (!HAS(members[w], x) || (HAS(up, x) && has[x] == w && committed[x] == S && !promised[x]))
+    ok = ok && (!HAS(members[w], x) || (HAS(up, x) && has[x] == w && committed[x] == S && !promised[x] && !LEAVES(x)))
   }
   if
   :: w == 0 || w == V -> skip
