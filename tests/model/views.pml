@@ -465,6 +465,21 @@ inline promise(i, b) {
   }
 }
 
+/* The coordinator repeats its Prepare; a newer process of who has promised has nothing in memory. */
+inline promise_anew(i) {
+  d_step {
+    VOTES(i) && promised[i] && HAS(got[AT(view[i], promised[i])], i) && PAIR(present[AT(view[i], promised[i])], i) != incarnation[i] && !value_members[AT(view[i], promised[i])] &&
+      OWNER_INCARNATION(AT(view[i], promised[i])) == incarnation[OWNER(AT(view[i], promised[i]))] ->
+    c = AT(view[i], promised[i]);
+    memory[c] = memory[c] & ~BIT(i);
+    parting[c] = parting[c] & ~BIT(i);
+    steps[c] = steps[c] & ~(3 << (2 * i));
+    present[c] = present[c] & ~(3 << (2 * i));
+    printf("= %c promises ballot %d of view %d anew\n", NAME(i), promised[i], view[i]);
+    promise_now(i, promised[i])
+  }
+}
+
 #define PROPOSES(i, b) (VOTES(i) && promised[i] == b && owner[AT(view[i], b)] == TICKET(i) && !value_members[AT(view[i], b)] && \
   QUORUM(got[AT(view[i], b)], view[i]) && HEARD_ALL(view[i], b))
 
@@ -972,6 +987,9 @@ proctype seat(byte me) {
 end:
   do
   :: commit(me)
+#if C + KA + Q > 0 && !defined(MUTANT_not_asked_anew)
+  :: promise_anew(me)
+#endif
   BALLOT(me, 1)
 #if B > 1
   BALLOT(me, 2)
