@@ -8,8 +8,8 @@
    A join. The senior holds all at one state, which it sends to one newcomer once all have confirmed it. The newcomer says so
    when it has the state. The senior then leads a change whose value is the same list and the newcomer, at the held state: only
    if the hold still stands, all members have promised in this ballot, no accepted value binds it, and the newcomer has told of
-   this view and step. Else the value is the ordinary one. Only the senior's word, or a new view, ends a hold. The newcomer stores the
-   state before its first vote, and votes from the next view on.
+   this view and step. Else the value is the ordinary one. Only the senior's word, or a new view, ends a hold. The newcomer
+   stores the state before its first vote, and votes from the next view on.
 
    A planned leave. Who leaves says so, promises and accepts, is in no value, begins no ballot, and is gone once it is left out
    or has waited long enough; its vote stays on disk. `tgctl leave` is the same within a hold.
@@ -44,7 +44,8 @@
    Properties: P1 to P6 of DESIGN 6b, each assertion with its name. P5 under PROGRESS: facts only grow, so every run ends (np
    cycles are looked for too), and what stands at the end is looked at.
 
-   MUTANT_*: a rule left out, which has to break a property. */
+   MUTANT_*: a rule left out, which has to break a property. NO_P4, NO_P6: without the assertions that say the rule itself, to
+   see what else breaks. */
 
 #ifndef N
 #define N 2
