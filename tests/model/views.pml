@@ -3,12 +3,20 @@
    What is here. Each seat is one process. A change of view v -> v+1 is one decision of Paxos among the voters of v, whose
    votes (view, promised ballot, accepted ballot) and newest checkpoint lie on disk; a crash loses the rest, a wiped directory
    loses all. Who promises reads its committed step and freezes in the same action. Members go back by one state at most.
-   Newcomers are held for, fed, and become members and voters by one change. Where nobody has memory the voters go on from
-   a checkpoint under a new run key.
+   Where nobody has memory the voters go on from a checkpoint under a new run key.
 
-   What it leaves out. Links and one-way cuts (LEAVEOUT stands for any choice of members), timers, Goodbye and a planned leave
-   (it would be one more reason for a ballot: see CLAIM), ends of a run, flags, digests, weights, torn files, forced resume
-   without a quorum, more than four seats.
+   A join. The senior holds all at one state, which it sends to one newcomer once all have confirmed it. The newcomer says so
+   when it has the state. The senior then leads a change whose value is the same list and the newcomer, at the held state: only
+   if the hold still stands, all members have promised in this ballot, no accepted value binds it, and the newcomer has told of
+   this view and step. Else the value is the ordinary one. Only the senior's word, or a new view, ends a hold. The newcomer
+   stores the state before its first vote, and votes from the next view on.
+
+   A planned leave. Who leaves says so, promises and accepts, is in no value, begins no ballot, and is gone once it is left out
+   or has waited long enough; its vote stays on disk. `tgctl leave` is the same within a hold.
+
+   What it leaves out. Links and one-way cuts (LEAVEOUT stands for any choice of members), timers, ends of a run, flags, digests,
+   weights, torn files, forced resume without a quorum, more than four seats, two newcomers at once, a transfer that is broken
+   off and taken up again.
 
    How it is said.
    - A message is a fact that stays. It is told at once and read at any time or never: so there are no actions for announcing
@@ -29,13 +37,15 @@
      before, after which it is recorded by a process that is no member.
 
    Bounds. N seats, of which the first M are the first view; V views; B ballots a change; S steps; C crashes of one, W of them
-   with the directory wiped; J holds; KA kills of all; L run keys; LEAVEOUT: one promiser may be left out; ORDER: a person
-   orders `tgctl resume`. PROGRESS: what has to happen happens; SP: ballots without a reason (without PROGRESS they are free).
+   with the directory wiped; J holds; Q leaves; KA kills of all; L run keys; LEAVEOUT: one promiser may be left out; ORDER: a
+   person orders `tgctl resume`. PROGRESS: what has to happen happens; SP: ballots without a reason (without PROGRESS they are
+   free); RETURN: who has left is started again (without PROGRESS it always may be). C + Q + KA is 3 at most.
 
    Properties: P1 to P6 of DESIGN 6b, each assertion with its name. P5 under PROGRESS: facts only grow, so every run ends (np
    cycles are looked for too), and what stands at the end is looked at.
 
-   MUTANT_*: a rule left out, which has to break a property. */
+   MUTANT_*: a rule left out, which has to break a property. NO_P4, NO_P6: without the assertions that say the rule itself, to
+   see what else breaks. */
 
 #ifndef N
 #define N 2
@@ -60,6 +70,9 @@
 #endif
 #ifndef J
 #define J 0
+#endif
+#ifndef Q
+#define Q 0
 #endif
 #ifndef KA
 #define KA 0
@@ -97,8 +110,17 @@ hidden byte P3_nobody_with_state_lives;
 hidden byte P4_a_vote_stands;
 hidden byte P5_something_is_offered;
 hidden byte P5_members_go_on;
+hidden byte P5_leaver_is_left_out;
 hidden byte P6_member_has_the_state;
+#ifndef NO_P6
+#define NO_P6 0
+#endif
 hidden byte P6_joins_by_a_hold;
+hidden byte P6_held_until_told;
+hidden byte P6_start_is_the_held_state;
+hidden byte P6_all_have_promised;
+hidden byte P6_nobody_is_taken_out;
+hidden byte P6_newcomer_has_no_vote;
 
 /* Views that are decided: facts. View v's member i is process PAIR(incarnations[v], i) of its seat. */
 byte newest;
@@ -110,15 +132,17 @@ byte since[(V + 1) * N]; /* the view from which on a seat has been a member */
 byte senior[V + 1];
 #define SINCE(v, i) since[(v) * N + (i)]
 
-/* Steps: who has announced state k in view v. Held at k: hold[v] = k + 1. What the newcomer told: seat, incarnation, k + 1. */
+/* Steps: who has announced state k in view v. Held at k: hold[v] = k + 1. What was last sent to a newcomer: its seat and
+   incarnation, k + 1, and whether it has told that it has the state. */
 byte reached[(V + 1) * (S + 2)];
 #define REACHED(v, k) reached[(v) * (S + 2) + (k)]
 #define CONFIRMED(v, k) WITHIN(members[v], REACHED(v, k))
 byte hold[V + 1];
-byte told[V + 1];
-#define TOLD_SEAT(v) (told[v] & 3)
-#define TOLD_INCARNATION(v) ((told[v] >> 2) & 3)
-#define TOLD_STATE(v) (told[v] >> 4)
+byte sent[V + 1];
+#define SENT_SEAT(v) (sent[v] & 3)
+#define SENT_INCARNATION(v) ((sent[v] >> 2) & 3)
+#define SENT_STATE(v) ((sent[v] >> 4) & 3)
+#define TOLD(v) (sent[v] >> 6)
 
 /* Ballot b of the change from view v: facts. */
 #define AT(v, b) (((v) - 1) * B + (b) - 1)
@@ -128,6 +152,7 @@ byte got[BALLOTS];     /* who promised, */
 byte memory[BALLOTS];  /* with state of v in memory, */
 byte steps[BALLOTS];   /* committed steps of these, */
 byte present[BALLOTS]; /* as which incarnations, */
+byte parting[BALLOTS]; /* who of these leaves, */
 byte adopt[BALLOTS];   /* the highest ballot that one of them had accepted, */
 byte offer[BALLOTS];   /* the newest checkpoint offered: 4 * view + step, */
 byte offering[BALLOTS];/* by whom */
@@ -150,18 +175,21 @@ byte born[N];     /* the incarnation that made the directory */
 byte incarnation[N];
 byte has[N];       /* the view whose state is in memory; 0: none */
 byte committed[N];
-byte fed[N];       /* a newcomer's state k of view[i]: k + 1 */
+byte fed[N];       /* a newcomer's state k of view v: 4 * v + k + 1 */
 byte up;
+byte leaving;      /* is being shut down */
 
 byte rising; /* is down, and will be started again */
 
-byte crashes, wipes, holds, kills, suspicions;
+byte crashes, wipes, holds, leaves, kills, suspicions;
 
 hidden byte x, y, z, k, ok, w, c;
 
 #define OF_VOTER(i, v) (HAS(members[v], i) && born[i] <= PAIR(incarnations[v], i))
 #ifdef MUTANT_wiped_votes
 #define VOTER(i, v) HAS(members[v], i)
+#elif defined(MUTANT_newcomer_votes)
+#define VOTER(i, v) (OF_VOTER(i, v) || fed[i] / 4 == v)
 #else
 #define VOTER(i, v) OF_VOTER(i, v)
 #endif
@@ -209,11 +237,13 @@ inline forget_old() {
       for (y : 1 .. B) {
         c = AT(x, y);
         owner[c] = 0; got[c] = 0; value_members[c] = 0; value_incarnations[c] = 0; value_how[c] = 0; agreed[c] = 0;
-        memory[c] = 0; steps[c] = 0; present[c] = 0; adopt[c] = 0; offer[c] = 0; offering[c] = 0
+        memory[c] = 0; steps[c] = 0; present[c] = 0; parting[c] = 0; adopt[c] = 0; offer[c] = 0; offering[c] = 0
       }
       for (y : 0 .. S) { REACHED(x, y) = 0 }
+#ifndef MUTANT_hold_kept
       hold[x] = 0;
-      told[x] = 0
+#endif
+      sent[x] = 0
     :: else
     fi
   }
@@ -228,10 +258,15 @@ inline forget_old() {
 #else
 #define GATE_OPEN(i) CONFIRMED(has[i], committed[i])
 #endif
+#define HELD_HERE(i) (hold[has[i]] == committed[i] + 1)
 #ifdef MUTANT_hold_ignored
 #define HELD(i) 0
+#elif defined(MUTANT_newcomer_believed_dead)
+#define HELD(i) (HELD_HERE(i) && !(SENT_STATE(has[i]) == hold[has[i]] && incarnation[SENT_SEAT(has[i])] != SENT_INCARNATION(has[i])))
+#elif defined(MUTANT_hold_kept)
+#define HELD(i) (HELD_HERE(i) || (hold[has[i] - 1] == committed[i] + 1 && start[has[i]] == committed[i]))
 #else
-#define HELD(i) (hold[has[i]] == committed[i] + 1)
+#define HELD(i) HELD_HERE(i)
 #endif
 #ifdef MUTANT_no_freeze
 #define FROZEN(i) 0
@@ -242,6 +277,7 @@ inline forget_old() {
 inline commit(i) {
   d_step {
     has[i] && has[i] < V && committed[i] < S && !FROZEN(i) && GATE_OPEN(i) && !HELD(i) ->
+    assert(NO_P6 || P6_held_until_told || !HELD_HERE(i));
     committed[i]++;
     REACHED(has[i], committed[i]) = REACHED(has[i], committed[i]) | BIT(i);
     printf("= %c commits state %d of view %d\n", NAME(i), committed[i], has[i]);
@@ -260,6 +296,49 @@ inline keep(i, step) {
     L > 1 && has[i] && has[i] < V && step >= start[has[i]] && (committed[i] == step || committed[i] == step + 1) && MAY_KEEP(i, step) && 4 * has[i] + step > kept[i] ->
     kept[i] = 4 * has[i] + step;
     printf("= %c stores a checkpoint: view %d, state %d\n", NAME(i), has[i], step)
+  }
+}
+
+/* --- A planned leave --- */
+
+#define LEAVES(i) HAS(leaving, i)
+#ifdef PROGRESS
+#define STAYS(j, v, b) (HAS(up, j) && has[j] && !LEAVES(j))
+#define IS_BEHIND(j, v, b) (HAS(up, j) && has[j] && view[j] < (v))
+/* It is left out, and has passed that on; or all leave. */
+#ifdef MUTANT_leaver_ends_at_once
+#define GIVES_UP(i) 1
+#elif defined(MUTANT_leaver_tells_nobody)
+#define GIVES_UP(i) (!has[i] || !ANY(STAYS, 0, 0))
+#else
+#define GIVES_UP(i) (has[i] -> !ANY(STAYS, 0, 0) : !ANY(IS_BEHIND, view[i], 0))
+#endif
+#ifdef RETURN
+#define IS_DOWN(i) up = up & ~BIT(i); rising = rising | BIT(i)
+#else
+#define IS_DOWN(i) up = up & ~BIT(i)
+#endif
+#else
+#define GIVES_UP(i) 1
+#define IS_DOWN(i) skip
+#endif
+/* again: it has promised before, and tells the coordinator once more in time. */
+inline leave(i, again) {
+  d_step {
+    Q && HAS(up, i) && has[i] && has[i] < V && leaves < Q && !LEAVES(i) && (!again || (promised[i] && HAS(got[AT(view[i], promised[i])], i) && !value_members[AT(view[i], promised[i])])) ->
+    leaves++;
+    leaving = leaving | BIT(i);
+    if :: again -> c = AT(view[i], promised[i]); parting[c] = parting[c] | BIT(i) :: else fi;
+    printf("= %c leaves\n", NAME(i))
+  }
+}
+
+inline end_process(i) {
+  d_step {
+    Q && HAS(up, i) && LEAVES(i) && GIVES_UP(i) ->
+    restarted(i);
+    IS_DOWN(i);
+    printf("= %c is gone\n", NAME(i))
   }
 }
 
@@ -286,13 +365,15 @@ inline promise_now(i, b) {
     assert(P4_a_vote_stands || x <= accepted[i] || !HAS(agreed[y], i))
   }
 #endif
+  assert(NO_P6 || P6_newcomer_has_no_vote || HAS(members[view[i]], i));
   promised[i] = b;
   got[c] = got[c] | BIT(i);
   present[c] = present[c] | (incarnation[i] << (2 * i));
   if
   :: has[i] ->
     memory[c] = memory[c] | BIT(i);
-    steps[c] = steps[c] | (committed[i] << (2 * i))
+    steps[c] = steps[c] | (committed[i] << (2 * i));
+    if :: HAS(leaving, i) -> parting[c] = parting[c] | BIT(i) :: else fi
   :: else
   fi;
   adopt[c] = (accepted[i] > adopt[c] -> accepted[i] : adopt[c]);
@@ -309,8 +390,8 @@ inline promise_now(i, b) {
 }
 
 #ifdef PROGRESS
-/* A member's process is gone; its newer one is not the member. */
-#define MISSING_ONE(i, v, b) (HAS(members[v], i) && !(HAS(up, i) && PAIR(incarnations[v], i) == incarnation[i]))
+/* A member's process is gone, or leaves; its newer one is not the member. */
+#define MISSING_ONE(i, v, b) (HAS(members[v], i) && (LEAVES(i) || !(HAS(up, i) && PAIR(incarnations[v], i) == incarnation[i])))
 #define FROZEN_ONE(i, v, b) (HAS(up, i) && VOTER(i, v) && view[i] == v && promised[i])
 #define ABOVE(i, v, b) (HAS(up, i) && VOTER(i, v) && view[i] == v && promised[i] > b)
 #define LIVE(v, b) (owner[AT(v, b)] && HAS(up, OWNER(AT(v, b))) && incarnation[OWNER(AT(v, b))] == OWNER_INCARNATION(AT(v, b)) && \
@@ -327,9 +408,14 @@ inline promise_now(i, b) {
 #define ANY_LIVE(v) (LIVE(v, 1) || LIVE(v, 2) || LIVE(v, 3) || LIVE(v, 4) || LIVE(v, 5))
 #endif
 /* j comes before i and may begin in its stead. */
-#define BEFORE(j, v, i) (HAS(up, j) && VOTER(j, v) && (SINCE(v, j) < SINCE(v, i) || (SINCE(v, j) == SINCE(v, i) && j < i)))
-#define NEWCOMER_LIVES(v) (told[v] && HAS(up, TOLD_SEAT(v)) && incarnation[TOLD_SEAT(v)] == TOLD_INCARNATION(v))
-#define NEWCOMER_WAITS(i, v) (i == senior[v] && has[i] == v && hold[v] && NEWCOMER_LIVES(v))
+#ifdef MUTANT_leaver_leads
+#define COMES_FIRST(j) 1
+#else
+#define COMES_FIRST(j) (!LEAVES(j))
+#endif
+#define BEFORE(j, v, i) (HAS(up, j) && VOTER(j, v) && COMES_FIRST(j) && (SINCE(v, j) < SINCE(v, i) || (SINCE(v, j) == SINCE(v, i) && j < i)))
+#define NEWCOMER_LIVES(v) (HAS(up, SENT_SEAT(v)) && incarnation[SENT_SEAT(v)] == SENT_INCARNATION(v))
+#define NEWCOMER_WAITS(i, v) (i == senior[v] && has[i] == v && hold[v] && SENT_STATE(v) == hold[v] && TOLD(v) && NEWCOMER_LIVES(v))
 #ifdef MUTANT_no_takeover
 #define REASON(i, v) (!promised[i] && (ANY(MISSING_ONE, v, 0) || NEWCOMER_WAITS(i, v)))
 #else
@@ -338,9 +424,15 @@ inline promise_now(i, b) {
 /* The most senior voter that is up, where no coordinator is at work; ballots are taken in their order. */
 #define FOR_A_REASON(i, v) (!ANY(BEFORE, v, i) && !ANY_LIVE(v) && REASON(i, v))
 #define CLAIM(i, v, b) ((b == 1 || owner[AT(v, b - (b > 1))]) && (suspicions < SP || FOR_A_REASON(i, v)))
-/* The coordinator waits for every voter that it hears. */
-#define WAITED_FOR(i, v, b) (HAS(up, i) && VOTER(i, v) && view[i] <= v && !HAS(got[AT(v, b)], i) && !(view[i] == v && promised[i] > b))
+/* The coordinator waits for every voter that it hears, unless it leaves. */
+#define WAITED_FOR(i, v, b) (HAS(up, i) && VOTER(i, v) && !LEAVES(i) && view[i] <= v && !HAS(got[AT(v, b)], i) && !(view[i] == v && promised[i] > b))
+#ifdef MUTANT_not_waited_for
+#define HEARD_ALL(v, b) 1
+#else
 #define HEARD_ALL(v, b) (!ANY(WAITED_FOR, v, b))
+#endif
+/* Ballot b of v leaves out a member that could go on. */
+#define TAKEN_OUT(i, v, b) (HAS(up, i) && has[i] == v && HAS(members[v], i) && !LEAVES(i) && promised[i] <= b && !HAS(value_members[AT(v, b)], i))
 #else
 #define CLAIM(i, v, b) 1
 #define HEARD_ALL(v, b) 1
@@ -355,7 +447,7 @@ inline promise_now(i, b) {
 /* Coordinator: a ballot above all in its own file; its own promise first. */
 inline claim(i, b) {
   d_step {
-    VOTES(i) && promised[i] < b && (!owner[AT(view[i], b)] || REUSED(i, AT(view[i], b))) && CLAIM(i, view[i], b) ->
+    VOTES(i) && !LEAVES(i) && promised[i] < b && (!owner[AT(view[i], b)] || REUSED(i, AT(view[i], b))) && CLAIM(i, view[i], b) ->
 #ifdef PROGRESS
     if :: FOR_A_REASON(i, view[i]) :: else -> suspicions++ fi;
 #endif
@@ -374,12 +466,27 @@ inline promise(i, b) {
   }
 }
 
+/* The coordinator repeats its Prepare; a newer process of who has promised has nothing in memory. */
+inline promise_anew(i) {
+  d_step {
+    VOTES(i) && promised[i] && HAS(got[AT(view[i], promised[i])], i) && PAIR(present[AT(view[i], promised[i])], i) != incarnation[i] && !value_members[AT(view[i], promised[i])] &&
+      OWNER_INCARNATION(AT(view[i], promised[i])) == incarnation[OWNER(AT(view[i], promised[i]))] ->
+    c = AT(view[i], promised[i]);
+    memory[c] = memory[c] & ~BIT(i);
+    parting[c] = parting[c] & ~BIT(i);
+    steps[c] = steps[c] & ~(3 << (2 * i));
+    present[c] = present[c] & ~(3 << (2 * i));
+    printf("= %c promises ballot %d of view %d anew\n", NAME(i), promised[i], view[i]);
+    promise_now(i, promised[i])
+  }
+}
+
 #define PROPOSES(i, b) (VOTES(i) && promised[i] == b && owner[AT(view[i], b)] == TICKET(i) && !value_members[AT(view[i], b)] && \
   QUORUM(got[AT(view[i], b)], view[i]) && HEARD_ALL(view[i], b))
 
 inline proposed(i, b) {
   printf("= %c proposes in ballot %d of view %d: members %d, start %d, from a checkpoint %d\n", NAME(i), b, view[i], value_members[c], value_how[c] & 3, value_how[c] / 4);
-  memory[c] = 0; steps[c] = 0; present[c] = 0; adopt[c] = 0; offer[c] = 0; offering[c] = 0
+  memory[c] = 0; steps[c] = 0; present[c] = 0; parting[c] = 0; adopt[c] = 0; offer[c] = 0; offering[c] = 0
 }
 
 #ifdef MUTANT_max_start
@@ -390,15 +497,19 @@ inline proposed(i, b) {
 #define START_OF(step, best) (step < best)
 #endif
 
-/* Value of the set z of members: start at the least of their steps. */
-inline value_of(set) {
+/* Value of this set of members: start at the least step of these who are counted. */
+inline value_of(set, counted) {
   value_members[c] = set;
   value_incarnations[c] = 0;
   ok = START_BEGINS;
   for (x : 0 .. N - 1) {
     if
     :: HAS(set, x) ->
-      value_incarnations[c] = value_incarnations[c] | (PAIR(present[c], x) << (2 * x));
+      value_incarnations[c] = value_incarnations[c] | (PAIR(present[c], x) << (2 * x))
+    :: else
+    fi;
+    if
+    :: HAS(counted, x) ->
       if :: HAS(memory[c], x) && START_OF(PAIR(steps[c], x), ok) -> ok = PAIR(steps[c], x) :: else fi
     :: else
     fi
@@ -426,10 +537,17 @@ inline value_of_checkpoint(v, how) {
 #define ADOPT(c) adopt[c]
 #endif
 
-/* An accepted value; else who has memory, all of them (LEAVEOUT: but one). */
+#ifdef MUTANT_leaver_in_value
+#define OUTGOING(c) 0
+#else
+#define OUTGOING(c) parting[c]
+#endif
+
+/* An accepted value; else who has memory and does not leave, all of them (LEAVEOUT: but one). Who leaves is counted. */
 inline propose(i, b, left_out) {
   d_step {
-    PROPOSES(i, b) && (ADOPT(AT(view[i], b)) -> left_out == 0 : (memory[AT(view[i], b)] & ~left_out) && WITHIN(left_out, memory[AT(view[i], b)])) ->
+    PROPOSES(i, b) && (ADOPT(AT(view[i], b)) -> left_out == 0 :
+      (memory[AT(view[i], b)] & ~left_out & ~OUTGOING(AT(view[i], b))) && WITHIN(left_out, memory[AT(view[i], b)] & ~OUTGOING(AT(view[i], b)))) ->
     c = AT(view[i], b);
     if
     :: ADOPT(c) ->
@@ -442,9 +560,13 @@ inline propose(i, b, left_out) {
       z = members[view[i]];
       for (x : 0 .. N - 1) { if :: !HAS(got[c], x) -> present[c] = present[c] | (PAIR(incarnations[view[i]], x) << (2 * x)) :: else fi }
 #else
-      z = memory[c] & ~left_out;
+      z = memory[c] & ~left_out & ~OUTGOING(c);
 #endif
-      value_of(z)
+      value_of(z, (z | memory[c]) & ~left_out);
+#ifdef PROGRESS
+      assert(P6_nobody_is_taken_out || !ANY(TAKEN_OUT, view[i], b));
+#endif
+      assert(P5_leaver_is_left_out || !(value_members[c] & parting[c]))
     fi;
     proposed(i, b)
   }
@@ -452,24 +574,41 @@ inline propose(i, b, left_out) {
 
 /* The same list and the newcomer, at the held step. */
 #ifdef MUTANT_join_before_fed
-#define NEWCOMER_FED(v) 1
+#define NEWCOMER_FED(v) (SENT_STATE(v) == hold[v])
+#elif defined(MUTANT_join_at_another_step) || defined(MUTANT_join_after_hold)
+#define NEWCOMER_FED(v) TOLD(v)
 #else
-#define NEWCOMER_FED(v) (TOLD_STATE(v) == hold[v])
+#define NEWCOMER_FED(v) (TOLD(v) && SENT_STATE(v) == hold[v])
+#endif
+#ifdef MUTANT_join_after_hold
+#define AT_HOLD(v) 1
+#define HELD_STATE(v) SENT_STATE(v)
+#else
+#define AT_HOLD(v) hold[v]
+#define HELD_STATE(v) hold[v]
+#endif
+#ifdef MUTANT_join_without_all
+#define ALL_STAND(c, v) memory[c]
+#else
+#define ALL_STAND(c, v) (memory[c] == members[v])
+#endif
+#ifdef MUTANT_join_over_accepted
+#define BOUND(c) 0
+#else
+#define BOUND(c) adopt[c]
 #endif
 inline propose_newcomer(i, b) {
   d_step {
-    PROPOSES(i, b) && !adopt[AT(view[i], b)] && memory[AT(view[i], b)] == members[view[i]] && hold[view[i]] && NEWCOMER_FED(view[i]) ->
+    J && PROPOSES(i, b) && has[i] && i == senior[view[i]] && !BOUND(AT(view[i], b)) && ALL_STAND(AT(view[i], b), view[i]) && !parting[AT(view[i], b)] &&
+      AT_HOLD(view[i]) && NEWCOMER_FED(view[i]) ->
     c = AT(view[i], b);
-#ifdef MUTANT_join_before_fed
-    for (x : 0 .. N - 1) {
-      if :: !told[view[i]] && !HAS(members[view[i]], x) -> told[view[i]] = x + 4 * incarnation[x] + 16 * hold[view[i]] :: else fi
-    }
-#endif
-    value_of(memory[c]);
-    z = TOLD_SEAT(view[i]);
+    z = members[view[i]];
+    assert(NO_P6 || P6_all_have_promised || memory[c] == z);
+    value_of(z, z);
+    z = SENT_SEAT(view[i]);
     value_members[c] = value_members[c] | BIT(z);
-    value_incarnations[c] = value_incarnations[c] | (TOLD_INCARNATION(view[i]) << (2 * z));
-    value_how[c] = hold[view[i]] - 1;
+    value_incarnations[c] = value_incarnations[c] | (SENT_INCARNATION(view[i]) << (2 * z));
+    value_how[c] = HELD_STATE(view[i]) - 1;
     proposed(i, b)
   }
 }
@@ -517,6 +656,9 @@ inline decide(v) {
     incarnations[v + 1] = value_incarnations[c];
     start[v + 1] = value_how[c] & 3;
     key[v + 1] = key[v] + (value_how[c] >= 4);
+#ifdef MUTANT_fed_in_another_view
+    sent[v + 1] = sent[v];
+#endif
     z = 0; /* the senior's since */
     for (x : 0 .. N - 1) {
       if
@@ -527,7 +669,8 @@ inline decide(v) {
       fi;
       assert(P3_nobody_with_state_lives || value_how[c] / 4 != 1 || has[x] != v)
     }
-    assert(P6_joins_by_a_hold || WITHIN(members[v + 1], members[v]) || (hold[v] == start[v + 1] + 1 && COUNT(members[v + 1]) == COUNT(members[v]) + 1));
+    assert(NO_P6 || P6_start_is_the_held_state || !hold[v] || key[v + 1] != key[v] || !CONFIRMED(v, hold[v] - 1) || start[v + 1] + 1 == hold[v]);
+    assert(NO_P6 || P6_joins_by_a_hold || WITHIN(members[v + 1], members[v]) || (hold[v] == start[v + 1] + 1 && COUNT(members[v + 1]) == COUNT(members[v]) + 1));
     check_confirmed(v)
   fi
 }
@@ -541,6 +684,7 @@ inline accept(i, b) {
 #endif
     promised[i] = b;
     accepted[i] = b;
+    assert(NO_P6 || P6_newcomer_has_no_vote || HAS(members[view[i]], i));
     agreed[c] = agreed[c] | BIT(i);
     printf("= %c accepts in ballot %d of view %d\n", NAME(i), b, view[i]);
     if :: QUORUM(agreed[c], view[i]) -> decide(view[i]) :: else fi
@@ -584,7 +728,7 @@ inline accept(i, b) {
 #ifdef MUTANT_wiped_votes
 #define CONCERNED(i, u) HAS(members[u], i)
 #else
-#define CONCERNED(i, u) ((view[i] && VOTER(i, view[i])) || OF_VOTER(i, u))
+#define CONCERNED(i, u) ((view[i] && VOTER(i, view[i])) || OF_VOTER(i, u) || fed[i])
 #endif
 
 #if defined(MUTANT_newcomer_keeps_nothing) || defined(MUTANT_checkpoint_newer_than_memory) || defined(MUTANT_checkpoint_of_any_key)
@@ -627,7 +771,7 @@ inline learn(i, u) {
         same_line(u - 1, u, GOES_ON_AT(i, u));
         assert(P2_one_state_a_step || ok)
       :: else -> /* the newcomer */
-        assert(P6_member_has_the_state || (view[i] == u - 1 && fed[i] == start[u] + 1));
+        assert(P6_member_has_the_state || fed[i] == 4 * (u - 1) + start[u] + 1);
         STORE_ANEW(i, u)
       fi;
       has[i] = u;
@@ -645,30 +789,34 @@ inline learn(i, u) {
     view[i] = u;
     promised[i] = 0;
     accepted[i] = 0;
+#ifndef MUTANT_fed_in_another_view
     fed[i] = 0;
-    if :: u == V -> has[i] = 0; committed[i] = 0; kept[i] = 0; REACHED(u, start[u]) = 0 :: else fi;
+#endif
+#ifdef MUTANT_leaver_ends_at_any_view
+    if :: LEAVES(i) -> has[i] = 0; committed[i] = 0 :: else fi;
+#endif
+    if :: u == V -> has[i] = 0; committed[i] = 0; fed[i] = 0; kept[i] = 0; leaving = leaving & ~BIT(i); REACHED(u, start[u]) = 0 :: else fi;
     forget_old()
   }
 }
 
 /* --- A newcomer --- */
 
-#define CANDIDATE(i, v, b) (HAS(up, i) && !HAS(members[v], i) && view[i] <= v)
-#define DONOR(i, v, step) (HAS(up, i) && has[i] == v && committed[i] == step)
+#define CANDIDATE(i, v, b) (HAS(up, i) && !LEAVES(i) && !HAS(members[v], i) && view[i] <= v)
+#define AWAITED(v) (ANY(CANDIDATE, v, 0) || leaves < Q)
 
-/* The senior has not announced its state yet, so nobody is beyond it. */
+/* For a newcomer, or for who is to leave. The senior has not announced its state yet, so nobody is beyond it. */
 inline begin_hold(i) {
   d_step {
-    J && has[i] && i == senior[has[i]] && !promised[i] && !hold[has[i]] && holds < J && has[i] < V && !REACHED(has[i], committed[i] + 1) && ANY(CANDIDATE, has[i], 0) ->
+    J && has[i] && i == senior[has[i]] && !promised[i] && !hold[has[i]] && holds < J && has[i] < V && !REACHED(has[i], committed[i] + 1) && AWAITED(has[i]) ->
     holds++;
     hold[has[i]] = committed[i] + 1;
-    told[has[i]] = 0;
     printf("= %c holds all at state %d of view %d\n", NAME(i), committed[i], has[i])
   }
 }
 
 #ifdef PROGRESS
-#define ENDS_HOLD(v) (told[v] -> !NEWCOMER_LIVES(v) : !ANY(CANDIDATE, v, 0))
+#define ENDS_HOLD(v) (SENT_STATE(v) == hold[v] -> !NEWCOMER_LIVES(v) : (!ANY(CANDIDATE, v, 0) || leaves < Q))
 #else
 #define ENDS_HOLD(v) 1
 #endif
@@ -676,26 +824,51 @@ inline end_hold(i) {
   d_step {
     J && has[i] && i == senior[has[i]] && !promised[i] && hold[has[i]] && ENDS_HOLD(has[i]) ->
     hold[has[i]] = 0;
-    told[has[i]] = 0;
     printf("= %c ends the hold\n", NAME(i))
   }
 }
 
-/* The newcomer learns the newest view by asking. */
-inline feed(i, v) {
+#ifdef MUTANT_fed_before_all
+#define MAY_SEND(v) 1
+#else
+#define MAY_SEND(v) CONFIRMED(v, hold[v] - 1)
+#endif
+#define DONOR_OF(v) (HAS(up, senior[v]) && has[senior[v]] == v && !promised[senior[v]])
+
+/* The newcomer has asked; the senior sends the held state, to one in a hold. */
+inline send_state(i, v) {
   d_step {
-    J && v <= newest && CANDIDATE(i, v, 0) && hold[v] && !told[v] && CONFIRMED(v, hold[v] - 1) && ANY(DONOR, v, hold[v] - 1) ->
+    J && v <= newest && CANDIDATE(i, v, 0) && DONOR_OF(v) && hold[v] && SENT_STATE(v) != hold[v] && MAY_SEND(v) ->
+    sent[v] = i + 4 * incarnation[i] + 16 * hold[v];
+    printf("= state %d of view %d is sent to %c\n", hold[v] - 1, v, NAME(i))
+  }
+}
+
+/* It has the state, and says so, whatever became of the hold. It knows the view by now. */
+inline be_fed(i, v) {
+  d_step {
+    J && v <= newest && CANDIDATE(i, v, 0) && sent[v] && !TOLD(v) && SENT_SEAT(v) == i && SENT_INCARNATION(v) == incarnation[i] ->
     view[i] = v;
     promised[i] = 0;
     accepted[i] = 0;
     has[i] = 0;
     committed[i] = 0;
-    fed[i] = hold[v];
-    told[v] = i + 4 * incarnation[i] + 16 * hold[v];
-    printf("= %c is fed state %d of view %d\n", NAME(i), hold[v] - 1, v);
+    fed[i] = 4 * v + SENT_STATE(v);
+    sent[v] = sent[v] | 64;
+    printf("= %c is fed state %d of view %d\n", NAME(i), SENT_STATE(v) - 1, v);
     forget_old()
   }
 }
+
+#ifdef MUTANT_newcomer_drops_state
+inline drop_state(i) {
+  d_step {
+    fed[i] ->
+    fed[i] = 0;
+    printf("= %c drops what it was fed\n", NAME(i))
+  }
+}
+#endif
 
 /* --- Deaths --- */
 
@@ -706,6 +879,7 @@ inline restarted(i) {
   has[i] = 0;
   committed[i] = 0;
   fed[i] = 0;
+  leaving = leaving & ~BIT(i);
   incarnation[i]++;
 #ifdef MUTANT_ballot_reused
   if :: promised[i] > accepted[i] && OWNER(AT(view[i], promised[i])) == i -> promised[i] = accepted[i] :: else fi;
@@ -808,10 +982,15 @@ inline kill_all() {
 #endif
 #define BALLOT(i, b) :: claim(i, b) :: promise(i, b) ORDINARY(i, b) SHORTER(i, b) :: propose_newcomer(i, b) :: propose_checkpoint(i, b) ORDERED(i, b) :: accept(i, b)
 
+#define FED(i, v) :: send_state(i, v) :: be_fed(i, v)
+
 proctype seat(byte me) {
 end:
   do
   :: commit(me)
+#if C + KA + Q > 0 && !defined(MUTANT_not_asked_anew)
+  :: promise_anew(me)
+#endif
   BALLOT(me, 1)
 #if B > 1
   BALLOT(me, 2)
@@ -848,16 +1027,24 @@ end:
 #if J > 0
   :: begin_hold(me)
   :: end_hold(me)
-  :: feed(me, 1)
+  FED(me, 1)
 #if V > 2
-  :: feed(me, 2)
+  FED(me, 2)
 #endif
 #if V > 3
-  :: feed(me, 3)
+  FED(me, 3)
 #endif
 #if V > 4
-  :: feed(me, 4)
+  FED(me, 4)
 #endif
+#ifdef MUTANT_newcomer_drops_state
+  :: drop_state(me)
+#endif
+#endif
+#if Q > 0
+  :: leave(me, 0)
+  :: leave(me, 1)
+  :: end_process(me)
 #endif
 #if C > 0
   :: crash(me)
@@ -885,7 +1072,8 @@ end:
 
 #ifdef PROGRESS
 /* Nothing can happen any more. Of the newest view known to the living: if its voters that are up are a quorum (all, where nobody
-   has memory and no person orders it), its members are up and have finished. Not where a bound was used up. */
+   has memory and no person orders it), its members are up and have finished. Planned leaves never take the quorum away. Not where
+   a bound was used up. */
 #ifdef ORDER
 #define ENOUGH(set, v) QUORUM(set, v)
 #else
@@ -895,17 +1083,17 @@ inline look_at_the_end() {
   w = 0;
   for (x : 0 .. N - 1) { if :: HAS(up, x) && view[x] > w -> w = view[x] :: else fi }
   y = 0; /* voters that are up */
-  z = 0; /* members that are up, with state */
+  z = 0; /* members that are up, with state, and do not leave */
   ok = 1;
   for (x : 0 .. N - 1) {
     if :: HAS(up, x) && VOTER(x, w) -> y = y | BIT(x) :: else fi;
-    if :: HAS(up, x) && has[x] == w -> z = z | BIT(x) :: else fi;
-    ok = ok && (!HAS(members[w], x) || (HAS(up, x) && has[x] == w && committed[x] == S && !promised[x]))
+    if :: HAS(up, x) && has[x] == w && !LEAVES(x) -> z = z | BIT(x) :: else fi;
+    ok = ok && (!HAS(members[w], x) || (HAS(up, x) && has[x] == w && committed[x] == S && !promised[x] && !LEAVES(x)))
   }
   if
   :: w == 0 || w == V -> skip
   :: w && w < V && owner[AT(w, B)] -> skip
-  :: w && w < V && !owner[AT(w, B)] && (z -> QUORUM(y, w) : (ENOUGH(y, w) && key[w] < L)) ->
+  :: w && w < V && !owner[AT(w, B)] && (z -> QUORUM(y, w) || !(crashes + kills) : (ENOUGH(y, w) && key[w] < L)) ->
     assert(P5_members_go_on || ok)
   :: else -> skip
   fi
