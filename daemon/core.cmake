@@ -15,6 +15,7 @@ add_library(tgd_daemon_core STATIC
   ${CMAKE_CURRENT_LIST_DIR}/exchange/reports.cpp
   ${CMAKE_CURRENT_LIST_DIR}/exchange/transfers.cpp
   ${CMAKE_CURRENT_LIST_DIR}/simulate/simulated_view.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/step/feed.cpp
   ${CMAKE_CURRENT_LIST_DIR}/step/float_payload.cpp
   ${CMAKE_CURRENT_LIST_DIR}/step/job_layout.cpp
   ${CMAKE_CURRENT_LIST_DIR}/step/member.cpp
@@ -25,11 +26,13 @@ add_library(tgd_daemon_core STATIC
   ${CMAKE_CURRENT_LIST_DIR}/mesh/probe/burst_meter.cpp
   ${CMAKE_CURRENT_LIST_DIR}/mesh/probe/link_probe.cpp
   ${CMAKE_CURRENT_LIST_DIR}/mesh/probe/round_trips.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/membership/admission.cpp
   ${CMAKE_CURRENT_LIST_DIR}/membership/aftermath.cpp
   ${CMAKE_CURRENT_LIST_DIR}/membership/choose_exchange.cpp
   ${CMAKE_CURRENT_LIST_DIR}/membership/choose_state.cpp
   ${CMAKE_CURRENT_LIST_DIR}/membership/choose_view.cpp
   ${CMAKE_CURRENT_LIST_DIR}/membership/end.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/membership/joining.cpp
   ${CMAKE_CURRENT_LIST_DIR}/membership/last_words.cpp
   ${CMAKE_CURRENT_LIST_DIR}/membership/liveness.cpp
   ${CMAKE_CURRENT_LIST_DIR}/membership/membership.cpp

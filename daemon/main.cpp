@@ -248,7 +248,8 @@ RunContext::Tell run_hooks(EventQueue& queue) {
           .fitted = [&queue](RunFitted event) { queue.post(std::move(event)); },
           .happened = [&queue](StepHappened&& event) { queue.post(std::move(event)); },
           .saved = [&queue](RunSaved event) { queue.post(std::move(event)); },
-          .checkpointed = [&queue](CheckpointWritten event) { queue.post(std::move(event)); }};
+          .checkpointed = [&queue](CheckpointWritten event) { queue.post(std::move(event)); },
+          .past_read = [&queue](PastRead event) { queue.post(std::move(event)); }};
 }
 
 // --- the node ---

@@ -1,5 +1,5 @@
 @0x858646799c79a334;
-# Frames of the mesh, version 9 of the protocol. Every field is described from the sender's side: what it means, its
+# Frames of the mesh, version 10 of the protocol. Every field is described from the sender's side: what it means, its
 # unit and range, and what a receiver does when the value is odd. "Drop" means: the frame is counted, named, dropped,
 # and its sender cut off after kMostBadFrames of them. Bounds have their names from schema/limits.h.
 # Members are never renumbered or removed; new ones are appended and have a default that says "not sent".
@@ -48,6 +48,13 @@ struct Frame {
     accepted @27 :Accepted;
     decide @28 :Decide;
     # The change from the header's view to the next one.
+    join @29 :Join;
+    invite @30 :Invite;
+    hold @31 :Hold;
+    feed @32 :Feed;
+    want @33 :Want;
+    feedSlice @34 :FeedSlice;
+    fed @35 :Fed;
   }
   # An unknown member is dropped.
 }
@@ -124,6 +131,10 @@ struct Propose {
 
   resume @3 :Resume;
   # Not sent: a new run.
+
+  members @4 :List(UInt32);
+  # Seats of the first view's members, ascending, each below kMostMembers, at most that many; empty: all nodes. Else drop.
+  # Comes with the chosen state: who does not have it is none of them, and comes into the run later.
 }
 
 struct StateId {
@@ -190,6 +201,9 @@ struct Vote {
   directory @11 :UInt64;
   incarnation @12 :UInt64;
   # The sender's, as in ViewMember.
+
+  globalBatch @13 :UInt64;
+  # Samples of a step over all members; 0 where refused.
 }
 
 struct Commit {
@@ -471,4 +485,90 @@ struct Accepted {
 struct Decide {
   # The next view, decided.
   view @0 :NextView;
+}
+
+struct Join {
+  # To all nodes, again and again: the sender wants to be a member of a run that is on without it. The header has neither
+  # run nor view, which the sender may not know.
+  runId @0 :Text;
+  # As in Claim.
+
+  prepared @1 :Bool;
+  # True: the sender has data, model and engine, and vote says which. False: of the vote only directory and incarnation
+  # count.
+
+  vote @2 :Vote;
+  hears @3 :List(UInt32);
+  # Seats of the nodes that the sender hears and that hear it, each below kMostMembers, at most that many. Else drop.
+}
+
+struct Invite {
+  # The answer of a run's most senior member to who is not prepared. The header has the run's key and its view.
+  runId @0 :Text;
+  # As in Claim.
+
+  spec @1 :Text;
+  # As in Propose.
+
+  weights @2 :List(UInt16);
+  # As in Propose.
+
+  globalBatch @3 :UInt64;
+  lineage @4 :UInt32;
+  view @5 :NextView;
+  # The present view; number 0: drop.
+
+  choice @6 :Commit;
+  # As the run began with.
+}
+
+struct Hold {
+  # The most senior member to the others and to the newcomer, each second while that is fed.
+  seat @0 :UInt32;
+  # Of the newcomer, below kMostMembers. Else drop.
+
+  done @1 :UInt64;
+  # Bytes that it has.
+
+  of @2 :UInt64;
+  # Bytes of the whole state.
+
+  over @3 :Bool;
+  # True: nobody joins, the members begin the next step. To a newcomer: it asks again later.
+
+  why @4 :Text;
+  # For people. Printable, at most kMostReasonBytes. Else drop.
+}
+
+struct Feed {
+  # The most senior member to the newcomer: all members hold this state.
+  state @0 :StateId;
+  parts @1 :List(UInt64);
+  # Bytes of the parts that follow each other in what is fed, at most kMostFeedParts. Else drop. A receiver to whom they
+  # do not fit its model gives the join up.
+}
+
+struct Want {
+  # The newcomer to the most senior member.
+  from @0 :UInt64;
+  # It has all bytes before this one, and takes kFeedWindowBytes more.
+
+  again @1 :Bool;
+  # True: it waits for this one, whatever was sent.
+}
+
+struct FeedSlice {
+  # The answer: bytes of what is fed.
+  at @0 :UInt64;
+  # Place of the first one. Not the one that is awaited: counted and dropped.
+
+  payload @1 :Data;
+  # At most kMostChunkPayloadBytes. Else drop.
+}
+
+struct Fed {
+  # The newcomer has the whole state; its digest was computed there.
+  state @0 :StateId;
+  hears @1 :List(UInt32);
+  # As in Join.
 }

@@ -6,7 +6,7 @@
 
 namespace tg::schema {
 
-inline constexpr std::uint16_t kProtocolVersion = 9;
+inline constexpr std::uint16_t kProtocolVersion = 10;
 
 // Members and names.
 inline constexpr std::size_t kMostMembers = 127;  // sums of that many codes fit int8
@@ -41,7 +41,8 @@ inline constexpr std::size_t kMostChunkPayloadBytes = 1024 * 1024;
 inline constexpr std::size_t kMostStatistics = 192 * 1024;  // numbers that batch normalizations measure in a step
 inline constexpr std::size_t kMostDigests = kMostSegments;  // segments and running statistics together
 inline constexpr std::size_t kMostExchangeThreads = 256;
-inline constexpr std::size_t kMostStates = 16;  // of a run that a member offers to resume from
+inline constexpr std::size_t kMostStates = 16;     // of a run that a member offers to resume from
+inline constexpr std::size_t kMostFeedParts = 16;  // of what a newcomer is fed
 static_assert(kMostBuckets >= kMostSegments, "a bucket holds at least one segment");
 
 // Frames.
@@ -152,6 +153,11 @@ static_assert(kMostWindowsOfTotals * kMostWindowBytes + kMostFrameBytes + 2 * kM
                   kMostQueuedBytesPerPeer / 2,
               "who keeps to its windows is far from a flood, with small chunks too");
 static_assert(kMostQueuedBytesPerPeer < kMostQueuedBytes, "who floods is named before it stops the others");
+// A newcomer takes its state in slices, so many bytes of them under way.
+inline constexpr std::size_t kFeedSliceBytes = 512 * 1024;
+inline constexpr std::size_t kFeedWindowBytes = 8 * kFeedSliceBytes;
+static_assert(kFeedSliceBytes <= kMostChunkPayloadBytes && kFeedWindowBytes < kMostQueuedBytesPerPeer / 2);
+
 inline constexpr std::size_t kMostRunsKept = 200;    // a node's runs in a status
 inline constexpr std::size_t kMostUnbegunKept = 20;  // in addition, starts that never began
 static_assert(kMostUnbegunKept < kMostRunsKept);

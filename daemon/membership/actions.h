@@ -27,7 +27,8 @@ struct FindStates {  // answer with offered(): what this disk has of the run tha
 // run.resume->start.
 struct PrepareRun {
   RunIdentity run;
-  View view;
+  View view;           // joins: the next one, perhaps
+  bool joins = false;  // it is on without this node: it begins with JoinRun, and nobody waits for it before
 };
 struct BeginRun {  // all committed
   RunIdentity run;
@@ -52,7 +53,8 @@ struct EndRun {  // record it, tell the user; also for a PENDING run that never 
 struct AnswerStart {  // to the client that asked for a start, or for a resume
   std::uint64_t token = 0;
   std::string run_id;
-  Status status;  // ok: the run is RUNNING
+  Status status;                // ok: the run is RUNNING
+  std::uint64_t from_step = 0;  // then, of one that goes on
 };
 struct StartAnew {  // nobody has the proposal any more: start it again, with another key
   std::uint64_t token = 0;
@@ -86,8 +88,44 @@ struct LeaveView {
   std::uint64_t key = 0;
   schema::NextView next;
 };
+// --- a node comes into a run that is on (admission.h, joining.h) ---
+
+// As a member. HoldRun: set the hold flag in the next step frame; answer with held() once all members are held.
+struct HoldRun {
+  std::uint64_t key = 0;
+};
+struct ReadPast {  // answer with feeds(): what the newcomer is given
+  std::uint64_t key = 0;
+};
+struct SendSlices {
+  std::uint64_t key = 0;
+  Seat to;
+  schema::Want want;
+};
+struct NoteHold {  // for people: how far it is, or why not now
+  std::uint64_t key = 0;
+  std::string what;
+};
+struct GoOn {  // nobody joins: with the next step
+  std::uint64_t key = 0;
+  std::string why = {};
+};
+// As the newcomer, prepared: ask this member for slices; answer with fed() once the state is whole and its digest
+// right.
+struct TakeFeed {
+  std::uint64_t key = 0;
+  Seat from;
+  std::uint32_t view = 0;  // of the members
+  schema::Feed feed;
+};
+struct JoinRun {  // this view has this node, and begins with the state that was fed
+  RunIdentity run;
+  schema::Commit choice;
+  schema::NextView next;
+};
 using MembershipAction = std::variant<SendFrame, FindStates, PrepareRun, BeginRun, DropRun, SaveRun, EndRun, RecordEnd,
-                                      AnswerStart, StartAnew, AskStop, Freeze, WriteVote, InstallView, LeaveView>;
+                                      AnswerStart, StartAnew, AskStop, Freeze, WriteVote, InstallView, LeaveView,
+                                      HoldRun, ReadPast, SendSlices, NoteHold, GoOn, TakeFeed, JoinRun>;
 
 class Outbox {
  public:

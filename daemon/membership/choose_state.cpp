@@ -26,24 +26,29 @@ const StateId* find(const Offer& offer, const StateId& place) {
   return found == offer.states.end() ? nullptr : &*found;
 }
 
-// Places that all have a state of, newest first.
-std::vector<StateId> shared(const Per<Seat, Offer>& offers) {
+// Places that all of these have a state of, newest first.
+std::vector<StateId> shared(const Per<Seat, Offer>& offers, const std::vector<Seat>& members) {
   std::vector<StateId> places;
-  for (const StateId& one : offers.front().states)
-    if (std::ranges::all_of(offers, [&](const Offer& offer) { return find(offer, one) != nullptr; }))
+  if (members.empty()) return places;
+  for (const StateId& one : offers[members.front()].states)
+    if (std::ranges::all_of(members, [&](Seat seat) { return find(offers[seat], one) != nullptr; }))
       places.push_back(one);
   std::ranges::sort(places, std::greater<>{});
   return places;
 }
 
-// The beginning, which needs no file, though some went on in a later view or lineage: whoever is not there lacks what
-// the others have since, and nobody gives up so much without being asked.
-bool gives_up_all(const StateId& chosen, const Per<Seat, Offer>& offers) {
-  const auto is_later = [&](const StateId& one) {
-    return one.step > 0 && (one.lineage > 1 || one.view > 1) && place_of(one) > place_of(chosen);
-  };
-  return chosen.step == 0 &&
-         std::ranges::any_of(offers, [&](const Offer& offer) { return std::ranges::any_of(offer.states, is_later); });
+// Those who have a state of the newest view: of equals in lineage and view nobody has gone on without the others.
+std::vector<Seat> of_the_newest_view(const Per<Seat, Offer>& offers) {
+  StateId newest;
+  for (const Offer& offer : offers)
+    for (const StateId& one : offer.states) newest = std::max(newest, one);
+  std::vector<Seat> seats;
+  for (const Seat seat : offers.places())
+    if (std::ranges::any_of(offers[seat].states, [&](const StateId& one) {
+          return one.lineage == newest.lineage && one.view == newest.view;
+        }))
+      seats.push_back(seat);
+  return seats;
 }
 
 // "900, 600", the largest first
@@ -105,13 +110,32 @@ NoState only_the_beginning(const std::string& run_id, const Per<Seat, Offer>& of
 }  // namespace
 
 ChosenState choose_state(const std::string& run_id, const schema::Resume& asked, const Per<Seat, Offer>& offers,
-                         const Per<Seat, std::string>& names) {
-  const std::vector<StateId> places = shared(offers);
+                         const Per<Seat, std::string>& names, const Resuming& how) {
+  std::vector<Seat> all;
+  for (const Seat seat : offers.places()) all.push_back(seat);
+  const std::vector<StateId> common = shared(offers, all);
+  const bool all_know = std::ranges::none_of(offers, [](const Offer& offer) { return offer.states.empty(); });
+  std::vector<Seat> members = asked.from_step ? all : of_the_newest_view(offers);
+  std::vector<StateId> places = shared(offers, members);
+  const auto view_of = [](const StateId& state) { return std::tie(state.lineage, state.view); };
+  // Else what all have is as good.
+  const bool went_on = !places.empty() && (common.empty() || view_of(places[0]) != view_of(common[0]));
+  if (!all_know && how.unasked) {
+    NoState none = nothing(run_id, asked, common, offers, names);
+    if (went_on && how.joins)
+      none.error.message +=
+          "; tgctl resume " + run_id + " goes on with those that have it, and the others are given it";
+    return none;
+  }
+  if (!how.joins && went_on && !common.empty() && common[0].step == 0) return only_the_beginning(run_id, offers, names);
+  if (!how.joins || (all_know && !went_on)) {
+    members = all;
+    places = common;
+  }
   const auto chosen = std::ranges::find_if(
       places, [&](const StateId& one) { return !asked.from_step || one.step == *asked.from_step; });
   if (chosen == places.end()) return nothing(run_id, asked, places, offers, names);
-  if (!asked.from_step && gives_up_all(*chosen, offers)) return only_the_beginning(run_id, offers, names);
-  for (const Seat seat : offers.places()) {
+  for (const Seat seat : members) {
     for (const StateId& one : offers[seat].states) {
       if (!same_place(one, *chosen) || one.digest == chosen->digest) continue;
       std::vector<StateId> others;
@@ -120,13 +144,13 @@ ChosenState choose_state(const std::string& run_id, const schema::Resume& asked,
       return NoState{names[seat],
                      {ErrorKind::kCorrupt,
                       "run " + run_id + " cannot go on: states of step " + std::to_string(chosen->step) +
-                          " differ: " + names[Seat(0)] + " has " + hex_digest(chosen->digest) + ", " + names[seat] +
-                          " has " + hex_digest(one.digest) +
+                          " differ: " + names[members.front()] + " has " + hex_digest(chosen->digest) + ", " +
+                          names[seat] + " has " + hex_digest(one.digest) +
                           (others.empty() ? "; begin it anew, or delete the wrong file in the run's folder on its node"
                                           : "; take an earlier one with --from: " + steps_of(others))}};
     }
   }
-  return *chosen;
+  return StateAndMembers{*chosen, std::move(members)};
 }
 
 }  // namespace tg::daemon

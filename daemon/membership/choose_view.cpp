@@ -46,7 +46,8 @@ bool hears(const schema::Promise& promise, Seat seat) {
   return std::ranges::find(promise.hears, seat.index()) != promise.hears.end();
 }
 
-std::optional<schema::NextView> choose_view(const View& view, const Promises& promises, const std::string& why) {
+std::optional<schema::NextView> choose_view(const View& view, const Promises& promises, const std::string& why,
+                                            const std::optional<Newcomer>& newcomer) {
   const schema::Promise* bound = nullptr;
   for (const auto& [seat, promise] : promises)
     if (promise.accepted_in.count > 0 && (bound == nullptr || promise.accepted_in > bound->accepted_in))
@@ -67,6 +68,13 @@ std::optional<schema::NextView> choose_view(const View& view, const Promises& pr
   for (const schema::ViewMember& member : view.members())
     if (std::ranges::find(members, Seat(member.seat), &Promises::value_type::first) != members.end())
       next.members.push_back(member);
+  const auto takes = [&](const Promises::value_type& one) {
+    return one.second.step == newcomer->step && hears(one.second, Seat(newcomer->member.seat));
+  };
+  if (!newcomer || next.members.size() != view.size() || !std::ranges::all_of(members, takes)) return next;
+  next.members.insert(std::ranges::upper_bound(next.members, newcomer->member.seat, {}, &schema::ViewMember::seat),
+                      newcomer->member);
+  next.why = newcomer->name + " joins";
   return next;
 }
 

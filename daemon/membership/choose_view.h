@@ -14,11 +14,20 @@ namespace tg::daemon {
 
 using Promises = std::vector<std::pair<Seat, schema::Promise>>;
 
+// A node that is no member yet and has been given the state of so many steps (admission.h).
+struct Newcomer {
+  schema::ViewMember member;  // of the next view
+  std::uint64_t step = 0;
+  std::string name;
+};
+
 // Of a quorum's promises: what was accepted in the highest ballot, for it may be decided. Else the view of those who
 // have a state in memory, can go on and do not leave; where two of them do not hear each other, without who lacks most
 // links, of equals the least senior. It begins with the least step that any promiser has committed. Nothing: nobody is
-// left.
-std::optional<schema::NextView> choose_view(const View& view, const Promises& promises, const std::string& why);
+// left. newcomer: a member as well, where nothing else changes: every member promises, with the newcomer's state, and
+// hears it, and nothing is bound.
+std::optional<schema::NextView> choose_view(const View& view, const Promises& promises, const std::string& why,
+                                            const std::optional<Newcomer>& newcomer = {});
 
 bool hears(const schema::Promise& promise, Seat seat);
 

@@ -5,9 +5,20 @@
 namespace tg::daemon {
 
 void End::begin(RunIdentity run, View view, Seat proposer, Choice choice) {
+  enter(std::move(run), std::move(view), proposer, choice.commit);
+  out_.emit(BeginRun{run_, std::move(choice)});
+}
+
+void End::join(RunIdentity run, const schema::NextView& view, Seat host, const schema::Commit& choice) {
+  enter(std::move(run), View(view), host, choice);
+  out_.emit(JoinRun{run_, choice, view});
+}
+
+void End::enter(RunIdentity run, View view, Seat proposer, const schema::Commit& choice) {
   TG_CHECK(!active(), run.id);
   phase_ = Phase::kRunning;
   run_ = std::move(run);
+  choice_ = choice;
   view_ = std::move(view);
   proposer_ = proposer;
   stop_asked_ = false;
@@ -16,7 +27,6 @@ void End::begin(RunIdentity run, View view, Seat proposer, Choice choice) {
   ends_.assign(peers_.size(), std::nullopt);
   blamed_.clear();
   aftermath_.begins_anew(run_.id);
-  out_.emit(BeginRun{run_, std::move(choice)});
 }
 
 schema::RunState End::state() const {
@@ -44,6 +54,7 @@ void End::install(View view) {
   if (!runs()) return;
   view_ = std::move(view);
   finished_.assign(peers_.size(), false);
+  for (const Seat seat : view_.seats()) ends_[seat].reset();  // of who was away, and is back
   if (stop_asked_ || phase_ == Phase::kStopping) out_.emit(AskStop{run_.key});
 }
 

@@ -37,12 +37,15 @@ class End {
 
   // --- the run ---
   void begin(RunIdentity run, View view, Seat proposer, Choice choice);  // all committed
-  bool active() const { return phase_ != Phase::kNone; }                 // until the verdict
+  // A run that was on without this node: with this view it is a member.
+  void join(RunIdentity run, const schema::NextView& view, Seat host, const schema::Commit& choice);
+  bool active() const { return phase_ != Phase::kNone; }  // until the verdict
   bool is(std::uint64_t key) const { return active() && run_.key == key; }
   bool runs() const { return phase_ == Phase::kRunning || phase_ == Phase::kStopping; }
   // It is over for this node alone: in the view change it is still a voter.
   bool left() const { return !runs() && ended_as_ == schema::RunState::kInterrupted; }
   const RunIdentity& run() const { return run_; }
+  const schema::Commit& choice() const { return choice_; }  // as it began with
   const View& view() const { return view_; }
   Seat proposer() const { return proposer_; }
   schema::RunState state() const;  // while active
@@ -77,6 +80,7 @@ class End {
   void send(std::vector<Seat> to, schema::FrameBody body) {
     out_.send(std::move(to), run_.key, view_.number(), std::move(body));
   }
+  void enter(RunIdentity run, View view, Seat proposer, const schema::Commit& choice);
   void end(schema::RunState state, const std::string& reason, const std::string& blamed = "");
   void settle(std::uint64_t now_ms);
 
@@ -88,6 +92,7 @@ class End {
   // The run; meaningless without a phase.
   Phase phase_ = Phase::kNone;
   RunIdentity run_;
+  schema::Commit choice_;
   View view_;
   Seat proposer_;
   bool stop_asked_ = false;

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "kernels/base/check.h"
+#include "schema/options/job.h"
 
 namespace tg::daemon {
 namespace {
@@ -14,6 +15,12 @@ bool is_of_a_change(const schema::FrameBody& body) {
          std::holds_alternative<schema::Decide>(body);
 }
 
+bool is_of_a_join(const schema::FrameBody& body) {
+  return std::holds_alternative<schema::Join>(body) || std::holds_alternative<schema::Invite>(body) ||
+         std::holds_alternative<schema::Hold>(body) || std::holds_alternative<schema::Feed>(body) ||
+         std::holds_alternative<schema::Want>(body) || std::holds_alternative<schema::Fed>(body);
+}
+
 }  // namespace
 
 Membership::Membership(MembershipOptions options)
@@ -21,7 +28,8 @@ Membership::Membership(MembershipOptions options)
       end_(peers_, out_, {options.blamed_timeout_ms, options.leaving_timeout_ms}),
       start_(peers_, out_, end_, {options.claim_timeout_ms, options.prepare_timeout_ms, options.proposer_timeout_ms},
              {options.directory, options.incarnation}),
-      self_{options.directory, options.incarnation, options.peer_timeout_ms} {
+      self_{options.directory, options.incarnation, options.peer_timeout_ms},
+      joining_(peers_, out_, {options.directory, options.incarnation}) {
   peers_.set_weight(options.self, options.weight);
 }
 
@@ -40,6 +48,7 @@ std::vector<MembershipAction> Membership::take_actions() {
 
 std::optional<schema::RunState> Membership::state() const {
   if (end_.active()) return paused().empty() ? end_.state() : schema::RunState::kPaused;
+  if (joining_.prepares()) return schema::RunState::kStarting;
   return start_.current() == nullptr ? std::nullopt : std::optional(start_.state());
 }
 
@@ -57,12 +66,14 @@ void Membership::for_each_change(Event event) {
 
 // What a view change has come to, and what became of the run.
 void Membership::follow(std::uint64_t now_ms) {
+  follow_joining(now_ms);
   if (end_.runs() && !change_) {
     std::erase_if(voters_, [this](const auto& voter) { return voter.second.run_id == end_.run().id; });
     const View& view = end_.view();
     change_ = std::make_unique<ViewChange>(
         peers_, out_, self_, VoterState{end_.run().key, {view.number(), view.members()}, {}, {}, {}}, true);
     change_->record();
+    begin_admission();
     if (const std::optional<schema::Fail> trouble = start_.take_trouble()) {
       const std::optional<Seat> who = peers_.seat_of(trouble->node);
       if (trouble->kind == ErrorKind::kUnreachable && who && peers_.is_other(*who))
@@ -73,6 +84,7 @@ void Membership::follow(std::uint64_t now_ms) {
   }
   if (!change_) return;
   if (const auto outcome = change_->take_outcome()) {
+    admission_->installed();
     if (outcome->stays)
       end_.install(change_->view());
     else
@@ -93,6 +105,36 @@ void Membership::follow(std::uint64_t now_ms) {
     voters_[end_.run().key] = {end_.run().id, std::move(change_)};
   }
   change_.reset();
+  admission_.reset();
+}
+
+void Membership::begin_admission() {
+  const Result<schema::JobSpec> job = schema::parse_job(end_.run().spec, "job");
+  admission_.emplace(
+      peers_, out_, end_.run(), end_.choice(),
+      Admission::Options{job.ok() ? job->join_limit_ms : 0, self_.peer_timeout_ms, own_vote_, own_names_});
+}
+
+// What a change in which this node has no vote yet has come to.
+void Membership::follow_joining(std::uint64_t now_ms) {
+  if (!joining_.prepares()) return;
+  const auto found = voters_.find(joining_.run().key);
+  if (found == voters_.end()) return;
+  ViewChange& change = *found->second.change;
+  const auto outcome = change.take_outcome();
+  if (!outcome && !joining_.is_late(now_ms)) return;
+  if (!outcome || !outcome->stays) return not_joined(now_ms);
+  change_ = std::move(found->second.change);
+  const RunIdentity run = joining_.run();
+  std::erase_if(voters_, [&](const auto& voter) { return voter.second.run_id == run.id; });
+  end_.join(run, outcome->next, joining_.host(), joining_.choice());
+  joining_.joined();
+  begin_admission();
+}
+
+void Membership::not_joined(std::uint64_t now_ms) {
+  if (ViewChange* const change = change_of(joining_.run().key); change && joining_.is_fed()) change->drop_state();
+  joining_.again(now_ms);
 }
 
 void Membership::connection(Seat peer, bool up, std::uint64_t now_ms, bool rekeys) {
@@ -128,6 +170,7 @@ void Membership::came(Seat peer, std::uint64_t now_ms) {
 }
 
 void Membership::costs_a_member(Seat peer, ViewChange::Loss loss, const std::string& why, std::uint64_t now_ms) {
+  if (admission_ && loss != ViewChange::Loss::kBack) admission_->lost(peer, *change_);
   if (loss != ViewChange::Loss::kLeaves) end_.lost(peer, now_ms);  // else its word follows
   for_each_change([&](ViewChange& change) { change.lost(peer, loss, why, now_ms, end_.needs(peer)); });
 }
@@ -143,6 +186,10 @@ void Membership::cannot_join(Seat peer, const std::string& why, std::uint64_t no
 }
 
 void Membership::start(std::uint64_t token, RunIdentity run, std::uint64_t now_ms) {
+  if (joining_.prepares())
+    return out_.emit(AnswerStart{token, run.id,
+                                 Error{ErrorKind::kRefused, "run " + joining_.run().id + " is on, and " +
+                                                                peers_.own_name() + " is about to come into it"}});
   start_.start(token, std::move(run), now_ms);
 }
 
@@ -152,6 +199,11 @@ void Membership::offered(std::uint64_t key, schema::Offer offer, std::uint32_t k
 
 void Membership::prepared(std::uint64_t key, const schema::Vote& vote, std::uint64_t now_ms,
                           const engine::EachName& names) {
+  if (joining_.is(key) || start_.is(key)) {
+    own_vote_ = vote;
+    own_names_ = names;
+  }
+  joining_.prepared(key, vote, now_ms);
   start_.prepared(key, vote, now_ms, names);
   follow(now_ms);
 }
@@ -169,9 +221,67 @@ void Membership::frame(Seat from, const schema::FrameHeader& header, const schem
       change->frame(from, header, body, now_ms);
     else
       end_.asked(from, header.run);
+  } else if (is_of_a_join(body)) {
+    join_frame(from, header, body, now_ms);
   } else {
     run_frame(from, header, body, now_ms);
   }
+  follow(now_ms);
+}
+
+void Membership::join_frame(Seat from, const schema::FrameHeader& header, const schema::FrameBody& body,
+                            std::uint64_t now_ms) {
+  const std::uint64_t key = header.run;
+  if (const auto* join = std::get_if<schema::Join>(&body)) {
+    if (change_ && end_.runs() && end_.run().id == join->run_id)
+      admission_->on(from, *join, *change_, shut_down_ || end_.state() == schema::RunState::kStopping, now_ms);
+    return;
+  }
+  if (const auto* invite = std::get_if<schema::Invite>(&body)) {
+    if (!idle() && !joining_.prepares()) return;
+    joining_.on(from, key, *invite, now_ms);
+    if (ViewChange* const change = joining_.is(key) ? change_of(key) : nullptr) change->learn(invite->view, now_ms);
+    return;
+  }
+  if (const auto* hold = std::get_if<schema::Hold>(&body)) {
+    const bool had_the_state = joining_.is_fed();
+    joining_.on(from, key, *hold, now_ms);
+    // What comes next may be another state: this one begins no view any more.
+    if (ViewChange* const change = change_of(key); had_the_state && !joining_.is_fed() && change) change->drop_state();
+  }
+  if (const auto* feed = std::get_if<schema::Feed>(&body)) joining_.on(from, key, header.view, *feed);
+  if (!change_ || !end_.is(key)) return;
+  if (header.view != end_.view().number()) return speaks(from, key, header.view, now_ms);
+  if (const auto* hold = std::get_if<schema::Hold>(&body); hold && from == end_.view().by_seniority().front())
+    hold->over ? out_.emit(GoOn{key, hold->why}) : out_.emit(NoteHold{key, hold->why});
+  if (const auto* want = std::get_if<schema::Want>(&body)) admission_->on(from, *want, now_ms);
+  if (const auto* fed = std::get_if<schema::Fed>(&body)) admission_->on(from, *fed, *change_, now_ms);
+}
+
+void Membership::is_on(const std::string& run_id, std::uint64_t now_ms) {
+  if (shut_down_ || end_.active() || start_.current() != nullptr) return;
+  joining_.is_on(run_id, now_ms);
+}
+
+void Membership::held(std::uint64_t key, std::uint64_t now_ms) {
+  if (change_ && end_.is(key)) admission_->held(*change_, now_ms);
+}
+
+void Membership::feeds(std::uint64_t key, schema::Feed feed, std::uint64_t now_ms) {
+  if (change_ && end_.is(key)) admission_->feeds(std::move(feed), *change_, now_ms);
+}
+
+void Membership::fed(std::uint64_t key, const std::string& why, std::uint64_t now_ms) {
+  if (!why.empty()) return joining_.failed(key, why, now_ms);
+  const schema::NextView view = joining_.view();
+  if (!joining_.fed(key, now_ms)) return;
+  PastVoter& voter = voters_[key];
+  if (!voter.change) {
+    voter.run_id = joining_.run().id;
+    voter.change = std::make_unique<ViewChange>(peers_, out_, self_, VoterState{key, view, {}, {}, {}}, false);
+  }
+  if (voter.change->view().number() != view.number) return not_joined(now_ms);
+  voter.change->be_fed(joining_.state().step);
   follow(now_ms);
 }
 
@@ -191,15 +301,24 @@ void Membership::run_frame(Seat from, const schema::FrameHeader& header, const s
   // Of a run that is about to begin: its begin is on its way, or the reservation falls with a timeout.
   if (const auto* ended = std::get_if<schema::Ended>(&body); ended && !start_.is(key)) {
     end_.on_ended(from, key, *ended, now_ms);
-    if (begun && ended->state == schema::RunState::kInterrupted)
+    if (joining_.is(key) && schema::is_final(ended->state)) joining_.drop();
+    // Of a time before it came in again: no news.
+    if (begun && ended->state == schema::RunState::kInterrupted && header.view >= end_.view().since(from))
       costs_a_member(from, ViewChange::Loss::kLeaves, ended->reason, now_ms);
   }
   if (header.view != view_number(key)) return speaks(from, key, header.view, now_ms);
-  if (const auto* claim = std::get_if<schema::Claim>(&body)) start_.on_claim(from, key, *claim, now_ms);
+  if (const auto* claim = std::get_if<schema::Claim>(&body)) {
+    if (joining_.prepares())
+      out_.send({from}, key, View::kFirst, schema::Grant{false, "run " + joining_.run().id + " is on"});
+    else
+      start_.on_claim(from, key, *claim, now_ms);
+  }
   if (const auto* grant = std::get_if<schema::Grant>(&body); grant && from == ProposalRight::kGranter)
     start_.on_grant(key, *grant, now_ms);
-  if (const auto* proposal = std::get_if<schema::Propose>(&body); proposal && !begun)
+  if (const auto* proposal = std::get_if<schema::Propose>(&body); proposal && !begun) {
+    joining_.drop();  // what it was about to come into is over
     start_.on_propose(from, key, *proposal, now_ms);
+  }
   if (const auto* offer = std::get_if<schema::Offer>(&body)) start_.on_offer(from, key, *offer, now_ms);
   if (const auto* vote = std::get_if<schema::Vote>(&body)) start_.on_vote(from, key, *vote);
   if (const auto* verdict = std::get_if<schema::Commit>(&body); verdict && !begun)
@@ -240,6 +359,9 @@ void Membership::lost(Seat peer, const std::string& message, std::uint64_t now_m
 Status Membership::stop(const std::string& run_id, std::uint64_t now_ms) {
   if (idle() || current()->id != run_id)
     return Error{ErrorKind::kNotFound, "no run " + run_id + " is in progress on " + peers_.own_name()};
+  if (joining_.prepares())
+    return Error{ErrorKind::kRefused,
+                 peers_.own_name() + " is about to come into run " + run_id + "; ask one of its members"};
   if (!paused().empty()) {
     end_.interrupted(Cause::kStopWhilePaused,
                      (change_->step() ? "left at step " + std::to_string(*change_->step()) : "left") +
@@ -295,6 +417,7 @@ void Membership::shut_down(std::uint64_t now_ms) {
   const std::uint64_t key = idle() ? 0 : current()->key;
   const bool begun = end_.active();
   start_.shut_down();
+  joining_.drop();
   if (change_) {
     end_.leaves();
     change_->leaves();
@@ -307,6 +430,8 @@ void Membership::shut_down(std::uint64_t now_ms) {
 void Membership::tick(std::uint64_t now_ms) {
   start_.tick(now_ms);
   for_each_change([&](ViewChange& change) { change.tick(now_ms); });
+  joining_.tick(now_ms);
+  if (admission_) admission_->tick(*change_, now_ms);
   end_.tick(now_ms);
   follow(now_ms);
 }

@@ -1,5 +1,6 @@
 // Who takes part in a run: the two-phase start (start.h), how the others go on when a member is lost (view_change.h),
-// the end with the one verdict that all members share (end.h). It knows seats only; the members of a run and the number
+// how a node comes into a run that is on (admission.h, joining.h), the end with the one verdict that all members share
+// (end.h). It knows seats only; the members of a run and the number
 // of their list are a View. Here is told whose an event is, and what it costs (causes.h); read on in those three.
 //
 // Pure: events go in, actions come out; it knows no clock (now_ms is an event's field), socket or thread, so a seeded
@@ -14,7 +15,9 @@
 #include <vector>
 
 #include "daemon/membership/actions.h"
+#include "daemon/membership/admission.h"
 #include "daemon/membership/end.h"
+#include "daemon/membership/joining.h"
 #include "daemon/membership/peers.h"
 #include "daemon/membership/start.h"
 #include "daemon/membership/view_change.h"
@@ -74,6 +77,12 @@ class Membership {
   // Any other frame, or a beat, that is not of the view that this node knows.
   void speaks(Seat from, std::uint64_t key, std::uint32_t view, std::uint64_t now_ms);
   void beats(Seat from, const std::string& run_id, std::uint32_t view, std::uint64_t now_ms);
+  // A run is on at other nodes, and this one, which is in none, may come into it.
+  void is_on(const std::string& run_id, std::uint64_t now_ms);
+  // The answers to HoldRun (again and again, as long as it is so), ReadPast and TakeFeed (why: "" = it has the state).
+  void held(std::uint64_t key, std::uint64_t now_ms);
+  void feeds(std::uint64_t key, schema::Feed feed, std::uint64_t now_ms);
+  void fed(std::uint64_t key, const std::string& why, std::uint64_t now_ms);
   // The answers to Freeze and to WriteVote.
   void stands(std::uint64_t key, const Standing& standing, std::uint64_t now_ms);
   void voted(std::uint64_t key, bool ok, std::uint64_t now_ms);
@@ -103,12 +112,15 @@ class Membership {
   std::vector<MembershipAction> take_actions();
   bool has_actions() const { return !out_.empty(); }
   bool idle() const { return current() == nullptr; }
+  bool joins() const { return joining_.prepares(); }
   // PENDING .. STOPPING or PAUSED of the current run; nothing when idle.
   std::optional<schema::RunState> state() const;
   // Why the current run is PAUSED, and the way out; "" if it is not.
   std::string paused() const { return change_ ? change_->paused() : ""; }
   const View& view() const { return end_.view(); }  // of a run that has begun
-  const RunIdentity* current() const { return end_.active() ? &end_.run() : start_.current(); }
+  const RunIdentity* current() const {
+    return end_.active() ? &end_.run() : joining_.prepares() ? &joining_.run() : start_.current();
+  }
   // The nodes that a pending start waits for; empty if there is no pending start.
   std::vector<Seat> waited_for() const { return start_.waited_for(); }
 
@@ -125,7 +137,11 @@ class Membership {
   void came(Seat peer, std::uint64_t now_ms);  // connected
   void costs_a_member(Seat peer, ViewChange::Loss loss, const std::string& why, std::uint64_t now_ms);
   void run_frame(Seat from, const schema::FrameHeader& header, const schema::FrameBody& body, std::uint64_t now_ms);
+  void join_frame(Seat from, const schema::FrameHeader& header, const schema::FrameBody& body, std::uint64_t now_ms);
   void follow(std::uint64_t now_ms);
+  void follow_joining(std::uint64_t now_ms);
+  void begin_admission();
+  void not_joined(std::uint64_t now_ms);
 
   Peers peers_;
   Outbox out_;
@@ -133,6 +149,10 @@ class Membership {
   Start start_;
   const ViewChange::Self self_;
   std::unique_ptr<ViewChange> change_;         // of the run that goes on here
+  std::optional<Admission> admission_;         // to that
+  Joining joining_;                            // another one
+  schema::Vote own_vote_;                      // of the run that was prepared last
+  engine::EachName own_names_;                 // the same
   std::map<std::uint64_t, PastVoter> voters_;  // by key
   bool shut_down_ = false;
   std::uint64_t leaving_ms_ = 0;  // since when it is shut down

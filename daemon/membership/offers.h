@@ -32,13 +32,13 @@ class Offers {
     return seats;
   }
   // Once none is missing.
-  ChosenState choose(const std::string& run_id, const schema::Resume& asked) const {
+  ChosenState choose(const std::string& run_id, const schema::Resume& asked, const Resuming& how) const {
     Per<Seat, schema::Offer> all;
     for (const std::optional<schema::Offer>& one : offers_) {
       TG_CHECK(one, all.size());
       all.push_back(*one);
     }
-    return choose_state(run_id, asked, all, names_);
+    return choose_state(run_id, asked, all, names_, how);
   }
 
  private:

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "schema/frame/frame.h"
 #include "schema/place.h"
@@ -19,6 +20,8 @@ struct RunIdentity {
   // record has them.
   Per<Seat, std::uint16_t> weights = {};
   std::optional<schema::Resume> resume = {};  // it goes on from resume->start, once that is chosen; nothing: a new run
+  bool unasked = false;                       // it goes on by itself
+  std::vector<Seat> members = {};             // of its first view, once that is chosen; empty: all nodes
   std::optional<schema::StateId> not_from = {};  // the proposer does not go on from this one
   std::uint64_t global_batch = 0;                // of one that goes on, as its record has it; 0 = as the job says
 

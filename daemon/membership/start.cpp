@@ -4,8 +4,24 @@
 
 #include "daemon/membership/words.h"
 #include "kernels/base/check.h"
+#include "schema/options/job.h"
 
 namespace tg::daemon {
+
+namespace {
+
+std::vector<std::uint32_t> seats_of(const std::vector<Seat>& members) {
+  std::vector<std::uint32_t> seats;
+  for (const Seat seat : members) seats.push_back(static_cast<std::uint32_t>(seat.index()));
+  return seats;
+}
+
+bool somebody_joins(const std::string& spec) {
+  const Result<schema::JobSpec> job = schema::parse_job(spec, "job");
+  return job.ok() && job->join_limit_ms > 0;
+}
+
+}  // namespace
 
 const RunIdentity* Start::current() const {
   if (pending_) return &pending_->run();
@@ -36,6 +52,17 @@ void Start::reserve(Phase phase, RunIdentity run, Seat proposer, std::uint64_t d
   trouble_.reset();
   own_vote_.reset();
   stop_asked_ = false;
+}
+
+// Of the first view, now that they are chosen. Empty: all nodes.
+void Start::has_members(const std::vector<Seat>& members) {
+  run_.members = members;
+  if (members.empty()) return;
+  const View all = View::of_all(run_.weights);
+  std::vector<schema::ViewMember> chosen;
+  for (const schema::ViewMember& one : all.members())
+    if (std::ranges::find(members, Seat(one.seat)) != members.end()) chosen.push_back(one);
+  view_ = View(View::kFirst, std::move(chosen));
 }
 
 void Start::drop() {
@@ -88,6 +115,7 @@ void Start::cannot_join(Seat peer, const std::string& why, std::uint64_t now_ms)
 
 void Start::lost(Seat peer, const std::string& message) {
   const schema::Fail cause{ErrorKind::kUnreachable, name(peer), "", message};
+  if (phase_ != Phase::kNone && !is_member(peer) && peer != proposer_) return;
   if (pending_ && !peers_.connected(kGranter)) pending_->wait_again();  // claimed again when it is back
   if (proposes()) return fail_proposal(cause);
   if (!takes_part()) return;
@@ -244,20 +272,23 @@ void Start::propose(std::uint64_t now_ms) {
 
 void Start::find_or_prepare() {
   if (run_.resume && !run_.resume->start) return out_.emit(FindStates{run_});
-  out_.emit(PrepareRun{run_, view_});
+  if (is_member(peers_.self())) out_.emit(PrepareRun{run_, view_});
 }
 
 void Start::send_proposal(std::uint64_t now_ms) {
   proposed_ms_ = now_ms;
-  send(peers_.others(), run_.key, schema::Propose{run_.id, run_.spec, run_.weights, run_.resume});
+  send(peers_.others(), run_.key,
+       schema::Propose{run_.id, run_.spec, run_.weights, run_.resume, seats_of(run_.members)});
 }
 
 void Start::take_offer(Seat from, schema::Offer offer, std::uint64_t now_ms) {
   if (!offers_.take(from, std::move(offer)) || !offers_.missing().empty()) return;
-  const ChosenState chosen = offers_.choose(run_.id, *run_.resume);
+  const ChosenState chosen = offers_.choose(run_.id, *run_.resume, {run_.unasked, somebody_joins(run_.spec)});
   if (const auto* none = std::get_if<NoState>(&chosen))
     return fail_proposal({none->error.kind, none->node, "prepare", none->error.message});
-  run_.resume->start = std::get<schema::StateId>(chosen);
+  const auto& [state, members] = std::get<StateAndMembers>(chosen);
+  run_.resume->start = state;
+  if (members.size() < peers_.size()) has_members(members);
   if (run_.not_from && run_.not_from->same_bits(*run_.resume->start))
     return fail_proposal({ErrorKind::kRefused, "", "prepare",
                           "it has begun again and again at step " + std::to_string(run_.not_from->step) +
@@ -276,14 +307,19 @@ void Start::on_offer(Seat from, std::uint64_t key, const schema::Offer& offer, s
 void Start::take_vote(Seat from, const schema::Vote& vote) {
   if (phase_ == Phase::kFinding && vote.accepted) return;  // there is nothing yet that it could be for
   if (const std::optional<schema::Fail> cause = votes_.take(from, vote)) return fail_proposal(*cause);
-  if (phase_ == Phase::kProposing && votes_.missing().empty()) commit();
+  if (phase_ == Phase::kProposing && missing().empty()) commit();
 }
 
 void Start::on_vote(Seat from, std::uint64_t key, const schema::Vote& vote) {
-  if (proposes() && run_.key == key) take_vote(from, vote);
+  if (proposes() && run_.key == key && is_member(from)) take_vote(from, vote);
 }
 
-std::vector<Seat> Start::missing() const { return phase_ == Phase::kFinding ? offers_.missing() : votes_.missing(); }
+std::vector<Seat> Start::missing() const {
+  if (phase_ == Phase::kFinding) return offers_.missing();
+  std::vector<Seat> seats = votes_.missing();
+  std::erase_if(seats, [this](Seat seat) { return !is_member(seat); });
+  return seats;
+}
 
 void Start::fail_proposal(const schema::Fail& cause) {
   send(peers_.others(), run_.key, cause);
@@ -306,8 +342,11 @@ void Start::commit() {
   if (!choice) return fail_proposal({choice.error().kind, own_name(), "prepare", choice.error().message});
   votes_.clear();
   send(peers_.others(), run_.key, choice->commit);
-  hand_over(*std::move(choice));
-  out_.emit(AnswerStart{token_, run_.id, Status()});
+  if (is_member(peers_.self()))
+    hand_over(*std::move(choice));
+  else
+    drop();
+  out_.emit(AnswerStart{token_, run_.id, Status(), run_.resume ? run_.resume->start->step : 0});
 }
 
 // --- as a member ---
@@ -360,12 +399,18 @@ void Start::proposed_again(const schema::Propose& proposal, std::uint64_t now_ms
   const std::optional<schema::Offer>& own = offers_.of(peers_.self());
   if (phase_ != Phase::kOffering || !own || stop_asked_ || trouble_ || !proposal.resume) return;
   const std::optional<schema::StateId>& start = proposal.resume->start;
+  if (start && !proposal.members.empty() &&
+      std::ranges::find(proposal.members, peers_.self().index()) == proposal.members.end())
+    return drop();  // it comes into the run when that is on
   if (!start) return send({proposer_}, run_.key, *own);
   if (std::ranges::find(own->states, *start) == own->states.end())
     return take_back_vote({ErrorKind::kRefused, own_name(), "prepare",
                            own_name() + " has not offered the state of step " + std::to_string(start->step) +
                                " of run " + run_.id + "; resume it again"});
   run_.resume = proposal.resume;
+  std::vector<Seat> members;
+  for (const std::uint32_t seat : proposal.members) members.emplace_back(seat);
+  has_members(members);
   phase_ = Phase::kPreparing;
   deadline_ms_ = now_ms + timeouts_.prepare_ms + timeouts_.claim_ms;
   out_.emit(PrepareRun{run_, view_});
@@ -401,7 +446,8 @@ void Start::prepared(std::uint64_t key, const schema::Vote& vote, std::uint64_t 
 
 void Start::try_to_vote(std::uint64_t now_ms) {
   schema::Vote vote = *own_vote_;
-  const std::vector<Seat> disconnected = peers_.disconnected();
+  std::vector<Seat> disconnected = peers_.disconnected();
+  std::erase_if(disconnected, [this](Seat seat) { return !is_member(seat) && seat != proposer_; });
   if (vote.accepted && trouble_) {
     vote = {false, trouble_->kind, trouble_->message};
   } else if (vote.accepted && !disconnected.empty()) {

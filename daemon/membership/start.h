@@ -10,8 +10,10 @@
 //   proposer:  idle -> pending -> [finding: own offer and theirs] -> proposing: own vote and theirs -> running
 //   member:    idle -> [offering] -> preparing -> voted -> running
 //
-// A run that is to go on is proposed twice, with one key: first without a state to begin at. Then every member looks
-// for those that are whole on its disk and offers them; the proposer chooses (choose_state.h) and proposes that one.
+// A run that is to go on is proposed twice, with one key: first without a state to begin at. Then every node looks
+// for those that are whole on its disk and offers them; the proposer chooses (choose_state.h) and proposes that one,
+// and names the members that have it, where these are not all. The others drop the proposal, the proposer among them if
+// it is one: it still collects their votes, and commits.
 // Whoever has begun the run under a later key than the proposer knows votes no. A resume that comes to nothing changes
 // nothing.
 //
@@ -110,6 +112,8 @@ class Start {
   void send(std::vector<Seat> to, std::uint64_t key, schema::FrameBody body) {
     out_.send(std::move(to), key, View::kFirst, std::move(body));
   }
+  void has_members(const std::vector<Seat>& members);
+  bool is_member(Seat seat) const { return view_.has(seat); }
   void reserve(Phase phase, RunIdentity run, Seat proposer, std::uint64_t deadline_ms);
   void drop();
   void find_or_prepare();

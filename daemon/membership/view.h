@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "schema/frame/start_frames.h"
 #include "schema/frame/view_frames.h"
 #include "schema/place.h"
 
@@ -55,6 +56,11 @@ class View {
     return weights;
   }
   bool has(Seat seat) const { return rank(seat).has_value(); }
+  // From which view on it has been a member; 0: it is none.
+  std::uint32_t since(Seat seat) const {
+    const std::optional<Rank> place = rank(seat);
+    return place ? members_[place->index()].since : 0;
+  }
   // Whether this node votes: its state directory is that of the member.
   bool has_voter(Seat seat, std::uint64_t directory) const {
     const std::optional<Rank> place = rank(seat);
@@ -78,6 +84,12 @@ class View {
   std::uint32_t number_ = kFirst;
   std::vector<schema::ViewMember> members_;  // by rank
 };
+
+// Of a node in the run's first view, as its commit says; otherwise, where it was none of its members.
+inline std::uint16_t weight_of(const schema::Commit& commit, Seat seat, std::uint16_t otherwise) {
+  const auto found = std::ranges::find(commit.members, seat.index(), &schema::ViewMember::seat);
+  return found == commit.members.end() ? otherwise : found->weight;
+}
 
 // Whether so many may decide what follows the view: more than half of its voters, or exactly half with the most senior
 // one. Any two such sets share a voter.

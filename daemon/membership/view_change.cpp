@@ -115,7 +115,24 @@ void ViewChange::unfit(const std::string& why, std::uint64_t now_ms) {
   suspect(peers_.self(), why, now_ms, true);
 }
 
+// --- a newcomer ---
+
+void ViewChange::admit(Newcomer newcomer, std::uint64_t now_ms) {
+  if (in_change() || acted_on_ != view_.number() || !has_state_) return;
+  newcomer_ = std::move(newcomer);
+  times_.noticed_ms = heard_ms_ = now_ms;
+  proceed(now_ms);
+}
+
+void ViewChange::be_fed(std::uint64_t step) {
+  TG_CHECK(!view_.has_voter(peers_.self(), self_.directory), view_.number());
+  has_state_ = frozen_ = true;
+  for (Voice& one : voices_) one.broke = false;
+  standing_ = {.has_state = true, .step = step, .goes_back = false};
+}
+
 void ViewChange::drop_state() {
+  if (!votes()) frozen_ = false;
   has_state_ = false;
   phase_ = Phase::kNone;
 }
@@ -216,7 +233,7 @@ void ViewChange::try_to_choose(std::uint64_t now_ms) {
     if (!one.empty() && unfit.find(one) == std::string::npos) unfit += (unfit.empty() ? "" : "; ") + one;
   }
   if (!all_linked(promises) && now_ms < began_ms_ + kLinksMs) return;
-  std::optional<schema::NextView> next = choose_view(view_, promises, why());
+  std::optional<schema::NextView> next = choose_view(view_, promises, why(), newcomer_);
   if (!next) {
     late_ = true;
     const bool none = std::ranges::none_of(
@@ -341,7 +358,11 @@ void ViewChange::stands(const Standing& standing, std::uint64_t now_ms) {
 }
 
 void ViewChange::tell(const After& after, const Standing& standing, std::uint64_t now_ms) {
-  if (!frozen_) times_.promised_ms = now_ms;
+  if (!frozen_) {
+    times_.promised_ms = now_ms;
+    for (const Seat seat : voices_.places())
+      if (!view_.has(seat)) voices_[seat].broke = false;  // before this change; it may come in with it
+  }
   frozen_ = true;
   standing_ = standing;
   // A silence that has ended: who is lost from now on is lost in the next view, too.
@@ -392,6 +413,7 @@ void ViewChange::learn(const schema::NextView& next, std::uint64_t now_ms) {
   heard_ms_ = now_ms;
   frozen_ = false;
   phase_ = Phase::kNone;
+  newcomer_.reset();
   times_ = {};
   hopeless_.clear();
   for (Voice& one : voices_) one.suspected = false;
@@ -420,9 +442,11 @@ void ViewChange::act(std::uint64_t now_ms) {
   out_.emit(InstallView{vote_.key, vote_.view, decision_times_});
   for (const Seat seat : view_.seats()) {
     Voice& one = voices_[seat];
+    // What a newcomer said of itself was about the time before.
+    if (!before_.has(seat) && one.presence != Presence::kAway) one.presence = Presence::kHere;
     if (!std::exchange(one.broke, false) && one.presence == Presence::kHere) continue;
     suspect(seat, std::string(one.why), now_ms, true);
-    if (one.presence == Presence::kCannot) one.presence = Presence::kHere;  // if it is so its next promise says it
+    if (one.presence != Presence::kAway) one.presence = Presence::kHere;  // if it is not its next promise says so
   }
   if (!unfit_.empty()) suspect(peers_.self(), unfit_, now_ms, true);
   proceed(now_ms);

@@ -31,6 +31,8 @@
 // - Who has not promised, or has not got the step that a view begins with and cannot go back to it, is no member of it
 //   whatever the Decide says: by these rules it cannot be, and another build may have others.
 // - Another state directory at the same seat is no voter; what it says does not count.
+// - Who comes back is a member with the next view only where all others are, held at the state that it was given: a
+//   failed join takes nobody out. It has no vote before.
 // - A vote that cannot be written is not given: this node takes no part and says so (Suspect, of itself).
 //
 // Not enough voters for a quorum: paused() says who is missing. It ends by itself when they are back.
@@ -43,6 +45,7 @@
 #include <vector>
 
 #include "daemon/membership/actions.h"
+#include "daemon/membership/choose_view.h"
 #include "daemon/membership/peers.h"
 #include "daemon/membership/view.h"
 #include "daemon/membership/voter.h"
@@ -79,9 +82,15 @@ class ViewChange {
   void stands(const Standing& standing, std::uint64_t now_ms);       // the answer to Freeze
   void voted(bool ok, std::uint64_t now_ms);                         // the answer to WriteVote
   void tick(std::uint64_t now_ms);
+  // A reason for a change that is none: all members are held, and a newcomer has their state. The most senior one's.
+  void admit(Newcomer newcomer, std::uint64_t now_ms);
+  // The newcomer's: this node has the state of so many steps, for the view after the newest. Until it is dropped.
+  void be_fed(std::uint64_t step);
+  void learn(const schema::NextView& next, std::uint64_t now_ms);  // what was decided
 
   // --- state ---
   const View& view() const { return view_; }
+  const schema::NextView& newest() const { return vote_.view; }  // the same, as it was decided
   bool has_state() const { return has_state_; }
   bool in_change() const { return frozen_ || noticed(); }
   // Nobody else is there who could decide anything.
@@ -161,7 +170,6 @@ class ViewChange {
   void on(Seat from, const schema::Accept& accept, std::uint64_t now_ms);
   void on(Seat from, const schema::Accepted& accepted, std::uint64_t now_ms);
   void on(Seat, const auto&, std::uint64_t) {}
-  void learn(const schema::NextView& next, std::uint64_t now_ms);
   void act(std::uint64_t now_ms);
 
   const Peers& peers_;
@@ -180,6 +188,7 @@ class ViewChange {
   Per<Seat, Voice> voices_;
   ChangeTimes times_, decision_times_;
   std::optional<Outcome> outcome_;
+  std::optional<Newcomer> newcomer_;
   schema::Ballot heard_;         // the highest, also of a refusal
   std::uint64_t heard_ms_ = 0;   // its leader was heard, or the change began
   std::uint64_t failed_ms_ = 0;  // the last write that failed

@@ -79,7 +79,7 @@ std::vector<Seat> Votes::missing() const {
 std::vector<schema::ViewMember> Votes::members(const Per<Seat, std::uint16_t>& weights) const {
   std::vector<schema::ViewMember> members;
   for (const Seat seat : votes_.places()) {
-    TG_CHECK(votes_[seat], seat.index());
+    if (!votes_[seat]) continue;
     members.push_back({.seat = static_cast<std::uint32_t>(seat.index()),
                        .since = View::kFirst,
                        .weight = weights[seat],
@@ -92,11 +92,9 @@ std::vector<schema::ViewMember> Votes::members(const Per<Seat, std::uint16_t>& w
 Result<Choice> Votes::decide(const RunIdentity& run) const {
   const Result<schema::JobSpec> job = schema::parse_job(run.spec, "job");
   if (!job) return job.error();
-  Per<Seat, schema::Vote> votes;
-  for (const std::optional<schema::Vote>& vote : votes_) {
-    TG_CHECK(vote, votes.size());
-    votes.push_back(*vote);
-  }
+  Per<Seat, schema::Vote> votes;  // of the members, who are all nodes of a new run
+  for (const std::optional<schema::Vote>& vote : votes_)
+    if (vote) votes.push_back(*vote);
   Choice choice = choose_exchange(asked_of(*job), votes);
   const bool by_speed = job->split == schema::Split::kSpeed && !run.resume;
   choice.commit.members = members(by_speed ? weights_by_speed(*job, votes) : run.weights);

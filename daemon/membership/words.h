@@ -6,6 +6,9 @@
 
 namespace tg::daemon {
 
+// A time that has been measured: "12 s".
+inline std::string about_seconds(std::uint64_t ms) { return std::to_string((ms + 500) / 1000) + " s"; }
+
 // "10 s", "250 ms".
 inline std::string seconds_text(std::uint64_t ms) {
   return ms % 1000 == 0 ? std::to_string(ms / 1000) + " s" : std::to_string(ms) + " ms";

@@ -65,9 +65,9 @@ struct StatesFound {  // of a run that is to go on, on this node's disk
   bool known = true;  // false: it is no run of this node's, found.refused says why
 };
 struct ShutDown {};
-using Event =
-    std::variant<FrameArrived, ConnectionChanged, PeerLost, PeerPrepares, PeerBeats, ControlCall, RunPrepared,
-                 RunFitted, StepHappened, RunSaved, CheckpointWritten, Benched, DataSeen, StatesFound, ShutDown>;
+using Event = std::variant<FrameArrived, ConnectionChanged, PeerLost, PeerPrepares, PeerBeats, ControlCall, RunPrepared,
+                           RunFitted, StepHappened, RunSaved, CheckpointWritten, PastRead, Benched, DataSeen,
+                           StatesFound, ShutDown>;
 
 class EventQueue {
  public:
@@ -92,8 +92,10 @@ class EventQueue {
       probe->filler = {};
       frame.frame.bytes = 0;
     }
-    // Only a chunk's payload lies in the message; what other frames say has been copied out of it, and is no larger.
-    if (!std::holds_alternative<schema::Chunk>(frame.frame.body)) frame.keep.reset();
+    // Only payloads lie in the message; what other frames say has been copied out of it, and is no larger.
+    const schema::FrameBody& body = frame.frame.body;
+    if (!std::holds_alternative<schema::Chunk>(body) && !std::holds_alternative<schema::FeedSlice>(body))
+      frame.keep.reset();
     const std::size_t bytes = bytes_of(frame);
     {
       std::unique_lock lock(mutex_);

@@ -162,6 +162,7 @@ void Node::tick() {
   advisor_.tick(busy());
   examiner_.tick();
   resume_by_itself(now);
+  if (run_ && membership_.joins()) run_->ask_for_slices(now);
   publish_metrics();
   if (!run_ && now - last_store_ms_ >= kStoreMs) {
     last_store_ms_ = now;
@@ -249,6 +250,7 @@ void Node::on(FrameArrived& event) {
     examiner_.on_probe_reply(header.run, event.from, reply->burst);
     return advisor_.on_probe_reply(header.run, event.from, *reply);
   }
+  if (const auto* slice = std::get_if<schema::FeedSlice>(&body)) return take_slice(event.from, header, *slice);
   if (!of_a_step(body)) return membership_.frame(event.from, header, body, now_ms());
   const bool takes = is_current(header.run) && run_->view().is_prepared() && (!run_->begun() || run_->goes_on());
   if (takes && !view_links_.whole(event.from) && header.view == run_->view().view().number()) {
@@ -263,6 +265,19 @@ void Node::on(FrameArrived& event) {
   ++context_.news.progress.count;
   const auto* report = std::get_if<schema::Report>(&body);
   if (report != nullptr && report->last) membership_.peer_finished(event.from);
+}
+
+void Node::take_slice(Seat from, const schema::FrameHeader& header, const schema::FeedSlice& slice) {
+  if (!is_current(header.run) || run_->begun()) return;
+  if (run_->is_fed()) return;
+  const Status taken = run_->slice(from, slice, now_ms());
+  if (taken.ok() && !run_->is_fed()) return;
+  const Status right = taken.ok() ? run_->check_fed() : taken;
+  membership_.fed(header.run, right.ok() ? "" : right.error().message, now_ms());
+}
+
+void Node::on(PastRead& event) {
+  if (is_current(event.key) && run_->held()) membership_.feeds(event.key, run_->begin_feed(event.views), now_ms());
 }
 
 void Node::on(StepHappened& event) {
@@ -295,7 +310,7 @@ void Node::on(CheckpointWritten& event) {
 
 void Node::on(RunPrepared& event) {
   if (dry_run_.has(event.key)) return dry_run_.prepared(std::move(event.result));
-  if (is_current(event.key)) run_->prepared(std::move(event.result));
+  if (is_current(event.key) && run_->number() == event.number) run_->prepared(std::move(event.result));
 }
 
 void Node::on(RunFitted& event) {
@@ -344,6 +359,9 @@ void Node::on(PeerPrepares& event) {
 void Node::on(PeerBeats& event) {
   on_elsewhere_until_ms_ = now_ms() + kElsewhereMs;
   membership_.beats(event.peer, event.run_id, event.view, now_ms());
+  if (leaving_ || (run_ && run_->begun())) return;
+  const std::optional<RunRecord> record = context_.disk.store.recorded(event.run_id);
+  if (!(record && record->left_by_order)) membership_.is_on(event.run_id, now_ms());
 }
 
 void Node::on(ShutDown&) {
@@ -466,7 +484,7 @@ void Node::show(const RunIdentity& identity, const schema::JobSpec& job, schema:
   status.steps = job.steps;
   for (const std::string& name : context_.self.names) status.members.push_back({.node = name, .state = state});
   status.lineage = identity.lineage();
-  if (identity.resume) context_.disk.store.show_resuming(identity.id);
+  context_.disk.store.show_resuming(identity.id);  // or coming into, where there is a record of it
   context_.disk.store.update(status);
 }
 
@@ -501,6 +519,7 @@ void Node::carry_out_all() {
 void Node::take_outcome() {
   if (!run_ || !run_->goes_on()) return;
   const Member& member = run_->view().member();
+  if (run_->held()) membership_.held(run_->identity().key, now_ms());
   if (member.stopping()) membership_.stopping();
   if (member.failed())
     cannot_go_on(*member.failed());
@@ -527,6 +546,7 @@ void Node::carry_out(FindStates& action) {
     show(action.run, *job, schema::RunState::kStarting);
     control_.watch(action.run.id, job->step_timeout_ms);  // a member may die while it looks, too
   }
+  context_.news.progress.view = 0;
   save_held();  // a state that is only in memory is one as well, once it is on the disk
   resumption_.find(action.run);
 }
@@ -540,12 +560,13 @@ void Node::on(StatesFound& event) {
 void Node::carry_out(PrepareRun& action) {
   Result<schema::JobSpec> job = schema::parse_job(action.run.spec, "proposal");
   Status valid = job.ok() ? schema::validate_job(*job, context_.self.names.size()) : Status(job.error());
-  if (valid.ok() && !action.run.resume && action.run.id != shown_id_ && context_.disk.store.exists(action.run.id))
+  if (valid.ok() && !action.run.resume && !action.joins && action.run.id != shown_id_ &&
+      context_.disk.store.exists(action.run.id))
     valid = Error{ErrorKind::kRefused,
                   context_.self.config.node + " knows a run " + action.run.id + " already; choose another --id"};
   if (valid.ok()) valid = nothing_left_behind();
   std::optional<SavedStart> start;
-  if (valid.ok() && action.run.resume) {
+  if (valid.ok() && action.run.resume && !action.joins) {
     Result<SavedStart> found = resumption_.start_of(action.run);
     if (found.ok())
       start = *std::move(found);
@@ -559,7 +580,11 @@ void Node::carry_out(PrepareRun& action) {
     return membership_.prepared(action.run.key, refusal, now_ms());
   }
   show(action.run, *job, schema::RunState::kStarting);
-  control_.watch(action.run.id, job->step_timeout_ms);  // a member may die while it prepares, too
+  context_.news.progress.view = 0;
+  if (action.joins)
+    control_.watch(action.run.id, job->step_timeout_ms, Per<Seat, bool>(context_.self.names.size(), false));
+  else
+    control_.watch(action.run.id, job->step_timeout_ms);  // a member may die while it prepares, too
   advisor_.give_way(context_.self.config.node + " cannot measure while a run is on; ask again when it has ended");
   examiner_.give_way("run " + action.run.id + " began");
   dry_run_.give_way({ErrorKind::kRefused, "run " + action.run.id + " begins; ask again when it has ended"});
@@ -567,7 +592,8 @@ void Node::carry_out(PrepareRun& action) {
     action.run.global_batch = start && start->record->global_batch != 0
                                   ? start->record->global_batch
                                   : schema::resolved_global_batch(*job, action.view.size());
-  run_ = std::make_unique<Run>(context_, action.run, std::move(job).value(), action.view, std::move(start));
+  run_ =
+      std::make_unique<Run>(context_, action.run, std::move(job).value(), action.view, std::move(start), action.joins);
 }
 
 void Node::carry_out(BeginRun& action) {
@@ -580,12 +606,7 @@ void Node::carry_out(BeginRun& action) {
   view_links_.begin_view();
   voted_in_[action.run.key] = action.run.id;
   watch(action.run.id);
-  const std::string directory = context_.disk.store.directory(action.run.id);
-  std::error_code ignored;  // begin() writes there and says what is wrong
-  std::filesystem::create_directories(directory, ignored);
-  context_.news.log.set_sink(
-      [run_log = std::make_shared<LineWriter>(directory + "/log.txt", context_.news.log.lost_note())](
-          std::string_view line) { run_log->write(std::string(line)); });
+  log_run(action.run.id);
   if (!choice_.why.empty()) context_.news.log.info("exchange-chosen", {{"run", action.run.id}, {"why", choice_.why}});
   if (const Status begun = run_->begin(choice_.commit); !begun.ok()) {
     membership_.failed({ErrorKind::kRunFailed, context_.self.config.node, "prepare",
@@ -594,7 +615,18 @@ void Node::carry_out(BeginRun& action) {
   }
 }
 
+// The log goes into the run's folder as well.
+void Node::log_run(const std::string& id) {
+  const std::string directory = context_.disk.store.directory(id);
+  std::error_code ignored;  // whoever writes there says what is wrong
+  std::filesystem::create_directories(directory, ignored);
+  context_.news.log.set_sink(
+      [run_log = std::make_shared<LineWriter>(directory + "/log.txt", context_.news.log.lost_note())](
+          std::string_view line) { run_log->write(std::string(line)); });
+}
+
 void Node::carry_out(DropRun& action) {
+  context_.news.progress.view = 0;
   control_.unwatch();
   if (is_current(action.key)) {
     context_.news.progress.phase = schema::Phase::kIdle;
@@ -646,6 +678,7 @@ void Node::carry_out(EndRun& action) {
   control_.unwatch();
   context_.network.mesh.forget_waiting();
   context_.news.progress.phase = schema::Phase::kIdle;
+  context_.news.progress.view = 0;
   if (is_current(action.key)) run_.reset();
   shown_id_.clear();
   for (const LastWords::Gone& gone : last_words_.take_all())  // the next run has nothing to do with them
@@ -675,6 +708,12 @@ void Node::carry_out(AnswerStart& action) {
     facts.link_mbps = choice_.link_mbps;  // of the slowest member
     control_.reply(action.token, advisor_.foresee(std::move(facts), *run_, choice_.commit));
     return;
+  }
+  if (action.status.ok() && action.from_step > 0 && membership_.idle()) {  // without this node, which lacks the state
+    schema::StartReply facts;
+    facts.run_id = action.run_id;
+    facts.from_step = action.from_step;
+    return control_.reply(action.token, std::move(facts));
   }
   Error error = action.status.ok() ? Error{ErrorKind::kFailed, "the run ended at once"} : action.status.error();
   if (error.kind == ErrorKind::kRunFailed || error.kind == ErrorKind::kUnreachable) error.message += absent_problems();
@@ -770,11 +809,68 @@ void Node::tell_change(bool begun) {
 }
 
 void Node::carry_out(LeaveView& action) {
-  if (!is_current(action.key)) return;
+  if (!is_current(action.key) || !run_->begun()) return;
   tell_change(false);
   context_.news.log.warning("left-out",
                             {{"run", run_->identity().id}, {"view", action.next.number}, {"why", action.next.why}});
   run_->leave(Round(action.next.start));
+}
+
+// --- a node comes into a run ---
+
+void Node::carry_out(HoldRun& action) {
+  if (is_current(action.key)) run_->request_hold();
+}
+
+void Node::carry_out(ReadPast& action) {
+  if (is_current(action.key)) run_->read_past();
+}
+
+void Node::carry_out(SendSlices& action) {
+  if (is_current(action.key)) run_->send_slices(action.to, action.want);
+}
+
+// Who is about to come into a run shows what it waits for, too.
+void Node::carry_out(NoteHold& action) {
+  if (is_current(action.key) && run_->begun()) return run_->note_hold(action.what);
+  if (action.what.empty() || action.what == std::exchange(joining_, action.what)) return;
+  context_.news.log.info("joins", {{"what", action.what}});
+  if (std::optional<RunRecord> record = context_.disk.store.find(shown_id_); record && !shown_id_.empty()) {
+    record->status.reason = action.what;
+    context_.disk.store.update(record->status);
+  }
+}
+
+void Node::carry_out(GoOn& action) {
+  if (!is_current(action.key)) return;
+  if (!action.why.empty())
+    context_.news.log.warning("nobody-joins", {{"run", run_->identity().id}, {"why", action.why}});
+  run_->go_on();
+}
+
+void Node::carry_out(TakeFeed& action) {
+  if (!is_current(action.key) || run_->begun()) return;
+  log_run(run_->identity().id);
+  voted_in_[action.key] = run_->identity().id;
+  const Status fed = run_->be_fed(action.from, action.view, action.feed);
+  if (!fed.ok()) return membership_.fed(action.key, fed.error().message, now_ms());
+  run_->ask_for_slices(now_ms());
+}
+
+void Node::carry_out(JoinRun& action) {
+  TG_CHECK(is_current(action.run.key));
+  choice_ = {action.choice, "", 0};
+  shown_id_.clear();
+  step_timeout_ms_ = 0;
+  begins_ms_ = action.next.waits ? now_ms() + ViewChange::kGraceMs : 0;
+  fitted_.reset();
+  changed_.reset();
+  view_links_.begin_view();
+  for (const Seat seat : last_words_.broken()) view_links_.broke(seat);
+  const Status joined = run_->join(View(action.next), action.choice, action.next.why);
+  if (!joined.ok()) context_.news.log.error("join-failed", {{"run", action.run.id}, {"error", joined.error().message}});
+  watch(action.run.id);
+  if (!joined.ok()) membership_.lost(context_.self.config.seat(), joined.error().message, now_ms());
 }
 
 // The members of the run's present view.

@@ -65,6 +65,7 @@ class Node {
   void on(RunSaved& event);
   void on(CheckpointWritten& event);
   void on(StatesFound& event);
+  void on(PastRead& event);
   void on(Benched& event) { advisor_.on_benched(event); }
   void on(DataSeen& event) { advisor_.on_data_seen(event, busy()); }
   void on(ShutDown& event);
@@ -82,6 +83,8 @@ class Node {
   void watch(const std::string& run);
   void cannot_go_on(const schema::Fail& cause);
   void save_held();
+  void take_slice(Seat from, const schema::FrameHeader& header, const schema::FeedSlice& slice);
+  void log_run(const std::string& id);
 
   // --- what Membership has decided ---
   void carry_out_all();  // until neither membership nor the run has anything left to say
@@ -101,6 +104,13 @@ class Node {
   void carry_out(WriteVote& action);
   void carry_out(InstallView& action);
   void carry_out(LeaveView& action);
+  void carry_out(HoldRun& action);
+  void carry_out(ReadPast& action);
+  void carry_out(SendSlices& action);
+  void carry_out(NoteHold& action);
+  void carry_out(GoOn& action);
+  void carry_out(TakeFeed& action);
+  void carry_out(JoinRun& action);
   Status save_unbegun(const EndRun& action, const std::string& reason);
   std::string absent_problems() const;
   std::string service_status() const;
@@ -127,6 +137,7 @@ class Node {
   LastWords last_words_;
   ViewLinks view_links_;
   std::string waits_;                 // for whom a pending start waits, as status shows it
+  std::string joining_;               // how far this node is with coming into a run
   std::string shown_id_;              // of a run that status shows and that has not begun
   std::uint64_t dropped_frames_ = 0;  // of steps, but of another run or view; logged with the end of a run
   bool leaving_ = false, stopped_ = false;

@@ -21,11 +21,11 @@ std::string joined(const std::vector<std::string>& names) {
 // State 0 of the first lineage.
 schema::StateId beginning_of(const RunRecord& record) { return {1, View::kFirst, 0, record.initial_digest}; }
 
-// Who began that lineage, and with which weights: all nodes. Members may have left it since.
+// Who began the run, and with which weights: all nodes. Members may have left it since.
 Stretch beginners(const RunRecord& record, const std::string& directory) {
   Stretch now = stretch_of(record);
-  if (record.view == View::kFirst) return now;
-  return first_view_in(directory + "/" + kViewsFile, record.status.lineage).value_or(std::move(now));
+  if (record.view == View::kFirst && record.status.lineage == 1) return now;
+  return first_view_in(directory + "/" + kViewsFile, 1).value_or(std::move(now));
 }
 
 // A key that no resume may change, and that differs; "" if there is none.
@@ -114,6 +114,7 @@ std::optional<RunIdentity> Resumption::due(std::uint64_t now_ms, std::uint64_t k
   if (run.ok()) {
     std::vector<Stretch> past = stretches_in(context_.disk.store.directory(newest->id) + "/" + kViewsFile);
     past.push_back(stretch_of(*newest));
+    run->unasked = true;
     run->not_from = begun_in_vain(past, kMostTries);
     return *run;
   }

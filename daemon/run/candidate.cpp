@@ -7,11 +7,13 @@
 
 namespace tg::daemon {
 
-Candidate::Candidate(const RunContext& context, std::uint64_t key, const schema::JobSpec& job)
+Candidate::Candidate(const RunContext& context, std::uint64_t key, const schema::JobSpec& job,
+                     std::uint64_t global_batch, bool measures)
     : context_(context),
       key_(key),
       job_(job),
-      probe_(job.link_mbps > 0 ? 1 : context.self.names.size(), context.self.config.seat()) {}
+      global_batch_(global_batch),
+      probe_(job.link_mbps > 0 || !measures ? 1 : context.self.names.size(), context.self.config.seat()) {}
 
 void Candidate::prepared(Result<std::shared_ptr<const PreparedView>> result) {
   preparation_ = std::move(result);
@@ -56,6 +58,7 @@ schema::Vote Candidate::vote() const {
   vote.state_hash = prepared.initial_digest;
   vote.step_seconds = view.step_seconds;
   vote.local_batch = view.local_batch;
+  vote.global_batch = global_batch_;
   vote.link_mbps = probe_.mbps();
   vote.workers = static_cast<std::uint16_t>(workers_for(context_.threads_for(job_)));
   return vote;

@@ -15,8 +15,9 @@ namespace tg::daemon {
 
 class Candidate {
  public:
-  // A link rate given by the job is not measured.
-  Candidate(const RunContext& context, std::uint64_t key, const schema::JobSpec& job);
+  // A link rate given by the job is not measured; nor is one where measures is false.
+  Candidate(const RunContext& context, std::uint64_t key, const schema::JobSpec& job, std::uint64_t global_batch,
+            bool measures);
 
   void prepared(Result<std::shared_ptr<const PreparedView>> result);
   void replied(Seat from, const schema::ProbeReply& reply);
@@ -31,6 +32,7 @@ class Candidate {
   const RunContext& context_;
   const std::uint64_t key_;
   const schema::JobSpec& job_;
+  const std::uint64_t global_batch_;
   std::optional<Result<std::shared_ptr<const PreparedView>>> preparation_;
   LinkProbe probe_;
   bool voted_ = false;

@@ -24,12 +24,13 @@ void Journal::enter(RunNumbers& numbers) {
   status_.members = numbers_->rows();
 }
 
-void Journal::change_view(std::uint32_t number, std::uint64_t step, const std::vector<std::string>& left,
-                          const std::string& why) {
+void Journal::change_view(std::uint32_t number, std::uint64_t step, const Difference& members, const std::string& why) {
   status_.view = number;
   status_.view_step = step;
   status_.view_since_ms = unix_time_ms();
-  for (const std::string& node : left)
+  for (const std::string& node : members.joined)
+    std::erase_if(status_.left, [&](const auto& one) { return one.node == node; });
+  for (const std::string& node : members.left)
     status_.left.push_back({node, status_.view_since_ms, step, schema::clip_text(why, schema::kMostProblemBytes)});
   std::ranges::sort(status_.left, {}, &schema::Departure::node);
   ++context_.news.metrics.numbers().view_changes;
@@ -49,10 +50,9 @@ void Journal::begin(schema::RunStatus first, const std::shared_ptr<const Prepare
   publish(true);
 }
 
-Status Journal::open_metrics(const std::string& directory, std::uint64_t after_step) {
+Status Journal::open_metrics(const std::string& directory, bool goes_on, std::uint64_t after_step) {
   const std::string path = directory + "/" + kMetricsFile;
   last_line_ = after_step;
-  const bool goes_on = status_.lineage > 1;
   if (goes_on)
     if (Status cut = cut_back(path, after_step); !cut.ok()) return cut;
   metrics_ = std::make_shared<LineFile>(path, goes_on ? LineFile::Begin::kGoesOn : LineFile::Begin::kAnew);

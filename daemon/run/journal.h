@@ -26,13 +26,15 @@ class Journal {
   // --- its beginnings ---
   // From now on these members take part: the numbers are the view's, and outlive it here.
   void enter(RunNumbers& numbers);
-  // Another view: the run went on at this step, without these for this reason.
-  void change_view(std::uint32_t number, std::uint64_t step, const std::vector<std::string>& left,
-                   const std::string& why);
+  // Another view: the run went on at this step, without and with these for this reason.
+  struct Difference {
+    std::vector<std::string> left, joined;  // names
+  };
+  void change_view(std::uint32_t number, std::uint64_t step, const Difference& members, const std::string& why);
   // The run begins with this status, and goes on with the metrics file where there is one.
   void begin(schema::RunStatus first, const std::shared_ptr<const Prepared>& prepared, double checkpoint_seconds);
-  // Goes on after the line of that step with a file that is there.
-  Status open_metrics(const std::string& directory, std::uint64_t after_step);
+  // goes_on: after the line of that step with the file that is there.
+  Status open_metrics(const std::string& directory, bool goes_on, std::uint64_t after_step);
 
   // --- a step ---
   void step_began(std::uint64_t step);

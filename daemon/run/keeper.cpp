@@ -56,7 +56,17 @@ Status Keeper::begin(RunRecord first, std::shared_ptr<const Prepared> prepared, 
   prepared_ = std::move(prepared);
   copies_ = copies;
   checkpointed_ = Clock::now();
-  return context_.disk.store.write(record_);
+  if (!past_) return context_.disk.store.write(record_);
+  Status joined = context_.disk.store.join(record_, past_->first, past_->second);
+  const std::string views = context_.disk.store.directory(record_.id) + "/" + kViewsFile;
+  if (const std::optional<Stretch> begun = first_view_in(views, record_.status.lineage)) lineage_from_ = begun->from;
+  return joined;
+}
+
+RunRecord Keeper::record_with(const schema::RunStatus& status) const {
+  RunRecord record = record_;
+  record.status = status;
+  return record;
 }
 
 // --- while it goes on ---

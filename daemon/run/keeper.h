@@ -15,6 +15,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "daemon/membership/run_end.h"
 #include "daemon/run/run_context.h"
@@ -33,7 +34,12 @@ class Keeper {
   // Writes the record. copies: there is memory for the copy of a checkpoint.
   Status begin(RunRecord first, std::shared_ptr<const Prepared> prepared, bool copies);
 
+  // Before begin(), of a newcomer: what a member has of the run's past, and the view that ended with the join.
+  void joins(std::string views, Stretch before) { past_ = {std::move(views), std::move(before)}; }
+
   // --- while it goes on ---
+  // The record as it would be written now.
+  RunRecord record_with(const schema::RunStatus& status) const;
   // By this node's clock: the member of the lowest rank asks all for one then.
   bool checkpoint_is_due() const;
   // All members have committed this state, and nothing of the step after it has been applied: holds() it from now on.
@@ -82,6 +88,7 @@ class Keeper {
   schema::StateId lineage_from_;  // what all its views began with
   std::shared_ptr<const Prepared> prepared_;
   bool copies_ = true;
+  std::optional<std::pair<std::string, Stretch>> past_;  // of a newcomer
   Clock::time_point checkpointed_{};
   struct Due {
     schema::StateId state;

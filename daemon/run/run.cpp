@@ -1,7 +1,10 @@
 #include "daemon/run/run.h"
 
 #include <algorithm>
+#include <cstring>
 #include <exception>
+#include <fstream>
+#include <iterator>
 #include <utility>
 
 #include "daemon/membership/choose_exchange.h"
@@ -58,7 +61,7 @@ ViewPart part_of(const RunContext& context, const RunIdentity& identity, const V
 // The compute thread of the run, which prepares at once; its reports are events of this run.
 std::unique_ptr<Trainer> make_trainer(const RunContext& context, const RunIdentity& identity,
                                       const schema::JobSpec& job, const View& view,
-                                      const std::optional<SavedStart>& start,
+                                      const std::optional<SavedStart>& start, std::uint64_t number,
                                       const std::shared_ptr<Timeline>& timeline) {
   const PreparationOptions options = preparation(context, identity, job, start);
   const engine::ComputeDevice& compute = context.machine.compute;
@@ -69,11 +72,11 @@ std::unique_ptr<Trainer> make_trainer(const RunContext& context, const RunIdenti
       [options, &compute](TrainingKit& kit, const ViewPart& part, Step first, const std::function<void()>& advance) {
         return refit(options, kit, part, first, compute, advance);
       }};
-  const Trainer::Hooks hooks{[&context, key = identity.key](auto result) {
-                               context.tell.prepared({key, std::move(result)});
+  const Trainer::Hooks hooks{[&context, key = identity.key, number](auto result) {
+                               context.tell.prepared({key, number, std::move(result)});
                              },
-                             [&context, key = identity.key](std::uint32_t number, auto result) {
-                               context.tell.fitted({key, number, std::move(result)});
+                             [&context, key = identity.key](std::uint32_t of, auto result) {
+                               context.tell.fitted({key, of, std::move(result)});
                              },
                              [&context, key = identity.key](StepEvent&& event) {
                                context.tell.happened({key, std::move(event)});
@@ -82,12 +85,18 @@ std::unique_ptr<Trainer> make_trainer(const RunContext& context, const RunIdenti
                                    context.machine.fault, timeline, hooks);
 }
 
-// Members of a view that are none of the next one.
-std::vector<std::string> who_left(const View& before, const View& next, const Per<Seat, std::string>& names) {
-  std::vector<std::string> left;
-  for (const Seat seat : before.seats())
-    if (!next.has(seat)) left.push_back(names[seat]);
-  return left;
+// On the node's thread.
+std::uint64_t next_number() {
+  static std::uint64_t made = 0;
+  return ++made;
+}
+
+// Members of a view that are none of the other.
+std::vector<std::string> only_in(const View& view, const View& other, const Per<Seat, std::string>& names) {
+  std::vector<std::string> members;
+  for (const Seat seat : view.seats())
+    if (!other.has(seat)) members.push_back(names[seat]);
+  return members;
 }
 
 // What people read of the end of a view.
@@ -100,15 +109,16 @@ std::string difference(const std::vector<std::string>& left) {
 }  // namespace
 
 Run::Run(const RunContext& context, RunIdentity identity, schema::JobSpec job, View view,
-         std::optional<SavedStart> start)
+         std::optional<SavedStart> start, bool joins)
     : context_(context),
+      number_(next_number()),
       identity_(std::move(identity)),
       job_(std::move(job)),
       journal_(context, identity_.id),
       keeper_(context, identity_.key, job_),
-      candidate_(context, identity_.key, job_),
+      candidate_(context, identity_.key, job_, identity_.global_batch, !joins),
       start_(std::move(start)),
-      trainer_(make_trainer(context, identity_, job_, view, start_, timeline_)),
+      trainer_(make_trainer(context, identity_, job_, view, start_, number_, timeline_)),
       view_(std::in_place, parts(), std::move(view)) {}
 
 RunView::Parts Run::parts() {
@@ -201,6 +211,11 @@ schema::RunStatus Run::first_status(const schema::StartReply& facts) const {
   status.started_ms = before.started_ms;
   status.initial_digest = before.initial_digest;
   show(start_->counters, status);
+  if (start_->record->key != identity_.key) return status;
+  // It joins.
+  status.from_step = before.from_step;
+  status.left = before.left;
+  std::erase_if(status.left, [this](const auto& one) { return one.node == context_.self.config.node; });
   return status;
 }
 
@@ -237,6 +252,20 @@ RunRecord Run::first_record() const {
 Status Run::begin(const schema::Commit& choice) {
   TG_CHECK(prepared_ != nullptr && !begun());
   const bool other_shares = view_->settle(View(View::kFirst, choice.members));
+  if (Status entered = enter(choice); !entered.ok()) return entered;
+  if (other_shares) {
+    choice_ = choice;
+    trainer_->refit(view_->view().number(), part_of(context_, identity_, view_->view()),
+                    Step(prepared_->replica->committed_rounds().value()));
+    return {};
+  }
+  Status begun = view_->begin(choice);
+  if (view_->begun()) choice_ = choice;
+  return begun;
+}
+
+// What is recorded and told of the beginning on this node.
+Status Run::enter(const schema::Commit& choice) {
   const schema::StartReply facts = this->facts(choice);
   bool copies = true;
   if (Status fits = check_memory_of(facts, copies); !fits.ok()) return fits;
@@ -245,27 +274,20 @@ Status Run::begin(const schema::Commit& choice) {
   journal_.begin(first_status(facts), prepared_, static_cast<double>(job_.checkpoint_every_ms) / 1000);
   if (Status written = keeper_.begin(first_record(), prepared_, copies); !written.ok()) return written;
   // The line of an evaluation that is still due is written with it.
-  if (Status opened = journal_.open_metrics(context_.disk.store.directory(identity_.id),
+  if (Status opened = journal_.open_metrics(context_.disk.store.directory(identity_.id), start_.has_value(),
                                             facts.from_step - (evaluates_first() ? 1 : 0));
       !opened.ok())
     return opened;
   if (start_)
-    keeper_.write_checkpoint({identity_.lineage(), view_->view().number(), start_->state.step, start_->state.digest},
-                             journal_.refreshed(), journal_.metrics());
+    keeper_.write_checkpoint(keeper_.name_of(start_->state.step, start_->state.digest), journal_.refreshed(),
+                             journal_.metrics());
   log_beginning(facts);
   if (job_.checkpoint_every_ms > 0 && !copies) {
     journal_.note(context_.self.config.node +
                   " has no memory for a copy: training waits while a checkpoint is written");
     context_.news.log.warning("checkpoint-without-copy", {{"run", identity_.id}, {"what", journal_.status().reason}});
   }
-  if (other_shares) {
-    choice_ = choice;
-    trainer_->refit(view_->view().number(), part_of(context_, identity_, view_->view()), Step(facts.from_step));
-    return {};
-  }
-  Status begun = view_->begin(choice);
-  if (view_->begun()) choice_ = choice;
-  return begun;
+  return {};
 }
 
 // Of the state that it is resumed from: a crash, or a shutdown, may have come between its commit and its evaluation. Of
@@ -344,10 +366,12 @@ Run::Standing Run::freeze() {
 // view's; the new view takes over.
 Status Run::change_view(View next, Round start, const std::string& why) {
   TG_CHECK(goes_on() && view_->member().frozen(), start.value());
+  feed_.reset();
   view_->end_helpers();
   trainer_->abandon();
   Member& before = view_->member();
   const bool stops = before.stopping();
+  if (before.held()) journal_.note("");
   const bool goes_back = prepared_->replica->committed_rounds() > start;
   before.install(start);
   if (goes_back) journal_.drop_unconfirmed();
@@ -356,19 +380,140 @@ Status Run::change_view(View next, Round start, const std::string& why) {
   const bool reports = is_evaluated(start.value()) || start.value() == job_.steps;
   if (!reports) journal_.write_without_report();
   const schema::StateId from = keeper_.name_of(start.value(), journal_.status().digest);
-  const std::vector<std::string> left = who_left(view_->view(), next, context_.self.names);
+  const std::vector<std::string> left = only_in(view_->view(), next, context_.self.names);
+  const std::vector<std::string> joined = only_in(next, view_->view(), context_.self.names);
   const std::string words = why.empty() ? difference(left) : why;
   view_.emplace(parts(), std::move(next));
   journal_.enter(view_->numbers());
-  journal_.change_view(view_->view().number(), start.value(), left, words);
+  journal_.change_view(view_->view().number(), start.value(), {left, joined}, words);
   view_->prepared(prepared_, is_evaluated(start.value()));
   keeper_.change_view(journal_.refreshed(),
                       {view_->view().number(), view_->member_names(), view_->view().weights(), from},
                       "CHANGED: " + words);
+  // A newcomer keeps what it was fed: so all have a state in common.
+  if (!joined.empty()) keeper_.write_checkpoint(from, journal_.refreshed(), journal_.metrics());
   if (stops) view_->member().request_stop();
   journal_.publish(true);
   if (!unfit_.empty()) return unfit(Error{ErrorKind::kRunFailed, unfit_});
   trainer_->refit(view_->view().number(), part_of(context_, identity_, view_->view()), Step(start.value()));
+  return {};
+}
+
+// --- a newcomer ---
+
+void Run::request_hold() {
+  if (goes_on()) view_->member().request_hold();
+}
+
+void Run::note_hold(const std::string& what) {
+  if (!goes_on()) return;
+  ++context_.news.progress.count;
+  if (held()) journal_.note(what);
+}
+
+void Run::go_on() {
+  if (!goes_on()) return;
+  feed_.reset();
+  if (held()) journal_.note("");
+  view_->member().go_on();
+}
+
+void Run::read_past() {
+  journal_.metrics()->flush();
+  context_.disk.saver.post([&context = context_, key = identity_.key, id = identity_.id] {
+    std::ifstream file(context.disk.store.directory(id) + "/" + kViewsFile, std::ios::binary);  // none: no view before
+    context.tell.past_read({key, std::string(std::istreambuf_iterator<char>(file), {})});
+  });
+}
+
+schema::Feed Run::begin_feed(std::string views) {
+  RunStore& store = context_.disk.store;
+  const Result<schema::SliceReply> metrics = store.read_slice(identity_.id, kMetricsFile, 0, 0);
+  FeedSource::Past past{record_to_json(keeper_.record_with(journal_.refreshed())), std::move(views),
+                        metrics.ok() ? metrics->total_bytes : 0};
+  past.read_metrics = [&store, id = identity_.id](std::uint64_t at, std::span<std::byte> to) -> Status {
+    const Result<schema::SliceReply> slice = store.read_slice(id, kMetricsFile, at, to.size());
+    if (!slice.ok()) return slice.error();
+    if (slice->data.size() != to.size()) return Error{ErrorKind::kIo, std::string(kMetricsFile) + " became shorter"};
+    std::memcpy(to.data(), slice->data.data(), to.size());
+    return {};
+  };
+  feed_ = std::make_unique<FeedSource>(std::move(past), *prepared_->replica);
+  return {keeper_.name_of(journal_.status().digest_step, journal_.status().digest), feed_->parts()};
+}
+
+void Run::send_slices(Seat to, const schema::Want& want) {
+  if (!feed_ || !held()) return;
+  ++context_.news.progress.count;
+  const schema::FrameHeader header{identity_.key, view_->view().number(), 0};
+  const Status sent = feed_->want(want, [&](std::uint64_t at, std::span<const std::byte> bytes) {
+    context_.network.mesh.send({to}, schema::encode_frame(header, schema::FeedSlice{at, bytes}, context_.network.pool));
+  });
+  if (!sent.ok()) context_.news.log.warning("feed-failed", {{"run", identity_.id}, {"why", sent.error().message}});
+}
+
+Status Run::be_fed(Seat from, std::uint32_t view, const schema::Feed& feed) {
+  TG_CHECK(prepared_ != nullptr && !begun());
+  intake_.reset();
+  const std::string metrics = context_.disk.store.directory(identity_.id) + "/" + kMetricsFile;
+  fed_metrics_ = std::make_unique<engine::AtomicFile>(metrics);
+  if (Status opened = fed_metrics_->open(); !opened.ok()) return opened;
+  Result<std::unique_ptr<FeedIntake>> intake = FeedIntake::of(
+      feed, *prepared_->replica,
+      [&file = *fed_metrics_](std::span<const std::byte> bytes) { return file.write(bytes.data(), bytes.size()); });
+  if (!intake.ok()) return intake.error();
+  intake_ = *std::move(intake);
+  giver_ = from;
+  givers_view_ = view;
+  return {};
+}
+
+Status Run::slice(Seat from, const schema::FeedSlice& slice, std::uint64_t now_ms) {
+  if (!intake_ || from != giver_ || begun()) return {};
+  ++context_.news.progress.count;
+  if (Status taken = intake_->take(slice, now_ms); !taken.ok()) return taken;
+  ask_for_slices(now_ms);
+  return {};
+}
+
+void Run::ask_for_slices(std::uint64_t now_ms) {
+  if (!intake_ || begun()) return;
+  if (const std::optional<schema::Want> want = intake_->due(now_ms))
+    context_.network.mesh.send({giver_},
+                               schema::encode_frame({identity_.key, givers_view_, 0}, *want, context_.network.pool));
+}
+
+Status Run::check_fed() const {
+  TG_CHECK(is_fed());
+  const std::uint64_t digest = Replica::combine(prepared_->replica->segment_digests());
+  if (digest == intake_->state().digest) return {};
+  return Error{ErrorKind::kCorrupt, "the state of step " + std::to_string(intake_->state().step) + " came as " +
+                                        hex_digest(digest) + ", and the members have " +
+                                        hex_digest(intake_->state().digest)};
+}
+
+Status Run::join(View view, const schema::Commit& choice, const std::string& why) {
+  TG_CHECK(is_fed() && !begun());
+  const Result<RunRecord> record = record_from_json(intake_->record());
+  if (!record.ok()) return record.error();
+  SavedStart start;
+  start.state = intake_->state();
+  start.directory = context_.disk.store.directory(identity_.id);
+  start.from_the_beginning = start.state.step == 0;
+  start.counters = counters_of(record->status);
+  start.record = std::make_shared<const RunRecord>(*record);
+  start_ = std::move(start);
+  if (Status kept = fed_metrics_->commit(); !kept.ok()) return kept;
+  view_.emplace(parts(), std::move(view));
+  view_->prepared(prepared_, is_evaluated(start_->state.step));
+  Stretch before = stretch_of(*record);
+  before.ended = schema::clip_text("CHANGED: " + why, schema::kMostReasonBytes);
+  keeper_.joins(intake_->views(), std::move(before));
+  if (Status entered = enter(choice); !entered.ok()) return entered;
+  choice_ = choice;
+  intake_.reset();
+  fed_metrics_.reset();
+  trainer_->refit(view_->view().number(), part_of(context_, identity_, view_->view()), Step(start_->state.step));
   return {};
 }
 

@@ -6,6 +6,7 @@
 //   -> begin_save ... context.tell.saved() -> ended: the verdict is recorded
 //   where the commit has other weights than it was prepared for: begin -> fitted -> the first view's steps
 //   where the members change: freeze -> change_view -> fitted -> the next view's steps
+//   where it is on without this node: prepared -> be_fed, slices -> join -> fitted -> the next view's steps
 //
 // It decides nothing about membership: outcomes (failed, stopping, finished) are taken by the Node and told to
 // Membership.
@@ -24,18 +25,20 @@
 #include "daemon/run/preparation_options.h"
 #include "daemon/run/run_context.h"
 #include "daemon/run/run_view.h"
+#include "daemon/step/feed.h"
 #include "daemon/step/threads/timeline.h"
 #include "daemon/step/threads/trainer.h"
 #include "daemon/store/run_record.h"
+#include "engine/storage/atomic_file.h"
 #include "schema/options/job.h"
 
 namespace tg::daemon {
 
 class Run {
  public:
-  // start: of a run that is resumed.
+  // start: of a run that is resumed. joins: one that is on without this node; view is then what the next one may be.
   Run(const RunContext& context, RunIdentity identity, schema::JobSpec job, View view,
-      std::optional<SavedStart> start = {});
+      std::optional<SavedStart> start = {}, bool joins = false);
   ~Run();
 
   // --- before it begins ---
@@ -69,6 +72,26 @@ class Run {
   // nothing.
   Status fitted(std::uint32_t view, Result<std::shared_ptr<const PreparedView>> result);
 
+  // --- a newcomer. The members are held ---
+  void request_hold();
+  bool held() { return goes_on() && view_->begun() && view_->member().held(); }
+  // What they wait for, which is progress. Then, or at any time before: they go on.
+  void note_hold(const std::string& what);
+  void go_on();
+  // As the giver. read_past() is answered by context.tell.past_read(), and that begins the feed.
+  void read_past();
+  schema::Feed begin_feed(std::string views);
+  void send_slices(Seat to, const schema::Want& want);
+  // As the newcomer, prepared: from whom. An error ends the join; no news: the state is not whole yet.
+  Status be_fed(Seat from, std::uint32_t view, const schema::Feed& feed);
+  Status slice(Seat from, const schema::FeedSlice& slice, std::uint64_t now_ms);
+  void ask_for_slices(std::uint64_t now_ms);
+  bool is_fed() const { return intake_ && intake_->whole(); }
+  // Whether what was fed is the state that was promised; takes as long as reading it.
+  Status check_fed() const;
+  // Fed: a member of that view, which begins with this state. Its frames may come from now on. Errors as of begin().
+  Status join(View view, const schema::Commit& choice, const std::string& why);
+
   // Too few members are there to go on: why, and the way out; "" = that is over.
   void pause(const std::string& why);
   // The others go on without this node, from these rounds: if it stands there, or one ahead, that is its state.
@@ -82,6 +105,7 @@ class Run {
   void checkpointed(const CheckpointWritten& outcome);
 
   // --- state ---
+  std::uint64_t number() const { return number_; }  // of this object, as in RunPrepared
   const RunIdentity& identity() const { return identity_; }
   const schema::JobSpec& job() const { return job_; }
   bool begun() const { return choice_.has_value(); }
@@ -92,6 +116,7 @@ class Run {
   schema::StartReply facts(const schema::Commit& choice) const;
 
  private:
+  Status enter(const schema::Commit& choice);
   RunView::Parts parts();
   schema::RunStatus first_status(const schema::StartReply& facts) const;
   RunRecord first_record() const;
@@ -103,6 +128,7 @@ class Run {
   void read_digests();
 
   const RunContext& context_;
+  const std::uint64_t number_;
   const RunIdentity identity_;
   const schema::JobSpec job_;
   const std::shared_ptr<Timeline> timeline_ = std::make_shared<Timeline>();  // shared with their threads
@@ -112,7 +138,12 @@ class Run {
   Candidate candidate_;
   std::shared_ptr<const Prepared> prepared_;
   std::shared_ptr<const PreparedView> fitted_;  // for the present view
-  const std::optional<SavedStart> start_;
+  std::optional<SavedStart> start_;             // of a run that is resumed, or joined
+  std::unique_ptr<FeedSource> feed_;            // as a giver
+  std::unique_ptr<FeedIntake> intake_;          // as a newcomer
+  std::unique_ptr<engine::AtomicFile> fed_metrics_;
+  Seat giver_;
+  std::uint32_t givers_view_ = 0;
   std::optional<schema::Commit> choice_;  // once it has begun
   std::string unfit_;                     // why this node cannot go on as a member; "" if it can
   std::unique_ptr<Trainer> trainer_;      // its thread goes before what it uses

@@ -26,6 +26,7 @@ namespace tg::daemon {
 // Events for the node's thread. key: of the run that they belong to.
 struct RunPrepared {
   std::uint64_t key = 0;
+  std::uint64_t number = 0;  // of the Run: one that came to nothing may have had the same key
   Result<std::shared_ptr<const PreparedView>> result;
 };
 struct RunFitted {  // to a view, or not
@@ -44,6 +45,10 @@ struct RunSaved {  // or not
   std::string problem;                         // why not
   FileMarks files;                             // that were written
   std::shared_ptr<const Artefacts> artefacts;  // of a state that is only in memory
+};
+struct PastRead {  // views.jsonl, as far as it was to be written by then
+  std::uint64_t key = 0;
+  std::string views;
 };
 struct CheckpointWritten {  // or not
   std::uint64_t key = 0;
@@ -85,6 +90,7 @@ struct RunContext {
     std::function<void(StepHappened&&)> happened;
     std::function<void(RunSaved)> saved;
     std::function<void(CheckpointWritten)> checkpointed;
+    std::function<void(PastRead)> past_read;
   };
   Self self;
   Machine machine;

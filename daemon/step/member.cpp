@@ -15,6 +15,9 @@ namespace {
 Step step_of(Round round) { return Step(round.value()); }
 Round round_of(Step step) { return Round(step.value()); }
 
+// After a step with one of these flags all report before they go on.
+constexpr std::uint32_t kWithReport = schema::kStopAfterStep | schema::kEvaluateAfterStep | schema::kHold;
+
 ClipRule clip_rule(const schema::JobSpec& job) { return {job.clip_sigma, job.scaler == schema::ScalerRecipe::kRepo}; }
 
 // Elements of the average that are moved at a time: 0.2 ms, so that no event waits for longer.
@@ -152,7 +155,7 @@ void Member::start_early() {
   if (early_ || failed_ || !exchange_.gradient_complete()) return;
   const Step next = step().next();
   const std::optional<std::uint32_t> flags = exchange_.flags();
-  if (!flags || (*flags & (schema::kStopAfterStep | schema::kEvaluateAfterStep)) != 0) return;
+  if (!flags || (*flags & kWithReport) != 0) return;
   if (next.value() >= options_.job.steps || stopping_ || !delegate_.may_start_early(next)) return;
   early_ = true;
   delegate_.train(next, layout_of(next), resources_->replica.next_parameters(), true);
@@ -194,13 +197,15 @@ void Member::carry_out(const CommitRound& action) {
   const bool evaluate =
       !stopped && options_.has_test_data && (last || (action.flags & schema::kEvaluateAfterStep) != 0);
   if ((action.flags & schema::kStopAfterStep) != 0) stopping_ = true;
-  const bool ends = last || stopped || evaluate;
+  const bool holds = !last && !stopped && (action.flags & schema::kHold) != 0;
+  const bool ends = last || stopped || evaluate || holds;
   TG_CHECK(!(ends && early_), round.value());
   barrier_.forget_before(round);
   reports_.forget_before(round);
   delegate_.committed({step_of(round).value(), action.loss_sum, learning_rate_, traffic_, ends});
   if (!ends) return begin_step();
-  pending_ = Pending{round, last || stopped, stopped, evaluate};
+  pending_ =
+      Pending{.round = round, .last = last || stopped, .stopped = stopped, .evaluates = evaluate, .holds = holds};
   if (members_.count() > 1)
     send(members_.others(), schema::encode_frame(members_.header(round), schema::Reached{}, resources_->pool));
   if (auto wrong = barrier_.take(members_.self, round, round)) return fail(*std::move(wrong));
@@ -271,6 +276,8 @@ void Member::finish_reports() {
   if (sum->total > 0)
     evaluation = Evaluation{step_of(pending.round).value(), {sum->correct, sum->total, sum->loss_sum, sum->correct_5}};
   delegate_.reported(evaluation);
+  held_ = pending.holds;
+  if (held_) return;
   if (!pending.last) return begin_step();
   finished_ = pending.stopped ? schema::RunState::kStopped : schema::RunState::kCompleted;
 }
@@ -334,6 +341,14 @@ void Member::request_stop() {
 
 void Member::request_checkpoint() { exchange_.add_flags(schema::kCheckpoint); }
 
+void Member::request_hold() { exchange_.add_flags(schema::kHold); }
+
+void Member::go_on() {
+  if (pending_) pending_->holds = false;
+  if (failed_ || frozen_ || !std::exchange(held_, false)) return;
+  guarded([this] { begin_step(); });
+}
+
 void Member::rest() {
   if (!begun()) return;
   guarded([this] {
@@ -392,6 +407,10 @@ Step Member::step() const { return step_of(exchange_.round()); }
 
 Waiting Member::waiting() const {
   if (!begun() || failed_ || finished_ || frozen_ || under_way_ > 0) return {};
+  if (held_) {
+    const Rank senior = members_.senior();
+    return {schema::Phase::kIdle, senior == members_.self ? std::vector<Rank>{} : std::vector<Rank>{senior}};
+  }
   if (!pending_) return exchange_.waiting();
   if (!pending_->confirmed) return {schema::Phase::kIdle, barrier_.missing(pending_->round)};
   if (!reports_.has(pending_->round, members_.self)) return {};  // our own is not done

@@ -3,8 +3,10 @@
 //
 //   begin -> train -> gradients of buckets, frames of peers -> commit -> ... -> end
 //              `-> all hold the state that the step begins with -> confirmed
-//   where an evaluation is due, at the last step and at a stop:
+//   where an evaluation is due, at the last step, at a stop and for a hold:
 //     commit -> all have reached it -> confirmed -> (evaluation) -> reports of all -> the next step, or the end
+//
+// Who is held begins no step before go_on(), whatever he believes of the others: all hold one confirmed state.
 //
 // A commit is this member's, and may be undone while it is not confirmed. What cannot be taken back is done once a
 // state is confirmed: the average moves, news are told, a checkpoint is made. Moving the average of a large model takes
@@ -125,6 +127,9 @@ class Member {
   void on(const EngineFailed& event);
   void request_stop();
   void request_checkpoint();  // of the state that our own next step frame is about
+  void request_hold();        // of all members, after our own next step frame's step
+  // The most senior member's word: the hold is over, or will be as soon as it begins.
+  void go_on();
   void fail(schema::Fail cause);
 
   // --- the end of the view ---
@@ -154,6 +159,7 @@ class Member {
   const std::string& unfit() const { return unfit_; }  // why this node computes no more: its own engine; "" if it does
   bool stopping() const { return stopping_; }
   std::optional<schema::RunState> finished() const { return finished_; }
+  bool held() const { return held_; }  // with all others, whose reports are in
 
   // --- state ---
   bool begun() const { return worker_ != nullptr; }
@@ -169,6 +175,7 @@ class Member {
   struct Pending {  // what follows a commit before the next step
     Round round;
     bool last = false, stopped = false, evaluates = false;
+    bool holds = false;
     bool confirmed = false;  // all have reached it
   };
 
@@ -228,6 +235,7 @@ class Member {
   bool early_ = false;                      // the next step's forward has been told to begin
   std::optional<ConfirmState> confirming_;  // the committed state is confirmed; the average has not moved whole
   std::optional<Pending> pending_;
+  bool held_ = false;
 
   bool frozen_ = false;
   std::optional<schema::Fail> failed_;

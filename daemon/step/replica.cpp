@@ -87,10 +87,40 @@ Status Replica::restore(const StateArrays& arrays, Round round, const std::funct
     if (Status filled = fill(arrays.average, average_.floats(), advance); !filled.ok()) return filled;
   if (half.statistics.size() > 0)
     if (Status read = arrays.statistics(0, half.statistics.span()); !read.ok()) return read;
+  begin_at(round);
+  return {};
+}
+
+std::vector<std::size_t> Replica::array_sizes() const {
+  std::vector<std::size_t> sizes(1 + static_cast<std::size_t>(slot_count_) + (keeps_average_ ? 1 : 0),
+                                 segments_.padded_count());
+  sizes.push_back(halves_[current_].statistics.size());
+  return sizes;
+}
+
+kernels::HomeArray& Replica::array(std::size_t index) {
+  Half& half = halves_[current_];
+  return index == 0 ? half.parameters : index <= half.slots.size() ? half.slots[index - 1] : average_;
+}
+
+void Replica::give(std::size_t index, std::size_t first, std::span<float> values) const {
+  if (index + 1 == array_sizes().size())
+    std::ranges::copy(statistics().subspan(first, values.size()), values.begin());
+  else
+    copy_out(array(index).floats(), first, values);
+}
+
+void Replica::take(std::size_t index, std::size_t first, std::span<const float> values) {
+  if (index + 1 == array_sizes().size())
+    std::ranges::copy(values, halves_[current_].statistics.span().subspan(first, values.size()).begin());
+  else
+    tensors_->copy_in(std::as_bytes(values), array(index).floats().subspan(first, values.size()));
+}
+
+void Replica::begin_at(Round round) {
   committed_rounds_ = confirmed_rounds_ = round;
   averaged_ = 0;
   undone_ = false;
-  return {};
 }
 
 kernels::ConstStateFloats Replica::committed(std::size_t begin, std::size_t count) const {

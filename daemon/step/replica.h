@@ -43,6 +43,14 @@ class Replica {
   Status restore(
       const StateArrays& arrays, Round round, const std::function<void()>& advance = [] {});
 
+  // A state that comes in parts from another member: the arrays of a state, in this order: parameters, slots, the
+  // average if it keeps one, running statistics. Elements of each as they lie there; give() between holds of the state,
+  // take() before it is used, and begin_at() once all are of the state of so many rounds, which is confirmed.
+  std::vector<std::size_t> array_sizes() const;
+  void give(std::size_t array, std::size_t first, std::span<float> values) const;
+  void take(std::size_t array, std::size_t first, std::span<const float> values);
+  void begin_at(Round round);
+
   kernels::ConstStateFloats committed(std::size_t begin, std::size_t count) const;
   kernels::StateFloats next(std::size_t begin, std::size_t count);
   kernels::ConstFloats parameters() const { return halves_[current_].parameters.floats(); }
@@ -86,6 +94,8 @@ class Replica {
     std::vector<kernels::HomeArray> slots;
     AlignedArray<float> statistics;
   };
+  kernels::HomeArray& array(std::size_t index);  // of array_sizes(), but for the statistics
+  const kernels::HomeArray& array(std::size_t index) const { return const_cast<Replica*>(this)->array(index); }
   Status fill(const engine::ReadFloats& from, kernels::Floats to, const std::function<void()>& advance);
   void initialize(std::uint64_t seed, const engine::InitialFile* initial, const std::function<void()>& advance);
 

@@ -181,6 +181,23 @@ Status RunStore::write(const RunRecord& record) {
   return written.ok() ? told : written;
 }
 
+Status RunStore::join(const RunRecord& record, const std::string& views, const Stretch& ended) {
+  const std::lock_guard writers(state_->writing);
+  RunRecord own = record;
+  own.node = state_->node;
+  own.status.id = own.id;
+  Status told = engine::write_file_atomically(state_->files->directory(own.id) + "/" + kViewsFile, views);
+  if (told.ok()) told = state_->files->record_stretch(own, ended);
+  const Status written = told.ok() ? state_->files->write_record(own) : told;
+  if (!written.ok()) {
+    forget(own.id);  // it has not begun here
+    return written;
+  }
+  state_->held.drop(own.id);
+  state_->put(std::move(own), true);
+  return {};
+}
+
 Status RunStore::change_view(const RunRecord& next, const Stretch& ended) {
   const std::lock_guard writers(state_->writing);
   RunRecord own = next;

@@ -38,6 +38,9 @@ class RunStore {
   // lineage or view of a run that is there is the beginning of its next stretch. One that never began does not replace
   // a run that has: what that left stays.
   Status write(const RunRecord& record);
+  // This node comes into a run that is on: its record, and the run's past as a member has it (views.jsonl, and the
+  // stretch that ends there), in place of what was known here of that run.
+  Status join(const RunRecord& record, const std::string& views, const Stretch& ended);
   // The run goes on in its next view: a line of the stretch that ended, and the record as it is from now on. What
   // status shows of it stays. Called by the thread that writes the run's states.
   Status change_view(const RunRecord& next, const Stretch& ended);

@@ -94,6 +94,11 @@ Propose take(wire::Propose::Reader from) {
     if (const std::string why = odd_weight(weight); !why.empty()) throw Odd{why};
     proposal.weights.push_back(weight);
   }
+  proposal.members = take_list<std::uint32_t>(from.getMembers(), kMostMembers, "members");
+  for (std::size_t i = 0; i < proposal.members.size(); ++i) {
+    checked_below(proposal.members[i], kMostMembers, "member");
+    if (i > 0 && proposal.members[i - 1] >= proposal.members[i]) throw Odd{"members that are out of order"};
+  }
   if (!from.hasResume()) return proposal;
   const wire::Resume::Reader resume = from.getResume();
   proposal.resume = Resume{.lineage = resume.getLineage(), .from_step = {}, .any_build = resume.getAnyBuild()};
@@ -106,6 +111,12 @@ Probe take(wire::Probe::Reader from, const AlignedMessage& message) {
   Probe probe{from.getBurst(), from.getLast(), message.original(from.getFiller())};
   checked_below(probe.filler.size(), kMostChunkPayloadBytes + 1, "filler bytes");
   return probe;
+}
+
+FeedSlice take(wire::FeedSlice::Reader from, const AlignedMessage& message) {
+  FeedSlice slice{from.getAt(), message.original(from.getPayload())};
+  checked_below(slice.payload.size(), kMostChunkPayloadBytes + 1, "slice bytes");
+  return slice;
 }
 
 FrameBody take_body(wire::Frame::Reader frame, const AlignedMessage& message) {
@@ -122,6 +133,8 @@ FrameBody take_body(wire::Frame::Reader frame, const AlignedMessage& message) {
       return Credit{frame.getCredit().getTakenBytes()};
     case wire::Frame::PROBE:
       return take(frame.getProbe(), message);
+    case wire::Frame::FEED_SLICE:
+      return take(frame.getFeedSlice(), message);
     default: {
       FrameBody body;
       take_union(capnp::DynamicStruct::Reader(frame), static_cast<std::size_t>(frame.which()), body);
@@ -143,9 +156,10 @@ Result<Frame> decode_frame(std::span<const std::byte> bytes) {
 
 std::string_view frame_name(const FrameBody& body) {
   static constexpr std::string_view kNames[] = {
-      "hello",   "claim",   "grant",   "propose", "vote",     "commit",      "fail",     "step",  "scalers",
-      "chunk",   "report",  "goodbye", "credit",  "probe",    "probe reply", "refusal",  "ended", "offer",
-      "reached", "suspect", "prepare", "promise", "outvoted", "accept",      "accepted", "decide"};
+      "hello",   "claim",   "grant",   "propose", "vote",       "commit",      "fail",     "step",   "scalers",
+      "chunk",   "report",  "goodbye", "credit",  "probe",      "probe reply", "refusal",  "ended",  "offer",
+      "reached", "suspect", "prepare", "promise", "outvoted",   "accept",      "accepted", "decide", "join",
+      "invite",  "hold",    "feed",    "want",    "feed slice", "fed"};
   static_assert(std::size(kNames) == std::variant_size_v<FrameBody>);
   return kNames[body.index()];
 }

@@ -29,6 +29,7 @@ void put(wire::Frame::Builder frame, const Propose& propose) {
   to.setRunId(text_of(propose.run_id));
   to.setSpec(text_of(propose.spec));
   put_list(to.initWeights(count_of(propose.weights.size(), kMostMembers)), propose.weights);
+  put_list(to.initMembers(count_of(propose.members.size(), kMostMembers)), propose.members);
   if (!propose.resume) return;
   wire::Resume::Builder resume = to.initResume();
   resume.setLineage(propose.resume->lineage);
@@ -67,6 +68,13 @@ void put(wire::Frame::Builder frame, const Probe& probe) {
   to.setFiller(kj::arrayPtr(filler, count_of(probe.filler.size(), kMostChunkPayloadBytes)));
 }
 
+void put(wire::Frame::Builder frame, const FeedSlice& slice) {
+  wire::FeedSlice::Builder to = frame.initFeedSlice();
+  to.setAt(slice.at);
+  const auto* payload = reinterpret_cast<const kj::byte*>(slice.payload.data());
+  to.setPayload(kj::arrayPtr(payload, count_of(slice.payload.size(), kMostChunkPayloadBytes)));
+}
+
 void put(wire::Frame::Builder, const Chunk&) { TG_CHECK(false, "chunks have their own builder"); }
 
 // Bytes of a body's texts and lists, before any clipping; the fixed fields are not counted.
@@ -83,7 +91,13 @@ std::size_t variable_bytes(const Decide& b) { return variable_bytes(b.view); }
 std::size_t variable_bytes(const Promise& b) {
   return b.unfit.size() + b.hears.size() * 4 + variable_bytes(b.accepted) + 2 * 8;
 }
-std::size_t variable_bytes(const Propose& b) { return b.run_id.size() + b.spec.size() + b.weights.size() * 2; }
+std::size_t variable_bytes(const Join& b) { return b.run_id.size() + variable_bytes(b.vote) + b.hears.size() * 4; }
+std::size_t variable_bytes(const Invite& b) {
+  return b.run_id.size() + b.spec.size() + b.weights.size() * 2 + variable_bytes(b.view) + variable_bytes(b.choice);
+}
+std::size_t variable_bytes(const Propose& b) {
+  return b.run_id.size() + b.spec.size() + b.weights.size() * 2 + b.members.size() * 4;
+}
 std::size_t variable_bytes(const StepFrame& b) {
   return b.digests.size() * 8 + (b.scalers.size() + b.statistics.size()) * 4;
 }
@@ -91,9 +105,10 @@ std::size_t variable_bytes(const Scalers& b) { return b.scalers.size() * 4; }
 std::size_t variable_bytes(const Chunk& b) { return b.payload.size(); }
 std::size_t variable_bytes(const Credit&) { return 0; }
 std::size_t variable_bytes(const Probe& b) { return b.filler.size(); }
+std::size_t variable_bytes(const FeedSlice& b) { return b.payload.size(); }
 
-// Fixed fields, pointers, and the last partial word of each text and list: no body has more than 30 words of them.
-constexpr std::size_t kFixedBytes = 256;
+// Fixed fields, pointers, and the last partial word of each text and list: no body has more than 60 words of them.
+constexpr std::size_t kFixedBytes = 512;
 static_assert(kFixedBytes <= kFrameOverheadBytes, "limits.h counts this much beside texts and lists");
 
 void set_header(wire::Frame::Builder frame, const FrameHeader& header) {

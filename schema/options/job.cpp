@@ -177,6 +177,9 @@ void add_running_rows(std::vector<Row>& rows) {
       duration_row("checkpoint-every", &JobSpec::checkpoint_every_ms, kCheckpointRange,
                    "How often each member writes its state during training, so that something remains if all "
                    "nodes die; 0s = only at the end."));
+  rows.push_back(duration_row("join-limit", &JobSpec::join_limit_ms, kCheckpointRange,
+                              "How long the members may be made to wait for a node that comes back, while it is given "
+                              "the run's state; 0s = nobody comes back."));
   rows.push_back(flag_row(
       "auto-resume", &JobSpec::auto_resume,
       "Whether the nodes go on by themselves with a run that was interrupted, as soon as all of them are back."));
@@ -189,7 +192,8 @@ void add_running_rows(std::vector<Row>& rows) {
 // What does not change the steps that a run has already made.
 constexpr std::string_view kResumable[] = {"steps",          "learning-rate",  "schedule",       "schedule-factor",
                                            "schedule-every", "schedule-power", "evaluate-every", "checkpoint-every",
-                                           "trace",          "auto-resume",    "step-timeout",   "start-timeout"};
+                                           "trace",          "auto-resume",    "step-timeout",   "start-timeout",
+                                           "join-limit"};
 
 std::vector<Row> make_rows() {
   std::vector<Row> rows;

@@ -84,6 +84,7 @@ struct JobSpec {
   std::uint64_t start_timeout_ms = 30'000;
   std::uint64_t step_timeout_ms = 60'000;       // lower bound of the timeout, which is 10 x the median step
   std::uint64_t checkpoint_every_ms = 300'000;  // 0 = only at the end
+  std::uint64_t join_limit_ms = 60'000;         // 0 = nobody joins
   bool auto_resume = true;                      // by the nodes themselves, as soon as all are back
   double link_mbps = 0;                         // 0 = measured at the start
   bool trace = false;                           // record a timeline of every member

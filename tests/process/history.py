@@ -23,7 +23,7 @@ import sys
 
 from asking import FINAL
 
-# A stretch of one node: what it says of a view that it was a member of. complete: the view has ended for it.
+# A stretch of one node: what it says of a view that it was a member of, or was told of when it came in. complete: the view has ended for it.
 Stretch = collections.namedtuple("Stretch", "node lineage key view members weights start digest to_step ended")
 START = ("members", "weights", "start", "digest")
 
@@ -115,7 +115,7 @@ class History:
         for story in self.stories:
             for stretch in story.stretches():
                 first = views[stretch.key, stretch.view]
-                if story.name not in stretch.members:
+                if story.name not in stretch.members and stretch is story.stretches()[-1]:  # else told by who let it in
                     yield f"P1: {story.name} has a line of view {stretch.view}, whose members are {stretch.members}"
                 for field in START:
                     if getattr(first, field) != getattr(stretch, field):
@@ -171,9 +171,10 @@ class History:
 
     def _files(self):
         for story in self.stories:
-            numbers = [stretch.view for stretch in story.past]
-            if numbers != list(range(1, len(numbers) + 1)):
-                yield f"views.jsonl of {story.name} has views {numbers}"
+            for lineage in sorted({stretch.lineage for stretch in story.past}):
+                numbers = [stretch.view for stretch in story.past if stretch.lineage == lineage]
+                if numbers != list(range(1, len(numbers) + 1)):
+                    yield f"views.jsonl of {story.name} has views {numbers} of lineage {lineage}"
 
     def summary(self):
         return ", ".join(f"view {view.view} of {len(view.members)} from {view.start}" for _, view in sorted(self.views().items(), key=lambda one: one[0][1]))

@@ -26,6 +26,7 @@ from patience import PATIENCE, Elapsed, communicate, wait_until
 # A small honest job: a step of it takes some milliseconds per node.
 SMALL_JOB = {
     "auto-resume": "false",  # what was interrupted stays so, to be looked at
+    "join-limit": "0s",  # the same
     "model": "lenet",
     "data": "synthetic",
     "data-train": 256,

@@ -140,6 +140,8 @@ TEST(Frame, FieldsBeyondTheirBoundsAreRefused) {
   expect_refused(Propose{"a", std::string(kMostSpecBytes + 1, 'a')}, "long spec");
   expect_refused(Propose{"a", "steps = 1\x1b[2J"}, "escape in spec");
   expect_refused(Propose{"a", "steps = 1", {1, 0}}, "no weight");
+  expect_refused(Propose{"a", "steps = 1", {1, 1}, {}, {1, 0}}, "members out of order");
+  expect_refused(Propose{"a", "steps = 1", {1, 1}, {}, {kMostMembers}}, "a seat beyond all");
   expect_refused(Propose{"a", "steps = 1", {kMostWeight + 1}}, "a great weight");
   Ended paused;
   paused.state = RunState::kPaused;
@@ -154,7 +156,16 @@ TEST(Frame, FieldsBeyondTheirBoundsAreRefused) {
   expect_refused(Commit{static_cast<ExchangeKind>(2), Coding::kRaw, kMostWindowBytes, kLargeChunkParameters},
                  "unknown exchange");
   expect_refused(Fail{ErrorKind::kFailed, "a b", "", ""}, "space in a name");
-  expect_refused(StepFrame{0, 16, 0, 0, {}, {}}, "unknown flag");
+  expect_refused(Join{"../etc"}, "a path as id");
+  expect_refused(Join{"a", false, {}, {kMostMembers}}, "a seat beyond all");
+  expect_refused(Join{"a", true, {true, static_cast<ErrorKind>(11), "", 0, 0, 0, 0, 0, 0}},
+                 "unknown kind of a newcomer");
+  expect_refused(Invite{"a", "steps = 1", {}, 1, 1, {.number = 0}}, "a view that is none");
+  expect_refused(Invite{"a", "steps = 1", {0}, 1, 1, {.number = 2}}, "no weight of a member");
+  expect_refused(Hold{kMostMembers}, "a seat beyond all");
+  expect_refused(Feed{{}, std::vector<std::uint64_t>(kMostFeedParts + 1)}, "too many parts");
+  expect_refused(Fed{{}, {kMostMembers}}, "a seat beyond all");
+  expect_refused(StepFrame{0, 32, 0, 0, {}, {}}, "unknown flag");
   expect_refused(StepFrame{0, kNonFinite, kMostDigests, 0, {}, {}}, "segment");
   expect_refused(StepFrame{0, 0, 0, 0, {}, {-0.5f}}, "negative scaler");
   expect_refused(StepFrame{0, 0, 0, 0, {}, {kInfinity}}, "infinite scaler");

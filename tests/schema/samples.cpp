@@ -35,6 +35,14 @@ struct Describe {
   void operator()(const Body& body) {
     for (const auto& [name, value] : told(body)) all(name, value);
   }
+  template <Described Part>
+  void put(const Part& part) {
+    (*this)(part);
+  }
+  void operator()(const FeedSlice& b) {
+    all(b.at, b.payload.size());
+    for (const std::byte byte : b.payload) put(static_cast<std::uint8_t>(byte));
+  }
   void put(const StateId& state) { all(state.lineage, state.view, state.step, state.digest); }
   template <class Value>
   void put(const std::optional<Value>& value) {
@@ -42,7 +50,7 @@ struct Describe {
     if (value) put(*value);
   }
   void put(const Resume& resume) { all(resume.lineage, resume.from_step, resume.any_build, resume.start); }
-  void operator()(const Propose& b) { all(b.run_id, b.spec, b.weights, b.resume); }
+  void operator()(const Propose& b) { all(b.run_id, b.spec, b.weights, b.resume, b.members); }
   void operator()(const Offer& b) {
     put(b.states.size());
     for (const StateId& state : b.states) put(state);
@@ -232,6 +240,10 @@ Diagnosis sample_diagnosis() {
           {0, 210, 0, 0}};
 }
 
+static Vote sample_vote() {
+  return {true, ErrorKind::kFailed, "", 1, 2, 3, 4, 0.125, 16, 940.5, 6, 0xfedcba9876543210, 77, 64};
+}
+
 std::vector<FrameBody> sample_bodies() {
   return {
       Hello{kProtocolVersion, "tgd 0.1.0 cpu", "node-a", 11, 22, 33, 44, 55, "node-a, node-b", 3},
@@ -240,8 +252,9 @@ std::vector<FrameBody> sample_bodies() {
       Propose{"first",
               "model = lenet\nsteps = 5\n",
               {3, 1000, 1},
-              Resume{3, 900, true, StateId{2, 1, 900, 0xfedcba9876543210}}},
-      Vote{true, ErrorKind::kFailed, "", 1, 2, 3, 4, 0.125, 16, 940.5, 6, 0xfedcba9876543210, 77},
+              Resume{3, 900, true, StateId{2, 1, 900, 0xfedcba9876543210}},
+              {0, 2}},
+      sample_vote(),
       Commit{ExchangeKind::kSharded, Coding::kEntropy, kMostWindowBytes, kLargeChunkParameters,
              sample_next_view().members},
       Fail{ErrorKind::kTimeout, "node-c", "scaler wait", "node-c was lost"},
@@ -275,6 +288,19 @@ std::vector<FrameBody> sample_bodies() {
       Accept{{3, 1}, sample_next_view()},
       Accepted{{3, 1}, 0xfedcba9876543210},
       Decide{sample_next_view()},
+      Join{"first", true, sample_vote(), {0, 2}},
+      Invite{"first",
+             "model = lenet\nsteps = 5\n",
+             {3, 1000, 1},
+             16,
+             2,
+             sample_next_view(),
+             {ExchangeKind::kSharded, Coding::kEntropy, kMostWindowBytes, kLargeChunkParameters, {}}},
+      Hold{1, 470'000, 733'000'000, true, "node-b joins: 1 % of 733 MB"},
+      Feed{{2, 1, 900, 0xfedcba9876543210}, {1234, 0, 77, 4096}},
+      Want{524'288, true},
+      FeedSlice{1'048'576, kPayload},
+      Fed{{2, 1, 900, 0xfedcba9876543210}, {0, 2}},
   };
 }
 

@@ -59,8 +59,6 @@ schema::Vote ExchangeNode::prepare_run(const daemon::RunIdentity& run) {
   const engine::Model& model = tiny_model();
   helper_.reset();
   member_.reset();
-  confirmed_digests_.clear();
-  undone_ = 0;
   replica_ = std::make_unique<daemon::Replica>(*home_, model, engine::slot_count(daemon::optimizer_of(job_).kind),
                                                job_.seed, daemon::keeps_average(job_));
   global_batch_ = schema::resolved_global_batch(job_, options_.names.size());
@@ -95,7 +93,8 @@ void ExchangeNode::make_member(const daemon::RunIdentity& run, const daemon::Vie
 void ExchangeNode::run_begins(const schema::Commit& choice) {
   choice_ = choice;
   member_->settle(daemon::View(daemon::View::kFirst, choice.members));
-  confirmed_digests_[0] = digest();
+  confirmed_digests_ = {{0, digest()}};
+  undone_ = 0;
   begin_view();
 }
 
@@ -115,6 +114,7 @@ VirtualNode::Frozen ExchangeNode::run_freezes() {
 // To the state that the next view begins with: who holds it confirms it, who is a step ahead of it goes back.
 void ExchangeNode::install(std::uint64_t start) {
   helper_.reset();
+  feed_.reset();
   undone_ += committed_steps() > start;
   member_->install(Round(start));
   confirmed_digests_.emplace(start, digest());
@@ -127,6 +127,10 @@ void ExchangeNode::run_changes(const schema::NextView& next) {
   step_ = next.start;
   make_member(*running_, daemon::View(next), next.start);
   if (stops) member_->request_stop();
+  rebuild(next);
+}
+
+void ExchangeNode::rebuild(const schema::NextView& next) {
   phase_ = schema::Phase::kIdle;
   ++progress_;
   const std::uint64_t rebuild_us = network_.random().between(1, 300'000) + (next.waits ? 1'000'000 : 0);
@@ -140,6 +144,76 @@ void ExchangeNode::run_changes(const schema::NextView& next) {
 void ExchangeNode::run_is_left(std::uint64_t start) {
   member_->freeze();
   if (committed_steps() == start || committed_steps() == start + 1) install(start);
+}
+
+// --- a newcomer ---
+
+void ExchangeNode::run_is_to_hold() { member_->request_hold(); }
+
+schema::Feed ExchangeNode::run_feeds() {
+  feed_ = std::make_unique<daemon::FeedSource>(daemon::FeedSource::Past{"a record", ""}, *replica_);
+  return {{1, membership_.view().number(), committed_steps(), digest()}, feed_->parts()};
+}
+
+void ExchangeNode::run_gives(Seat to, const schema::Want& want) {
+  if (!feed_ || !member_->held()) return;
+  const Status given = feed_->want(want, [&](std::uint64_t at, std::span<const std::byte> bytes) {
+    const schema::FrameHeader header{running_->key, membership_.view().number(), 0};
+    VirtualNode::send({to}, std::make_shared<const Message>(
+                                Message{{}, {}, schema::encode_frame(header, schema::FeedSlice{at, bytes}, pool_)}));
+  });
+  EXPECT_TRUE(given.ok()) << given.error().message;
+}
+
+void ExchangeNode::run_goes_on() {
+  feed_.reset();
+  member_->go_on();
+  settle();
+}
+
+void ExchangeNode::run_takes(const daemon::TakeFeed& feed) {
+  auto intake = daemon::FeedIntake::of(feed.feed, *replica_, [](std::span<const std::byte>) { return Status(); });
+  ASSERT_TRUE(intake.ok()) << intake.error().message;
+  intake_ = *std::move(intake);
+  giver_ = feed.from;
+  givers_view_ = feed.view;
+  ask_for_slices();
+}
+
+// Also once a second, as long as something is missing.
+void ExchangeNode::ask_for_slices() {
+  if (!intake_ || running_) return;
+  if (const auto want = intake_->due(network_.now_ms())) {
+    const schema::FrameHeader header{membership_.current() ? membership_.current()->key : 0, givers_view_, 0};
+    VirtualNode::send({giver_}, std::make_shared<const Message>(Message{header, *want, nullptr}));
+  }
+  if (!intake_->whole())
+    network_.after(seat(), daemon::FeedIntake::kAgainMs * 1000, [this, intake = intake_.get()] {
+      if (intake == intake_.get()) ask_for_slices();
+    });
+}
+
+void ExchangeNode::take_slice(Seat from, const schema::FrameHeader&, const schema::FeedSlice& slice) {
+  if (!intake_ || running_ || from != giver_ || intake_->whole() || membership_.current() == nullptr) return;
+  ++progress_;
+  const Status taken = intake_->take(slice, network_.now_ms());
+  EXPECT_TRUE(taken.ok()) << taken.error().message;
+  ask_for_slices();
+  if (!intake_->whole()) return;
+  EXPECT_EQ(digest(), intake_->state().digest);
+  reaches(Moment::kFed);
+  if (!dead()) membership_.fed(membership_.current()->key, "", network_.now_ms());
+}
+
+void ExchangeNode::run_is_joined(const schema::NextView& next, const schema::Commit& choice) {
+  EXPECT_EQ(committed_steps(), next.start) << "P6: a member without the state that its view begins with";
+  choice_ = choice;
+  intake_.reset();
+  confirmed_digests_ = {{next.start, digest()}};
+  undone_ = 0;
+  step_ = next.start;
+  make_member(*running_, daemon::View(next), next.start);
+  rebuild(next);
 }
 
 void ExchangeNode::run_ends() {
@@ -223,6 +297,7 @@ void ExchangeNode::ready(const daemon::Origin& of, std::size_t bucket) {
 
 void ExchangeNode::run_frame(Seat from, const SharedMessage& message) {
   schema::Frame frame = schema::decode_frame(message->bytes->bytes()).value();
+  if (const auto* slice = std::get_if<schema::FeedSlice>(&frame.body)) return take_slice(from, frame.header, *slice);
   if (!member_ || ended_ || membership_.current() == nullptr || frame.header.run != membership_.current()->key) return;
   if (!view_links_.whole(from) && frame.header.view == member_->members().view.number()) return;
   if (member_->begun() && frame.header.step == member_->step().next().value()) ++next_step_frames_;
@@ -275,6 +350,7 @@ void ExchangeNode::settle() {
     ++progress_;
   }
   if (ended_ || told_ || member_->frozen()) return;
+  if (member_->held()) membership_.held(running_->key, network_.now_ms());
   if (member_->stopping()) membership_.stopping();
   const std::uint64_t now_ms = network_.now_ms();
   told_ = member_->failed() || member_->finished();

@@ -1,10 +1,11 @@
-// The newest state that all have, against a plain search.
+// The newest state that all have, or all who went on without the others, against a plain search.
 #include "daemon/membership/choose_state.h"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <tuple>
 
 #include "tests/seeds.h"
@@ -26,6 +27,13 @@ ChosenState chosen(const Per<Seat, Offer>& offers, std::optional<std::uint64_t> 
   return choose_state("run-1", {2, from_step}, offers, names(offers.size()));
 }
 
+StateId state_of(const ChosenState& chosen) {
+  const auto* found = std::get_if<StateAndMembers>(&chosen);
+  EXPECT_NE(found, nullptr);
+  return found == nullptr ? StateId() : found->state;
+}
+std::size_t members_of(const ChosenState& chosen) { return std::get<StateAndMembers>(chosen).members.size(); }
+
 std::string refusal(const ChosenState& chosen) {
   const auto* none = std::get_if<NoState>(&chosen);
   return none == nullptr ? "" : none->error.message;
@@ -33,35 +41,65 @@ std::string refusal(const ChosenState& chosen) {
 
 TEST(ChooseState, ALaterBeginningIsNewerWhateverItsStep) {
   const Offer offer{{{2, 1, 300, 7}, {1, 1, 900, 8}}, ""};
-  EXPECT_EQ(std::get<StateId>(chosen({offer, offer})), (StateId{2, 1, 300, 7}));
-  EXPECT_EQ(std::get<StateId>(chosen({offer, offer}, 900)), (StateId{1, 1, 900, 8}));
+  EXPECT_EQ(state_of(chosen({offer, offer})), (StateId{2, 1, 300, 7}));
+  EXPECT_EQ(state_of(chosen({offer, offer}, 900)), (StateId{1, 1, 900, 8}));
   const Offer both{{{2, 1, 900, 7}, {1, 1, 900, 8}}, ""};
-  EXPECT_EQ(std::get<StateId>(chosen({both, both}, 900)), (StateId{2, 1, 900, 7})) << "of one step the newest";
+  EXPECT_EQ(state_of(chosen({both, both}, 900)), (StateId{2, 1, 900, 7})) << "of one step the newest";
 }
 
 TEST(ChooseState, AnyOrderAndDoublesAreRead) {
   const Offer one{{{1, 1, 300, 3}, {1, 1, 900, 9}, {1, 1, 300, 3}}, ""}, other{{{1, 1, 900, 9}, {1, 1, 300, 3}}, ""};
-  EXPECT_EQ(std::get<StateId>(chosen({one, other})), (StateId{1, 1, 900, 9}));
+  EXPECT_EQ(state_of(chosen({one, other})), (StateId{1, 1, 900, 9}));
   const Offer twice{{{1, 1, 900, 9}, {1, 1, 900, 10}}, ""};
   EXPECT_NE(refusal(chosen({other, twice})), "") << "one that does not agree with itself";
   EXPECT_NE(refusal(chosen({twice, twice})), "");
 }
 
-TEST(ChooseState, TheBeginningIsNotTakenUnaskedWhereSomeWentOnWithoutTheOthers) {
+TEST(ChooseState, WhoWentOnWithoutTheOthersGoesOnAndTheOthersAreGivenIt) {
   const StateId beginning{1, 1, 0, 1};
   const Offer left{{{1, 1, 30, 3}, beginning}, ""};
   for (const StateId& later : {StateId{1, 2, 90, 9}, StateId{2, 1, 40, 9}}) {
-    const Offer went_on{{later, beginning}, ""};
-    const ChosenState none = chosen({went_on, left, went_on});
-    ASSERT_EQ(std::get<NoState>(none).node, "node-1");
-    EXPECT_NE(refusal(none).find("node-1 has step 30, 0; "), std::string::npos) << refusal(none);
-    EXPECT_NE(refusal(none).find("begin again with --from 0"), std::string::npos) << refusal(none);
-    EXPECT_EQ(std::get<StateId>(chosen({went_on, left}, 0)), beginning) << "who asks gets it";
+    const Offer went_on{{later, {1, 1, 30, 3}, beginning}, ""};
+    const ChosenState some = chosen({went_on, left, went_on});
+    EXPECT_EQ(state_of(some), later);
+    EXPECT_EQ(std::get<StateAndMembers>(some).members, (std::vector<Seat>{Seat(0), Seat(2)}));
+    EXPECT_EQ(state_of(chosen({went_on, left}, 0)), beginning) << "who asks gets it";
+    EXPECT_EQ(members_of(chosen({went_on, left}, 0)), 2u);
   }
   const Offer first{{{1, 1, 30, 3}, beginning}, ""}, none_yet{{beginning}, ""};
-  EXPECT_EQ(std::get<StateId>(chosen({first, none_yet})), beginning) << "before the first checkpoint";
+  EXPECT_EQ(state_of(chosen({first, none_yet})), beginning) << "before the second node's first checkpoint: of one view";
+  EXPECT_EQ(members_of(chosen({first, none_yet})), 2u);
+  // Those of the newest view share no state of it: all go on from what all have.
+  const Offer one{{{1, 2, 90, 9}, {1, 1, 30, 3}, beginning}, ""}, other{{{1, 2, 80, 8}, {1, 1, 30, 3}, beginning}, ""};
+  EXPECT_EQ(state_of(chosen({one, other, left})), (StateId{1, 1, 30, 3}));
+  EXPECT_EQ(members_of(chosen({one, other, left})), 3u);
+}
+
+TEST(ChooseState, WhereNobodyCanComeInAllGoOnOrNone) {
+  const StateId beginning{1, 1, 0, 1};
+  const auto alone = [](const Per<Seat, Offer>& offers) {
+    return choose_state("run-1", {}, offers, names(offers.size()), {.joins = false});
+  };
+  const Offer left{{{1, 1, 30, 3}, beginning}, ""}, went_on{{{1, 2, 90, 9}, beginning}, ""};
+  const ChosenState none = alone({went_on, left, went_on});
+  ASSERT_EQ(std::get<NoState>(none).node, "node-1");
+  EXPECT_NE(refusal(none).find("node-1 has step 30, 0; "), std::string::npos) << refusal(none);
+  EXPECT_NE(refusal(none).find("begin again with --from 0"), std::string::npos) << refusal(none);
   const Offer last_shared{{{1, 2, 90, 9}, {1, 1, 30, 3}, beginning}, ""};
-  EXPECT_EQ(std::get<StateId>(chosen({last_shared, left})), (StateId{1, 1, 30, 3}));
+  EXPECT_EQ(state_of(alone({last_shared, left})), (StateId{1, 1, 30, 3}));
+  EXPECT_NE(refusal(alone({left, Offer{}})).find("not every node has"), std::string::npos);
+}
+
+TEST(ChooseState, WhoKnowsNothingOfTheRunIsGivenItWhereAPersonAsks) {
+  const Offer knows{{{1, 1, 30, 3}, {1, 1, 0, 1}}, ""}, wiped{{}, "node-1 has no run run-1: it was emptied"};
+  const ChosenState some = chosen({knows, wiped, knows});
+  EXPECT_EQ(state_of(some), (StateId{1, 1, 30, 3}));
+  EXPECT_EQ(std::get<StateAndMembers>(some).members, (std::vector<Seat>{Seat(0), Seat(2)}));
+  const ChosenState unasked = choose_state("run-1", {}, {knows, wiped, knows}, names(3), {.unasked = true});
+  EXPECT_EQ(std::get<NoState>(unasked).node, "node-1");
+  EXPECT_NE(refusal(unasked).find("it was emptied"), std::string::npos);
+  EXPECT_NE(refusal(unasked).find("tgctl resume run-1 goes on with those that have it"), std::string::npos);
+  EXPECT_NE(refusal(chosen({wiped, wiped})), "");
 }
 
 TEST(ChooseState, AMessageOfManyNodesIsBounded) {
@@ -69,14 +107,14 @@ TEST(ChooseState, AMessageOfManyNodesIsBounded) {
   for (Offer& offer : offers)
     for (std::uint64_t i = 0; i < schema::kMostStates; ++i) offer.states.push_back({1, 1, 1'000'000'000 + i, i});
   offers.back().states.clear();
-  const ChosenState none = chosen(offers);
+  const ChosenState none = choose_state("run-1", {}, offers, names(offers.size()), {.unasked = true});
   EXPECT_EQ(std::get<NoState>(none).node, "node-126");
   EXPECT_LT(refusal(none).size(), schema::kMostReasonBytes);
   EXPECT_NE(refusal(none).find("; and so on for 119 more nodes; "), std::string::npos) << refusal(none);
 }
 
 TEST(ChooseState, LikeAPlainSearch) {
-  std::size_t found = 0, differed = 0, nothing = 0;
+  std::size_t found = 0, differed = 0, nothing = 0, fewer = 0;
   for (const std::uint64_t seed : seeds(2'000)) {
     TG_SEED(seed);
     simulation::Random random(seed);
@@ -99,29 +137,60 @@ TEST(ChooseState, LikeAPlainSearch) {
         digests.insert(one.digest);
       }
     const ChosenState answer = chosen(offers, from_step);
-    bool searched = true;
-    for (auto at = all.rbegin(); at != all.rend() && searched; ++at) {
-      const auto& [seats, digests] = at->second;
-      if (seats.size() != offers.size() || (from_step && std::get<2>(at->first) != *from_step)) continue;
-      searched = false;
-      if (digests.size() > 1) {
-        EXPECT_NE(refusal(answer).find("differ"), std::string::npos) << refusal(answer);
-        ++differed;
-      } else {
-        ASSERT_EQ(refusal(answer), "");
-        const StateId& state = std::get<StateId>(answer);
-        EXPECT_EQ(std::tuple(state.lineage, state.view, state.step), at->first);
-        EXPECT_EQ(state.digest, *digests.begin());
-        ++found;
-      }
+    // Whose states count: all nodes', or, where nothing was asked for, those of the newest view.
+    std::set<Seat> everybody, newest;
+    bool all_know = true;
+    for (const Seat seat : offers.places()) {
+      everybody.insert(seat);
+      all_know = all_know && !offers[seat].states.empty();
     }
-    if (searched) {
+    for (const auto& [place, whose] : all)
+      if (std::get<0>(place) == std::get<0>(all.rbegin()->first) &&
+          std::get<1>(place) == std::get<1>(all.rbegin()->first))
+        newest.insert(whose.first.begin(), whose.first.end());
+    const auto search = [&](const std::set<Seat>& seats) {
+      for (auto at = all.rbegin(); at != all.rend(); ++at)
+        if (!seats.empty() && std::ranges::includes(at->second.first, seats) &&
+            (!from_step || std::get<2>(at->first) == *from_step))
+          return at;
+      return all.rend();
+    };
+    auto expected = from_step ? search(everybody) : search(newest);
+    std::set<Seat> members = from_step ? everybody : newest;
+    if (const auto common = search(everybody);
+        !from_step && all_know &&
+        (expected == all.rend() ||
+         (common != all.rend() && std::get<0>(common->first) == std::get<0>(expected->first) &&
+          std::get<1>(common->first) == std::get<1>(expected->first)))) {
+      expected = common;
+      members = everybody;
+    }
+    if (expected == all.rend()) {
       EXPECT_NE(refusal(answer).find("not every node has"), std::string::npos) << refusal(answer);
       ++nothing;
+      continue;
+    }
+    std::set<std::uint64_t> digests;
+    for (const Seat seat : members)
+      for (const StateId& one : offers[seat].states)
+        if (std::tuple(one.lineage, one.view, one.step) == expected->first) digests.insert(one.digest);
+    if (digests.size() > 1) {
+      EXPECT_NE(refusal(answer).find("differ"), std::string::npos) << refusal(answer);
+      ++differed;
+    } else {
+      ASSERT_EQ(refusal(answer), "");
+      const auto& [state, seats] = std::get<StateAndMembers>(answer);
+      EXPECT_EQ(std::tuple(state.lineage, state.view, state.step), expected->first);
+      EXPECT_EQ(state.digest, *digests.begin());
+      EXPECT_EQ(std::set<Seat>(seats.begin(), seats.end()), members);
+      ++found;
+      fewer += members.size() < everybody.size();
     }
     if (testing::Test::HasFailure()) return;
   }
-  std::printf("%zu found, %zu differed, %zu had nothing in common\n", found, differed, nothing);
+  std::printf("%zu found, of which %zu with fewer members; %zu differed, %zu had nothing in common\n", found, fewer,
+              differed, nothing);
+  EXPECT_GT(fewer, 0u);
   EXPECT_GT(found, 0u);
   EXPECT_GT(differed, 0u);
   EXPECT_GT(nothing, 0u);

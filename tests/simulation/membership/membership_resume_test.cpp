@@ -117,6 +117,48 @@ TEST(Resume, NothingInCommonSaysWhoHasWhatAndTheWayOut) {
   EXPECT_TRUE(a->idle());
 }
 
+// With those that have the newest state; the others come into the run then.
+Machine finding_with_joins() {
+  Machine a(kA, 3);
+  a.resumes({}, "run-1", kKey, {}, schema::canonical_job({}));
+  return a;
+}
+
+TEST(Resume, GoesOnWithThoseWhoHaveTheStateWhereTheOthersCanBeGivenIt) {
+  Machine a = finding_with_joins();
+  a.offers(states({900}));
+  a.hears(kB, Offer{{}, "node-b has no run run-1"});
+  EXPECT_EQ(a.hears(kC, states({900})),
+            "propose run-1 again at 900 with a c to b c\nprepare run-1 with a c again at 900");
+  EXPECT_EQ(a.disconnects(kB), "") << "it is none of them";
+  EXPECT_EQ(a.prepares(yes()), "");
+  const std::string begun = a.hears(kC, yes());
+  EXPECT_NE(begun.find("begin run-1 again at 900"), std::string::npos) << begun;
+  EXPECT_EQ(a->view().seats(), (std::vector<Seat>{kA, kC}));
+}
+
+TEST(Resume, AProposerWithoutTheStateCommitsForTheOthers) {
+  Machine a = finding_with_joins();
+  a.offers(Offer{{}, "node-a has no run run-1"});
+  a.hears(kB, states({900}));
+  EXPECT_EQ(a.hears(kC, states({900})), "propose run-1 again at 900 with b c to b c");
+  EXPECT_EQ(a.hears(kB, yes()), "");
+  const std::string begun = a.hears(kC, yes());
+  EXPECT_NE(begun.find("commit"), std::string::npos) << begun;
+  EXPECT_NE(begun.find("\ndrop\nanswer run-1: RUNNING"), std::string::npos) << begun;
+  EXPECT_TRUE(a->idle());
+}
+
+TEST(Resume, WhoIsNoMemberDropsTheProposal) {
+  Machine b = offering();
+  schema::Propose without = to_go_on(at(900, 900));
+  without.members = {0, 2};
+  EXPECT_EQ(b.hears(kC, without), "drop");
+  Machine member = offering();
+  without.members = {1, 2};
+  EXPECT_EQ(member.hears(kC, without), "prepare run-1 with b c again at 900");
+}
+
 TEST(Resume, DifferingStatesNameBothNodesAndBothValues) {
   Machine a = finding();
   a.offers(states({900, 600}));

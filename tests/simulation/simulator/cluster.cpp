@@ -67,7 +67,7 @@ void Cluster::start(Seat seat, const std::string& id, const schema::JobSpec& job
 
 void Cluster::resume(Seat seat, const std::string& id, std::optional<std::uint64_t> from_step) {
   tokens_[seat] = ++token_;
-  const schema::JobSpec job;
+  const schema::JobSpec job = nobody_joins();
   daemon::RunIdentity run{random().word(), id, schema::canonical_job(job), job.start_timeout_ms};
   run.weights.assign(size(), 1);
   run.resume = schema::Resume{disk(seat).lineage_of(id) + 1, from_step};

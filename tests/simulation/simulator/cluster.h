@@ -14,6 +14,13 @@
 
 namespace tg::simulation {
 
+// The clockwork in the place of a run has no state to give.
+inline schema::JobSpec nobody_joins() {
+  schema::JobSpec job;
+  job.join_limit_ms = 0;
+  return job;
+}
+
 Per<Seat, std::string> node_names(std::size_t count);  // "node-000": none is part of another
 
 struct Sizes {
@@ -40,12 +47,12 @@ class Cluster {
   Seat any_but(Seat seat);
 
   // The run's key is drawn.
-  void start(Seat seat, const std::string& id, const schema::JobSpec& job = {});
+  void start(Seat seat, const std::string& id, const schema::JobSpec& job = nobody_joins());
   // With the lineage after the one that this node's disk knows.
   void resume(Seat seat, const std::string& id, std::optional<std::uint64_t> from_step = std::nullopt);
   const StartAnswer* answer(Seat seat);  // to the last start or resume there
   // Starts at `seat` and waits until every node runs it; connects first.
-  void start_and_wait(Seat seat, const std::string& id, const schema::JobSpec& job = {});
+  void start_and_wait(Seat seat, const std::string& id, const schema::JobSpec& job = nobody_joins());
   VirtualDisk& disk(Seat seat) { return *disks_[seat]; }
   void kill(Seat seat, bool silent);
   void restart(Seat seat);

@@ -47,7 +47,9 @@ std::string resume_of(const std::optional<schema::Resume>& resume) {
   return " again" + which + (resume->start ? " at " + std::to_string(resume->start->step) : "");
 }
 Said words(const schema::Propose& proposal) {
-  return {"propose " + proposal.run_id + weights_of(proposal.weights) + resume_of(proposal.resume), ""};
+  std::string members;
+  for (const std::uint32_t seat : proposal.members) members += (members.empty() ? " with " : " ") + letter(seat);
+  return {"propose " + proposal.run_id + weights_of(proposal.weights) + resume_of(proposal.resume) + members, ""};
 }
 Said words(const schema::Offer& offer) {
   std::string steps;
@@ -97,6 +99,17 @@ Said words(const schema::Outvoted& outvoted) { return {"outvoted by " + word_of(
 Said words(const schema::Accept& accept) { return {"accept " + word_of(accept.ballot), words_of(accept.view)}; }
 Said words(const schema::Accepted& accepted) { return {"accepted " + word_of(accepted.ballot), ""}; }
 Said words(const schema::Decide& decide) { return {"decide", words_of(decide.view)}; }
+Said words(const schema::Join& join) {
+  std::string hears;
+  for (const std::uint32_t seat : join.hears) hears += " " + letter(seat);
+  return {"join " + join.run_id, std::string(join.prepared ? "prepared" : "not prepared") + ", hears" + hears};
+}
+Said words(const schema::Invite& invite) { return {"invite", invite.run_id + ", " + words_of(invite.view)}; }
+Said words(const schema::Hold& hold) {
+  return {std::string(hold.over ? "over for " : "held for ") + letter(hold.seat), hold.why};
+}
+Said words(const schema::Feed& feed) { return {"feed", "step " + std::to_string(feed.state.step)}; }
+Said words(const schema::Fed& fed) { return {"fed", "step " + std::to_string(fed.state.step)}; }
 template <class Body>
 Said words(const Body&) {
   return {"a frame that is not membership's", ""};
@@ -167,6 +180,23 @@ std::string words(const WriteVote& action) {
 }
 std::string words(const InstallView& action) { return "install " + words_of(action.next) + key_of(action.key); }
 std::string words(const LeaveView& action) { return "leave for " + words_of(action.next) + key_of(action.key); }
+std::string words(const HoldRun& action) { return "hold" + key_of(action.key); }
+std::string words(const ReadPast& action) { return "read the past" + key_of(action.key); }
+std::string words(const SendSlices& action) {
+  return "send slices to " + letter(action.to) + " from " + std::to_string(action.want.from) +
+         (action.want.again ? " again" : "") + key_of(action.key);
+}
+std::string words(const NoteHold& action) { return "note" + key_of(action.key) + ": " + action.what; }
+std::string words(const GoOn& action) {
+  return "go on" + key_of(action.key) + (action.why.empty() ? "" : ": " + action.why);
+}
+std::string words(const TakeFeed& action) {
+  return "take feed of step " + std::to_string(action.feed.state.step) + " from " + letter(action.from) +
+         key_of(action.key);
+}
+std::string words(const JoinRun& action) {
+  return "join " + action.run.id + " in " + words_of(action.next) + key_of(action.run.key);
+}
 
 }  // namespace
 
@@ -244,8 +274,8 @@ std::string Machine::start(const std::string& id, std::uint64_t key, const std::
   });
 }
 std::string Machine::resumes(const schema::Resume& resume, const std::string& id, std::uint64_t key,
-                             std::optional<schema::StateId> not_from) {
-  RunIdentity run{key, id, schema::canonical_job({}), 30'000};
+                             std::optional<schema::StateId> not_from, const std::string& spec) {
+  RunIdentity run{key, id, spec, 30'000};
   run.weights.assign(options_.names.size(), 1);
   run.resume = resume;
   run.not_from = not_from;
@@ -316,6 +346,18 @@ std::string Machine::remembers_voter(const VoterState& vote) {
 }
 std::string Machine::hears_beat(Seat from, std::uint32_t view) {
   return after([=](Membership& machine, std::uint64_t now_ms) { machine.beats(from, "run-1", view, now_ms); });
+}
+std::string Machine::hears_that_it_is_on() {
+  return after([](Membership& machine, std::uint64_t now_ms) { machine.is_on("run-1", now_ms); });
+}
+std::string Machine::is_held() {
+  return after([](Membership& machine, std::uint64_t now_ms) { machine.held(kKey, now_ms); });
+}
+std::string Machine::feeds(const schema::Feed& feed) {
+  return after([=](Membership& machine, std::uint64_t now_ms) { machine.feeds(kKey, feed, now_ms); });
+}
+std::string Machine::is_fed(const std::string& why_not) {
+  return after([=](Membership& machine, std::uint64_t now_ms) { machine.fed(kKey, why_not, now_ms); });
 }
 std::string Machine::saves(const schema::Ended& own) {
   return after([=](Membership& machine, std::uint64_t now_ms) { machine.saved(kKey, own, now_ms); });

@@ -41,7 +41,7 @@ class Machine {
   std::string start(const std::string& id = "run-1", std::uint64_t key = kKey,
                     const std::string& spec = schema::canonical_job({}));
   std::string resumes(const schema::Resume& resume, const std::string& id = "run-1", std::uint64_t key = kKey,
-                      std::optional<schema::StateId> not_from = {});
+                      std::optional<schema::StateId> not_from = {}, const std::string& spec = "join-limit = 0s\n");
   std::string connects(Seat peer, std::uint16_t weight = 1);
   std::string disconnects(Seat peer);
   std::string is_back(Seat peer);  // its connection broke, and there is another one
@@ -64,6 +64,10 @@ class Machine {
   std::string remembers_voter(const VoterState& vote);    // of run-1
   std::string hears_beat(Seat from, std::uint32_t view);  // of run-1
   std::string saves(const schema::Ended& own);            // run-1's state, or not
+  std::string hears_that_it_is_on();                      // run-1, without this node
+  std::string is_held();                                  // with all members
+  std::string feeds(const schema::Feed& feed);            // what it can give
+  std::string is_fed(const std::string& why_not = "");    // it has the state
   std::string stops(const std::string& id = "run-1");     // a client's stop; "no: ..." where it is refused
   std::string shuts_down();
   std::string waits(std::uint64_t ms);

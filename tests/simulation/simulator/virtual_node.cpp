@@ -69,6 +69,7 @@ void VirtualNode::start(std::uint64_t token, const daemon::RunIdentity& run) {
 }
 
 Status VirtualNode::stop(const std::string& run_id) {
+  if (!membership_.paused().empty()) left_by_order_ = run_id;
   Status status = membership_.stop(run_id, network_.now_ms());
   carry_out_all();
   return status;
@@ -117,6 +118,7 @@ void VirtualNode::on_beat(Seat from, const schema::Beat& beat) {
   liveness_.beat(from, beat, network_.now_ms());
   if (stuck_ || beat.view == 0) return;
   membership_.beats(from, beat.run_id, beat.view, network_.now_ms());
+  if (!running_ && !leaving_ && beat.run_id != left_by_order_) membership_.is_on(beat.run_id, network_.now_ms());
   carry_out_all();
 }
 
@@ -177,29 +179,35 @@ void VirtualNode::carry_out(const daemon::PrepareRun& action) {
   ids_[action.run.key] = action.run.id;
   phase_ = schema::Phase::kPrepare;
   before_run_.clear();
-  liveness_.watch(action.run.id, options_.step_timeout_ms, network_.now_ms());
+  const std::size_t accused = action.joins ? options_.names.size() : 0;  // or nobody
+  liveness_.watch(action.run.id, options_.step_timeout_ms, network_.now_ms(), Per<Seat, bool>(accused, false));
   const std::uint64_t delay_ms = network_.random().between(options_.least_prepare_ms, options_.most_prepare_ms);
   network_.after(options_.self, delay_ms * 1000, [this, run = action.run] {
-    if (stuck_) return;
+    if (stuck_ || running_) return;
     membership_.prepared(run.key, prepare_run(run), network_.now_ms());
     carry_out_all();
   });
 }
 
-void VirtualNode::carry_out(const daemon::BeginRun& action) {
-  TG_CHECK(!running_, action.run.id);
-  if (options_.on_begin_or_end) options_.on_begin_or_end(options_.self, action.run.key, true);
-  running_ = action.run;
+Outcome& VirtualNode::begin(const daemon::RunIdentity& run) {
+  TG_CHECK(!running_, run.id);
+  if (options_.on_begin_or_end) options_.on_begin_or_end(options_.self, run.key, true);
+  running_ = run;
   view_links_.begin_view();
   // A record is of the newest beginning.
-  std::erase_if(options_.disk->runs, [&](const auto& record) { return record.second.id == action.run.id; });
-  VirtualDisk::Record& record = options_.disk->runs[action.run.key];
-  record.id = action.run.id;
-  Outcome& one = outcomes_[action.run.id];
+  std::erase_if(options_.disk->runs, [&](const auto& record) { return record.second.id == run.id; });
+  VirtualDisk::Record& record = options_.disk->runs[run.key];
+  record.id = run.id;
+  record.lineage = run.lineage();
+  Outcome& one = outcomes_[run.id];
   one = {};
   one.began = true;
+  return one;
+}
+
+void VirtualNode::carry_out(const daemon::BeginRun& action) {
+  Outcome& one = begin(action.run);
   if (action.run.resume) {
-    record.lineage = action.run.resume->lineage;
     one.from = action.run.resume->start;
     TG_CHECK(one.from);
   }
@@ -342,6 +350,46 @@ void VirtualNode::carry_out(const daemon::InstallView& action) {
 
 void VirtualNode::carry_out(const daemon::LeaveView& action) {
   if (running_key() == action.key && !saving_) run_is_left(action.next.start);
+}
+
+// --- a node comes into a run ---
+
+void VirtualNode::carry_out(const daemon::HoldRun& action) {
+  if (running_key() == action.key && !saving_) run_is_to_hold();
+}
+
+void VirtualNode::carry_out(const daemon::ReadPast& action) {
+  reaches(Moment::kHold);
+  const std::uint64_t delay_us = network_.random().between(1, 20'000);
+  network_.after(options_.self, delay_us, [this, key = action.key] {
+    if (stuck_ || running_key() != key || saving_) return;
+    membership_.feeds(key, run_feeds(), network_.now_ms());
+    carry_out_all();
+  });
+}
+
+void VirtualNode::carry_out(const daemon::SendSlices& action) {
+  if (running_key() == action.key && !saving_) run_gives(action.to, action.want);
+}
+
+void VirtualNode::carry_out(const daemon::GoOn& action) {
+  if (running_key() == action.key && !saving_) run_goes_on();
+}
+
+void VirtualNode::carry_out(const daemon::TakeFeed& action) {
+  if (!running_) run_takes(action);
+}
+
+void VirtualNode::carry_out(const daemon::JoinRun& action) {
+  reaches(Moment::kJoin);
+  if (dead()) return;
+  ids_[action.run.key] = action.run.id;
+  Outcome& one = begin(action.run);
+  one.joined = true;
+  one.views.push_back(action.next);
+  one.exchange = action.choice.exchange;
+  run_is_joined(action.next, action.choice);
+  watch();
 }
 
 // The members of the present view.

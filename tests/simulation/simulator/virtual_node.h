@@ -46,6 +46,9 @@ enum class Moment : std::uint8_t {
   kDecide,  // and of what it learns to be decided
   kDecided,
   kInstall,
+  kHold,  // all members are held
+  kFed,   // the newcomer has the state
+  kJoin,
   kScalerWait,
   kReduce,
   kGather,
@@ -54,7 +57,7 @@ enum class Moment : std::uint8_t {
   kCheckpoint,
   kEnd,
 };
-inline constexpr std::size_t kMoments = 14;
+inline constexpr std::size_t kMoments = 17;
 
 struct NodeOptions {
   Per<Seat, std::string> names;
@@ -83,6 +86,7 @@ struct Outcome {
   std::vector<schema::RunState> told;   // every end that status has shown, in order, since it last began
   std::optional<schema::StateId> from;  // where it last began
   std::vector<schema::NextView> views;  // that it went on in
+  bool joined = false;                  // the first of them is the one that it came in with
   std::uint64_t end_ms = 0;
   schema::ExchangeKind exchange = schema::ExchangeKind::kDirect;
 };
@@ -137,6 +141,13 @@ class VirtualNode : public Machine {
   virtual Frozen run_freezes() { return {step_, ""}; }
   virtual void run_changes(const schema::NextView&) {}
   virtual void run_is_left(std::uint64_t /*start*/) {}
+  // A newcomer is fed, by a member and as one. The clockwork has no state to be fed.
+  virtual void run_is_to_hold() {}
+  virtual schema::Feed run_feeds() { return {}; }
+  virtual void run_gives(Seat, const schema::Want&) {}
+  virtual void run_goes_on() {}
+  virtual void run_takes(const daemon::TakeFeed&) {}
+  virtual void run_is_joined(const schema::NextView&, const schema::Commit&) {}
   virtual void run_tick() { ++progress_; }
   virtual bool run_is_prepared() const { return false; }  // it takes frames before its begin
   virtual schema::Vote prepare_run(const daemon::RunIdentity&) { return options_.vote; }
@@ -176,6 +187,14 @@ class VirtualNode : public Machine {
   void carry_out(const daemon::WriteVote& action);
   void carry_out(const daemon::InstallView& action);
   void carry_out(const daemon::LeaveView& action);
+  void carry_out(const daemon::HoldRun& action);
+  void carry_out(const daemon::ReadPast& action);
+  void carry_out(const daemon::SendSlices& action);
+  void carry_out(const daemon::NoteHold&) {}
+  void carry_out(const daemon::GoOn& action);
+  void carry_out(const daemon::TakeFeed& action);
+  void carry_out(const daemon::JoinRun& action);
+  Outcome& begin(const daemon::RunIdentity& run);
   void watch();
 
   struct BeforeRun {
@@ -187,6 +206,7 @@ class VirtualNode : public Machine {
   std::vector<BeforeRun> before_run_;  // frames of a run that has not begun here yet
   bool saving_ = false;
   std::optional<schema::Phase> hung_;
+  std::string left_by_order_;  // a run that was stopped here while it was PAUSED: it does not come into that again
   bool stuck_ = false;
   std::uint64_t ticks_ = 0;
   std::map<std::string, Outcome> outcomes_;

@@ -22,7 +22,7 @@ std::uint64_t from_environment(const char* name, std::uint64_t otherwise) {
 }
 
 struct Seen {
-  std::size_t strikes = 0, changes = 0, undone = 0, completed = 0, stopped = 0, interrupted = 0;
+  std::size_t strikes = 0, changes = 0, joins = 0, undone = 0, completed = 0, stopped = 0, interrupted = 0;
   std::map<Moment, std::size_t> deaths;
 };
 
@@ -57,6 +57,7 @@ class Schedule {
   static schema::JobSpec job_of(std::uint64_t seed) {
     schema::JobSpec job = tiny_job(seed, 8 + seed % 16, exchange_of(seed));
     job.evaluate_every = 5;
+    if (seed % 3 != 0) job.join_limit_ms = 60'000;
     return job;
   }
   // So that what happens to the nodes happens in the run.
@@ -74,6 +75,7 @@ class Schedule {
 
   // It dies the next time but so many that it comes there.
   void reached(Seat seat, Moment moment) {
+    if (moment == Moment::kJoin) note(seat);  // it begins anew
     const auto found = doomed_.find(seat);
     if (found == doomed_.end() || found->second.first != moment || found->second.second-- > 0) return;
     doomed_.erase(found);
@@ -83,11 +85,22 @@ class Schedule {
 
   // The moments of a change come only in one.
   void doom(Seat victim, Seat other) {
-    const auto moment = static_cast<Moment>(random().between(0, kMoments - 1));
+    const auto moment = static_cast<Moment>((seed_ + seen_.strikes) % kMoments);  // each in its turn
+    if (moment >= Moment::kHold && moment <= Moment::kJoin) return doom_at_a_join(moment, victim, other);
     const bool in_a_change = moment <= Moment::kInstall;
-    doomed_[victim] = {moment, random().between(0, in_a_change ? 1 : 3)};
+    doomed_[victim] = {moment, random().between(0, in_a_change ? 1 : moment > Moment::kCommit ? 0 : 3)};
     if (!in_a_change || cluster_.network().dead(other)) return;
     random().one_in(2) ? cluster_.kill(other, false) : cluster_.network().break_connection(victim, other);
+  }
+
+  // So do those of a join: one goes and comes back, and dies then, or who lets it in does.
+  void doom_at_a_join(Moment moment, Seat victim, Seat other) {
+    for (const Seat seat : cluster_.seats())
+      if (moment == Moment::kHold ? seat != other : seat == victim) doomed_[seat] = {moment, 0};
+    const Seat returns = moment == Moment::kHold ? other : victim;
+    if (!cluster_.network().dead(returns)) cluster_.kill(returns, false);
+    cluster_.network().at(cluster_.network().now_us() + random().between(1'000, 3'000'000),
+                          [this, returns] { restart(returns); });
   }
 
   void strike() {
@@ -152,6 +165,7 @@ class Schedule {
     ExchangeNode& node = cluster_.trainer(seat);
     seen_.undone += node.undone();
     write(seat, node);
+    seen_.joins += node.outcome("run-1").joined;
     for (const schema::NextView& next : node.outcome("run-1").views) {
       const auto [found, is_new] = views_.emplace(next.number, next);
       EXPECT_EQ(found->second, next) << "P1: two views " << next.number;
@@ -166,8 +180,11 @@ class Schedule {
   void write(Seat seat, ExchangeNode& node) {
     const Outcome& outcome = node.outcome("run-1");
     if (!outcome.began) return;
-    nlohmann::json views = nlohmann::json::array({view_of(1, 0, std::vector<schema::ViewMember>(cluster_.size()))});
-    for (std::uint32_t i = 0; i < cluster_.size(); ++i) views[0]["members"][i] = i;
+    nlohmann::json views = nlohmann::json::array();
+    if (!outcome.joined) {
+      views.push_back(view_of(1, 0, std::vector<schema::ViewMember>(cluster_.size())));
+      for (std::uint32_t i = 0; i < cluster_.size(); ++i) views[0]["members"][i] = i;
+    }
     for (const schema::NextView& next : outcome.views) views.push_back(view_of(next.number, next.start, next.members));
     nlohmann::json line{
         {"schedule", seed_}, {"node", seat.index()}, {"views", views}, {"states", nlohmann::json::object()}};
@@ -195,7 +212,9 @@ class Schedule {
       fact = *outcome.end;
     }
     (!fact ? seen_.interrupted : *fact == schema::RunState::kCompleted ? seen_.completed : seen_.stopped) += 1;
-    if (fact) cluster_.expect_replayed(job_);
+    std::vector<schema::NextView> views;
+    for (const auto& [number, next] : views_) views.push_back(next);
+    if (fact) cluster_.expect_replayed(job_, views);
   }
 
   std::string words() {
@@ -205,6 +224,8 @@ class Schedule {
       if (membership.idle()) continue;
       text += cluster_.name(seat) + " " + std::string(to_word(membership.state().value())) + " in view " +
               std::to_string(membership.view().number()) + ": " + membership.paused() + "; ";
+      const std::vector<schema::NextView>& views = cluster_.node(seat).outcome("run-1").views;
+      if (!views.empty()) text += "(" + views.back().why + ") ";
     }
     return text;
   }
@@ -221,7 +242,7 @@ class Schedule {
 
 TEST(Schedules, ThePromisesHold) {
   Seen seen;
-  const std::uint64_t first = from_environment("TGD_FIRST", 1), count = from_environment("TGD_SCHEDULES", 300);
+  const std::uint64_t first = from_environment("TGD_FIRST", 1), count = from_environment("TGD_SCHEDULES", 450);
   const std::uint64_t nodes = from_environment("TGD_NODES", 0);
   const char* const path = std::getenv("TGD_HISTORY");
   std::ofstream history(path == nullptr ? "/dev/null" : path);
@@ -231,14 +252,16 @@ TEST(Schedules, ThePromisesHold) {
     if (HasFailure() || seed_asked_for()) break;
   }
   std::printf(
-      "%zu strikes, %zu changes, %zu members undid a step; %zu COMPLETED, %zu STOPPED, %zu INTERRUPTED; deaths at "
+      "%zu strikes, %zu changes, %zu joins, %zu members undid a step; %zu COMPLETED, %zu STOPPED, %zu INTERRUPTED; "
+      "deaths at "
       "a moment:",
-      seen.strikes, seen.changes, seen.undone, seen.completed, seen.stopped, seen.interrupted);
+      seen.strikes, seen.changes, seen.joins, seen.undone, seen.completed, seen.stopped, seen.interrupted);
   for (const auto& [moment, deaths] : seen.deaths) std::printf(" %d: %zu", static_cast<int>(moment), deaths);
   std::printf("\n");
   EXPECT_TRUE(history.flush()) << path;
-  if (seed_asked_for() || first > 1 || nodes > 0 || count < 300) return;  // of the suite's own: they come everywhere
+  if (seed_asked_for() || first > 1 || nodes > 0 || count < 450) return;  // of the suite's own: they come everywhere
   EXPECT_GT(seen.undone, 0u);
+  EXPECT_GT(seen.joins, 50u);
   EXPECT_EQ(seen.deaths.size(), kMoments);
 }
 

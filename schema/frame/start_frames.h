@@ -1,0 +1,142 @@
+// The frames of a start or a resume: the right to propose, the proposal, what the others have and say of it, and the
+// commit (daemon/membership/start.h). Values; part of frame.h, which says what is checked.
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "kernels/base/status.h"
+#include "schema/choices.h"
+#include "schema/described/rule.h"
+#include "schema/frame/view_frames.h"
+#include "schema/limits.h"
+#include "schema/place.h"
+
+namespace tg::schema {
+
+inline std::string odd_weight(std::uint16_t weight) {
+  return weight == 0 || weight > kMostWeight ? "a weight of " + std::to_string(weight) : "";
+}
+
+// Asks the node of the first seat for the right to propose, which one node at a time has.
+struct Claim {
+  std::string run_id;
+};
+void fields(Is<Claim> auto& it, auto&& field) { field("run_id", it.run_id, run_id()); }
+struct Grant {
+  bool granted = false;
+  std::string message;  // with a refusal: names the run that holds the right
+};
+void fields(Is<Grant> auto& it, auto&& field) {
+  field("granted", it.granted);
+  field("message", it.message, line(kMostReasonBytes));
+}
+
+// A state of a run, in the order in which states came to be. Members that have one of the same lineage, view and step
+// have the same bits: the digest says so.
+struct StateId {
+  std::uint32_t lineage = 0;  // counts the run's keys, from 1
+  std::uint32_t view = 0;
+  std::uint64_t step = 0;  // committed steps
+  std::uint64_t digest = 0;
+  auto operator<=>(const StateId&) const = default;
+  bool same_bits(const StateId& other) const { return step == other.step && digest == other.digest; }
+};
+void fields(Is<StateId> auto& it, auto&& field) {
+  field("lineage", it.lineage);
+  field("view", it.view);
+  field("step", it.step);
+  field("digest", it.digest, plain().digest());
+}
+
+// A proposal to go on with a run. It comes twice: first its receivers offer what they have, then one state is chosen.
+struct Resume {
+  std::uint32_t lineage = 2;               // of the key in the header
+  std::optional<std::uint64_t> from_step;  // which the user asked for; nothing = the newest
+  bool any_build = false;
+  std::optional<StateId> start = {};  // chosen
+  bool operator==(const Resume&) const = default;
+};
+
+struct Propose {
+  std::string run_id;
+  std::string spec;  // canonical job
+  Per<Seat, std::uint16_t> weights = {};
+  std::optional<Resume> resume = {};        // nothing: a new run
+  std::vector<std::uint32_t> members = {};  // seats, ascending; empty: all nodes
+};
+
+// The states of the run on the sender's disk that are whole, newest first.
+struct Offer {
+  std::vector<StateId> states;
+  std::string problem;  // why others are not offered, or why there are none; names the node
+};
+void fields(Is<Offer> auto& it, auto&& field) {
+  field("states", it.states, list(kMostStates));
+  field("problem", it.problem, line(kMostReasonBytes));
+}
+
+struct Vote {
+  bool accepted = false;
+  ErrorKind kind = ErrorKind::kFailed;  // with a refusal
+  // With a refusal: why; names the node. Else what the data's files are (engine/data/file_sums.h), or nothing.
+  std::string message;
+  std::uint64_t spec_hash = 0, model_hash = 0, data_hash = 0, state_hash = 0;
+  double step_seconds = 0;  // the engine's measured forward + backward of the local batch
+  std::uint32_t local_batch = 0;
+  double link_mbps = 0;                          // payload rate, measured to all peers at once; 0 = not measured
+  std::uint16_t workers = 1;                     // threads of the exchange
+  std::uint64_t directory = 0, incarnation = 0;  // of the sender, as in ViewMember
+  std::uint64_t global_batch = 0;
+};
+void fields(Is<Vote> auto& it, auto&& field) {
+  field("accepted", it.accepted);
+  field("kind", it.kind);
+  field("message", it.message, line(kMostReasonBytes));
+  field("spec_hash", it.spec_hash);
+  field("model_hash", it.model_hash);
+  field("data_hash", it.data_hash);
+  field("state_hash", it.state_hash);
+  field("step_seconds", it.step_seconds);
+  field("local_batch", it.local_batch);
+  field("link_mbps", it.link_mbps);
+  field("workers", it.workers, up_to(kMostExchangeThreads));
+  field("directory", it.directory);
+  field("incarnation", it.incarnation);
+  field("global_batch", it.global_batch);
+}
+inline std::string odd(const Vote& it) {
+  const auto is_measured = [](double value) { return std::isfinite(value) && value >= 0; };
+  return !is_measured(it.step_seconds) ? "step seconds is no measurement"
+         : !is_measured(it.link_mbps)  ? "link rate is no measurement"
+         : it.workers == 0             ? "an exchange without threads"
+                                       : "";
+}
+
+// The proposer's decisions for all members.
+struct Commit {
+  ExchangeKind exchange = ExchangeKind::kDirect;
+  Coding coding = Coding::kRaw;
+  std::uint64_t window_bytes = kMostWindowBytes;           // credit: payload bytes that may be under way to one peer
+  std::uint64_t chunk_parameters = kLargeChunkParameters;  // the most in a chunk, if the job sets no number
+  std::vector<ViewMember> members = {};                    // of the first view, by seat
+  bool operator==(const Commit&) const = default;
+};
+void fields(Is<Commit> auto& it, auto&& field) {
+  field("exchange", it.exchange);
+  field("coding", it.coding);
+  field("window_bytes", it.window_bytes, up_to(kMostWindowBytes));
+  field("chunk_parameters", it.chunk_parameters, up_to(kLargeChunkParameters));
+  field("members", it.members, list(kMostMembers));
+}
+inline std::string odd(const Commit& it) {
+  if (it.window_bytes < kLeastWindowBytes) return "a window of " + std::to_string(it.window_bytes) + " bytes";
+  if (it.chunk_parameters < kSmallChunkParameters)
+    return "chunks of " + std::to_string(it.chunk_parameters) + " parameters";
+  return "";
+}
+
+}  // namespace tg::schema

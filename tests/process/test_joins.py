@@ -1,0 +1,216 @@
+"""Nodes come back into a run that is on: killed, shut down, wiped or stopped for a while, each is given the state, proves
+it, and is a member again, last in seniority. TGD_JOINS is the number of repetitions."""
+
+import os
+import random
+import shutil
+import signal
+import time
+import unittest
+
+from changes import changes, check_end, wait_for_change
+from mesh import Mesh
+from patience import wait_until
+from test_recompute import recompute
+
+REPETITIONS = int(os.environ.get("TGD_JOINS", "1"))
+JOB = {"steps": 1000000, "digest-every": 4, "evaluate-every": 50, "schedule": "constant", "join-limit": "60s", "auto-resume": "true"}
+MESH = {"peer-timeout": "2s"}
+
+
+class Joining(unittest.TestCase):
+    def begin(self, mesh, job=None):
+        follower = mesh.follow("start", mesh.job_file(JOB | (job or {})))
+        run = follower.first_line()
+        if not run:
+            raise AssertionError(f"no run began: {follower.finish()}")
+        mesh.wait_for_step(run, 10)
+        return follower, run
+
+    def kill(self, node):
+        node.signal(signal.SIGKILL)
+        node.wait()
+
+    def wait_until_all_are_in(self, mesh, run, after):
+        """Until every node is in one view of all of them, later than that; its number."""
+        nodes = mesh.nodes
+        names = [node.name for node in mesh.nodes]
+
+        def view_of(node):
+            record = node.record(run) if os.path.exists(node.run_file(run, "run.json")) else {}
+            return record.get("view", 0) if record.get("members") == names and record.get("state") in ("RUNNING", "PAUSED") else 0
+
+        def there():
+            views = {view_of(node) for node in nodes}
+            return views.pop() if len(views) == 1 and min(views) > after else None
+
+        view = wait_until(lambda: f"all nodes are in {run}: views {[(node.name, view_of(node), node.log) for node in nodes]}", there)
+        mesh.wait_for_step(run, mesh.run(run)["step"] + 5)
+        return view
+
+    def finish(self, mesh, run, follower):
+        mesh.ctl_ok("stop", run)
+        if follower is not None:
+            follower.finish().ends(0, "STOPPED")
+        else:
+            mesh.ctl_ok("wait", run)
+        return check_end(mesh.nodes, run)
+
+
+class ComesBack(Joining):
+    def test_a_killed_member(self):
+        """Whoever it was, the most senior one too; and then once more: it has to wait, but not for ever."""
+        for repetition in range(REPETITIONS):
+            for victim in range(3):
+                with self.subTest(victim=victim, repetition=repetition), Mesh(3, MESH) as mesh:
+                    follower, run = self.begin(mesh)
+                    view = 1
+                    for _ in range(2 if victim == 2 else 1):
+                        self.kill(mesh[victim])
+                        mesh[victim].start()
+                        view = self.wait_until_all_are_in(mesh, run, view)
+                    status = mesh.run(run)
+                    self.assertEqual(status["left"], [], status)
+                    self.assertEqual(status["reason"], "", status)
+                    order = [row["seniority"] for row in status["members"]]
+                    self.assertEqual(order[victim], 3, f"last in seniority: {order}")
+                    lines = self.finish(mesh, run, None if victim == 0 else follower)
+                    self.assertEqual(lines[-1]["view"], view)
+                    self.assertIn(f"CHANGED: {mesh[victim].name} joins", [line["ended"] for line in lines])
+
+    def test_with_a_wiped_directory_or_for_the_first_time(self):
+        with Mesh(3, MESH) as mesh:
+            follower, run = self.begin(mesh)
+            self.kill(mesh[1])
+            shutil.rmtree(mesh[1].state_dir)
+            wait_for_change(mesh[0], run, members=2)
+            mesh[1].start()
+            self.wait_until_all_are_in(mesh, run, 1)
+            self.finish(mesh, run, follower)
+
+    def test_two_nodes(self):
+        """Either dies and comes back. The junior cannot go on alone: it is PAUSED until the other is there to vote."""
+        for victim in range(2):
+            with self.subTest(victim=victim), Mesh(2, MESH) as mesh:
+                follower, run = self.begin(mesh)
+                view = 1
+                for _ in range(REPETITIONS):
+                    self.kill(mesh[victim])
+                    mesh[victim].start()
+                    view = self.wait_until_all_are_in(mesh, run, view)
+                self.finish(mesh, run, None if victim == 0 else follower)
+
+    def test_a_rolling_restart(self):
+        with Mesh(4, MESH) as mesh:
+            follower, run = self.begin(mesh)
+            view = 1
+            for node in mesh.nodes:
+                node.signal(signal.SIGTERM)
+                self.assertEqual(node.wait(), 0, f"log {node.log}")
+                node.start()
+                view = self.wait_until_all_are_in(mesh, run, view)
+            self.finish(mesh, run, None)
+
+
+class PowerBack(Joining):
+    """All nodes die. Some of them know more than the others: those go on, and the others are given it."""
+
+    JOB = {"checkpoint-every": "1s"}
+
+    def kill_all(self, mesh, nodes=None):
+        nodes = nodes or mesh.nodes
+        for node in nodes:
+            node.signal(signal.SIGKILL)
+        for node in nodes:
+            node.wait()
+
+    def wait_for_a_checkpoint(self, nodes, run, view):
+        """In that view, on all of these."""
+        for node in nodes:
+            folder = os.path.dirname(node.run_file(run, "run.json"))
+            wait_until(lambda: f"{node.name} has a checkpoint of view {view}: {os.listdir(folder)}",
+                       lambda: any(name.startswith(f"checkpoint-000001-{view:06d}-") and name.endswith(".safetensors") for name in os.listdir(folder)))  # fmt: skip
+
+    def wait_until_it_goes_on(self, mesh, run):
+        wait_until(lambda: f"all are in {run}: {[(node.name, node.record(run)['lineage'], node.record(run)['members']) for node in mesh.nodes if os.path.exists(node.run_file(run, 'run.json'))]}",
+                   lambda: all(os.path.exists(node.run_file(run, "run.json")) and node.record(run)["state"] == "RUNNING" and node.record(run)["lineage"] == 2 and
+                               len(node.record(run)["members"]) == len(mesh) for node in mesh.nodes))  # fmt: skip
+
+    def test_those_who_went_on_without_one_go_on_by_themselves(self):
+        with Mesh(3, MESH) as mesh:
+            _, run = self.begin(mesh, self.JOB)
+            self.kill(mesh[0])  # the first node, which begins for all
+            wait_for_change(mesh[1], run, members=2)
+            self.wait_for_a_checkpoint(mesh.nodes[1:], run, 2)
+            self.kill_all(mesh, mesh.nodes[1:])
+            before = max(node.record(run)["step"] for node in mesh.nodes[1:])
+            mesh.start_nodes()
+            self.wait_until_it_goes_on(mesh, run)
+            self.assertGreaterEqual(mesh.run(run)["step"], before, "nothing that was saved is done again")
+            self.finish(mesh, run, None)
+
+    def test_a_wiped_one_is_named_and_a_resume_goes_on_without_what_it_knew(self):
+        with Mesh(3, MESH) as mesh:
+            _, run = self.begin(mesh, self.JOB)
+            self.wait_for_a_checkpoint(mesh.nodes, run, 1)
+            self.kill_all(mesh)
+            shutil.rmtree(mesh[1].state_dir)
+            mesh.start_nodes()
+
+            def named():
+                text = mesh.ctl("status", run, node=mesh[0]).out
+                return text if "node-b has no run" in " ".join(text.split()) else None
+
+            text = wait_until(lambda: f"status names node-b: {mesh.ctl('status', run, node=mesh[0]).out}", named)
+            self.assertIn(f"tgctl resume {run}", " ".join(text.split()))
+            follower = mesh.follow("resume", run, node=mesh[0])
+            self.wait_until_it_goes_on(mesh, run)
+            self.finish(mesh, run, follower)
+
+
+class AtRandom(Joining):
+    SEED = int(os.environ.get("TGD_SEED", "33"))
+
+    def test_deaths_and_returns(self):
+        """Each node dies once, at any moment, the others' joins among them, and comes back. Then all are in, with one
+        digest, and it is the one that is computed from the record."""
+        for repetition in range(REPETITIONS):
+            draw = random.Random(f"{self.SEED} {repetition}")
+            count = draw.randint(3, 5)
+            with self.subTest(seed=self.SEED, repetition=repetition, nodes=count), Mesh(count, MESH) as mesh:
+                _, run = self.begin(mesh)
+                began, deaths = time.monotonic(), []
+                for victim in draw.sample(range(count), count):
+                    how = draw.choice([signal.SIGKILL, signal.SIGTERM])
+                    mesh[victim].signal(how)
+                    mesh[victim].wait()
+                    deaths.append((mesh[victim].name, how.name))
+                    time.sleep(draw.uniform(0, 1))
+                    mesh[victim].start()
+                    time.sleep(draw.uniform(0, 4))
+                view = self.wait_until_all_are_in(mesh, run, 1)
+                lines = self.finish(mesh, run, None)
+                joins = sum(line["ended"].endswith(" joins") for line in lines)
+                folder = mesh.fetch(run)
+                code, out, err = recompute(folder)
+                self.assertEqual(code, 0, f"{deaths}, folder {folder}: {out} {err}")
+                print(f"{count} nodes, {deaths}: {joins} joins, view {view}, {time.monotonic() - began:.0f} s")
+
+
+class StaysOut(Joining):
+    def test_where_nobody_comes_back(self):
+        """join-limit = 0s: it says why, and the others go on."""
+        with Mesh(3, MESH) as mesh:
+            follower, run = self.begin(mesh, {"join-limit": "0s"})
+            self.kill(mesh[2])
+            wait_for_change(mesh[0], run, members=2)
+            mesh[2].start()
+            wait_until(lambda: f"{mesh[2].name} (log {mesh[2].log}) is told why not", lambda: "join-limit is 0" in mesh[2].log_text())
+            mesh.wait_for_step(run, mesh.run(run)["step"] + 20)
+            self.assertEqual(len(changes(mesh[0], run)), 1)
+            mesh.ctl_ok("stop", run)
+            follower.finish().ends(0, "STOPPED")
+
+
+if __name__ == "__main__":
+    unittest.main()

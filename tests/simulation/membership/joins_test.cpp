@@ -1,0 +1,295 @@
+// A node comes into a run that is on: who lets it in (admission.h), who comes (joining.h), and the change that makes it
+// a member. Whole runs with joins: training/schedules_test.cpp.
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "daemon/membership/admission.h"
+#include "daemon/membership/choose_view.h"
+#include "tests/simulation/simulator/machine.h"
+
+namespace tg::daemon {
+namespace {
+
+using schema::Decide;
+using schema::Fed;
+using schema::Feed;
+using schema::Hold;
+using schema::Invite;
+using schema::Join;
+using schema::Want;
+
+const schema::StateId kState{1, 2, 12, 0xd12};
+const Feed kFeed{kState, {10, 0, 20, 1'000'000}};
+
+// node-a and node-b have gone on without node-c, which is back.
+Machine two_of_three(Seat self) {
+  Machine one = running(self, 3);
+  one.disconnects(kC);
+  if (self == kA) {
+    one.hears(kB, promise(kB, ballot(1, kA)));
+    one.hears(kB, accepted(kB, ballot(1, kA)));
+  } else {
+    one.hears(kA, schema::Prepare{ballot(1, kA)});
+    one.hears(kA, Decide{next_view({kA, kB})});
+  }
+  one.connects(kC);
+  return one;
+}
+Join join(bool prepared, const schema::Vote& vote = yes()) {
+  Join join{"run-1", prepared, vote, {0, 1}};
+  join.vote.directory = directory_of(kC);
+  join.vote.incarnation = incarnation_of(kC);
+  return join;
+}
+std::string asks(Machine& one, const Join& join) { return one.hears(kC, join, 0, 0); }
+
+Machine feeding() {
+  Machine a = two_of_three(kA);
+  asks(a, join(true));
+  a.is_held();
+  a.feeds(kFeed);
+  return a;
+}
+
+TEST(Admission, FromTheRequestToTheView) {
+  Machine a = two_of_three(kA);
+  EXPECT_EQ(asks(a, join(false)), "invite to c (view 2): run-1, view 2 of a b from 12");
+  EXPECT_EQ(asks(a, join(true)), "invite to c (view 2): run-1, view 2 of a b from 12\nhold");
+  EXPECT_EQ(asks(a, join(true)), "") << "it is its turn already";
+  EXPECT_EQ(a.is_held(), "read the past");
+  EXPECT_EQ(a.is_held(), "");
+  EXPECT_EQ(a.feeds(kFeed),
+            "feed to c (view 2): step 12"
+            "\nheld for c to b c (view 2): node-c joins: 0 % of 1 MB, the others wait 0 s"
+            "\nnote: node-c joins: 0 % of 1 MB, the others wait 0 s");
+  EXPECT_EQ(a.hears(kC, Want{500'000}, kKey, 2), "send slices to c from 500000");
+  EXPECT_EQ(a.hears(kC, Fed{kState, {0, 1}}, kKey, 2),
+            "held for c to b c (view 2): node-c joins: 100 % of 1 MB, the others wait 0 s"
+            "\nnote: node-c joins: 100 % of 1 MB, the others wait 0 s"
+            "\nwrite view 2, promised 1a"
+            "\nfreeze"
+            "\nprepare 1a to b (view 2)");
+  EXPECT_EQ(a.hears(kB, promise(kB, ballot(1, kA)), kKey, 2),
+            "accept 1a to b (view 2): view 3 of a b c from 12"
+            "\nwrite view 2, promised 1a, accepted 1a"
+            "\nfreeze"
+            "\nwrite view 3"
+            "\ndecide to b c (view 2): view 3 of a b c from 12"
+            "\ninstall view 3 of a b c from 12")
+      << "half with the most senior one are a quorum";
+  EXPECT_EQ(a.vote().view.why, "node-c joins");
+  const schema::ViewMember& member = a.vote().view.members.back();
+  EXPECT_EQ(member.seat, 2u);
+  EXPECT_EQ(member.since, 3u) << "last in seniority";
+  EXPECT_EQ(a->view().size(), 3u);
+}
+
+TEST(Admission, OnlyTheMostSeniorMemberAnswers) {
+  Machine b = two_of_three(kB);
+  EXPECT_EQ(asks(b, join(false)), "");
+  Machine in_its_first_view = running(kA, 3);
+  EXPECT_EQ(asks(in_its_first_view, join(true)), "") << "node-c is a member: its old process is left out first";
+}
+
+TEST(Admission, SaysWhyNot) {
+  Machine a = two_of_three(kA);
+  Join half = join(true);
+  half.hears = {0};
+  EXPECT_EQ(asks(a, half), "over for c to c (view 2): node-c and node-b do not hear each other");
+  schema::Vote other = yes();
+  other.data_hash = 9;
+  const std::string data = asks(a, join(true, other));
+  EXPECT_NE(data.find("over for c to c (view 2): data differ: node-a has 0000000000000003, node-c has "),
+            std::string::npos)
+      << data;
+  EXPECT_EQ(data.find("hold"), std::string::npos) << data;
+  schema::Vote no = yes();
+  no.accepted = false;
+  no.message = "node-c has no room";
+  EXPECT_EQ(asks(a, join(true, no)), "over for c to c (view 2): node-c has no room");
+}
+
+TEST(Admission, ALostNewcomerCostsNothingButTime) {
+  Machine asked = two_of_three(kA);
+  asks(asked, join(true));
+  EXPECT_NE(asked.disconnects(kC).find("over for c to b c (view 2)"), std::string::npos);
+  EXPECT_NE(asked.is_held().find("go on"), std::string::npos)
+      << "the hold that was asked for comes, and is over at once";
+  Machine a = feeding();
+  const std::string lost = "node-a lost node-c, which was about to join";
+  EXPECT_EQ(a.disconnects(kC), "over for c to b c (view 2): " + lost + "\ngo on: " + lost);
+  Machine silent = feeding();
+  const std::string words = silent.waits(10'000);
+  EXPECT_NE(words.find("go on: node-c was about to join and has said nothing for 10 s"), std::string::npos) << words;
+  Machine again = feeding();
+  Join restarted = join(true);
+  restarted.vote.incarnation = 902;
+  EXPECT_NE(asks(again, restarted).find("go on: node-c was restarted"), std::string::npos);
+}
+
+TEST(Admission, ItsTurnComesAgainAfterAPauseThatDoubles) {
+  Machine a = feeding();
+  a.disconnects(kC);
+  a.connects(kC);
+  EXPECT_EQ(asks(a, join(true)), "over for c to c (view 2): node-c has joined often; it is let in again in 10 s");
+  a.waits(10'000);
+  EXPECT_NE(asks(a, join(true)).find("hold"), std::string::npos);
+  a.is_held();
+  a.disconnects(kC);
+  a.connects(kC);
+  a.waits(10'000);
+  EXPECT_NE(asks(a, join(true)).find("it is let in again in 10 s"), std::string::npos) << "20 s this time";
+  a.waits(100'000);
+  EXPECT_NE(asks(a, join(true)).find("hold"), std::string::npos);
+  a.is_held();
+  a.disconnects(kC);
+  a.connects(kC);
+  a.waits(10'000);
+  EXPECT_NE(asks(a, join(true)).find("hold"), std::string::npos) << "it was quiet for long";
+}
+
+TEST(Admission, WhatWouldTakeTooLongIsGivenUpEarly) {
+  Machine a = feeding();
+  a.hears(kC, Want{20'000}, kKey, 2);
+  EXPECT_EQ(a.waits(1'000).find("go on"), std::string::npos);
+  a.hears(kC, Want{30'000}, kKey, 2);
+  const std::string words = a.waits(1'000);  // 3 % in 2 s
+  EXPECT_NE(words.find("go on: giving node-c the state would take 67 s, and join-limit is 60 s"), std::string::npos)
+      << words;
+}
+
+TEST(Admission, AnotherChangeTakesItsPlace) {
+  Machine a = feeding();
+  EXPECT_NE(a.loses(kB, "no sign of life from node-b").find("prepare 1a"), std::string::npos);
+  EXPECT_EQ(a.hears(kC, Fed{kState, {0, 1}}, kKey, 2).find("prepare"), std::string::npos);
+}
+
+TEST(Admission, AMemberGoesOnAtTheSeniorsWordAlone) {
+  Machine b = two_of_three(kB);
+  EXPECT_EQ(b.hears(kA, Hold{2, 1, 2, false, "node-c joins"}, kKey, 2), "note: node-c joins");
+  EXPECT_EQ(b.hears(kC, Hold{2, 1, 2, true, "no"}, kKey, 2), "");
+  EXPECT_EQ(b.hears(kA, Hold{2, 1, 2, true, "no"}, kKey, 1), "decide to a: view 2 of a b from 12") << "of another view";
+  EXPECT_EQ(b.hears(kA, Hold{2, 1, 2, true, "node-c was lost"}, kKey, 2), "go on: node-c was lost");
+}
+
+// --- the newcomer ---
+
+schema::NextView members() { return next_view({kA, kB}); }
+Invite invite() { return {"run-1", schema::canonical_job({}), {1, 1, 1}, 64, 1, members(), {}}; }
+
+Machine ready() {
+  Machine c(kC, 3);
+  c.hears_that_it_is_on();
+  c.waits(0);
+  c.hears(kA, invite(), kKey, 2);
+  c.prepares(yes());
+  return c;
+}
+Machine has_the_state() {
+  Machine c = ready();
+  c.hears(kA, kFeed, kKey, 2);
+  c.is_fed();
+  return c;
+}
+schema::NextView with_c() {
+  schema::NextView next = next_view({kA, kB, kC}, 12, 3);
+  next.members.back().since = 3;
+  return next;
+}
+
+TEST(Joining, FromTheFirstBeatToTheView) {
+  Machine c(kC, 3);
+  EXPECT_EQ(c.hears_that_it_is_on(), "");
+  EXPECT_EQ(c.waits(0), "join run-1 to a b (key 0) (view 0): not prepared, hears a b");
+  EXPECT_EQ(c->state(), std::nullopt) << "asking binds nobody";
+  EXPECT_EQ(c.hears(kA, invite(), kKey, 2), "prepare run-1 with a b c");
+  EXPECT_EQ(c->state(), schema::RunState::kStarting);
+  EXPECT_EQ(c.prepares(yes()), "join run-1 to a b (key 0) (view 0): prepared, hears a b");
+  EXPECT_EQ(c.hears(kA, invite(), kKey, 2), "");
+  EXPECT_EQ(c.hears(kA, kFeed, kKey, 2), "take feed of step 12 from a");
+  EXPECT_EQ(c.is_fed(), "fed to a b (view 2): step 12");
+  EXPECT_EQ(c.hears(kA, Decide{with_c()}, kKey, 2),
+            "write view 3"
+            "\ndecide to a b (view 2): view 3 of a b c from 12"
+            "\ninstall view 3 of a b c from 12"
+            "\njoin run-1 in view 3 of a b c from 12");
+  EXPECT_EQ(c->state(), schema::RunState::kRunning);
+  EXPECT_EQ(c.vote().view, with_c());
+}
+
+TEST(Joining, HasNoVoteBeforeItIsAMember) {
+  Machine c = has_the_state();
+  EXPECT_EQ(c.hears(kA, schema::Prepare{ballot(1, kA)}, kKey, 2), "");
+  EXPECT_EQ(c.hears(kA, schema::Accept{ballot(1, kA), with_c()}, kKey, 2), "");
+}
+
+TEST(Joining, ADecisionWithoutItOrOfAnotherStateIsNotItsOwn) {
+  Machine c = has_the_state();
+  EXPECT_EQ(c.hears(kA, Decide{next_view({kA, kB}, 13, 3)}, kKey, 2).find("join run-1 in"), std::string::npos);
+  EXPECT_EQ(c->state(), schema::RunState::kStarting) << "what it has prepared stays";
+  EXPECT_NE(c.waits(0).find("join run-1 to a b"), std::string::npos) << "it asks again";
+  Machine ahead = has_the_state();
+  schema::NextView next = with_c();
+  next.start = 13;
+  EXPECT_EQ(ahead.hears(kA, Decide{next}, kKey, 2).find("join run-1 in"), std::string::npos) << "P6: of another state";
+}
+
+TEST(Joining, AsksAgainAfterANo) {
+  Machine c = ready();
+  EXPECT_EQ(c.hears(kA, Hold{2, 0, 0, true, "node-b joins first"}, kKey, 2), "note: node-b joins first");
+  EXPECT_EQ(c.waits(2'999), "");
+  c.hears_that_it_is_on();
+  EXPECT_NE(c.waits(1).find("join run-1 to a b"), std::string::npos);
+  Machine fed = has_the_state();
+  fed.hears(kA, Hold{2, 0, 0, true, "it takes too long"}, kKey, 2);
+  fed.hears_that_it_is_on();
+  EXPECT_NE(fed.waits(3'000).find("prepared"), std::string::npos);
+}
+
+TEST(Joining, ARunThatIsOverIsDropped) {
+  Machine c = ready();
+  EXPECT_EQ(c.waits(5'000), "drop");
+  EXPECT_EQ(c->state(), std::nullopt);
+  Machine told = ready();
+  EXPECT_NE(told.hears(kA, an_end(schema::RunState::kCompleted, 1), kKey, 2).find("drop"), std::string::npos);
+  Machine unable = ready();
+  unable.hears(kA, kFeed, kKey, 2);
+  EXPECT_EQ(unable.is_fed("the state came damaged"), "note: the state came damaged\ndrop");
+}
+
+TEST(Joining, NothingElseBeginsHereMeanwhile) {
+  Machine c = ready();
+  EXPECT_NE(c.start("run-2", 78).find("run run-1 is on, and node-c is about to come into it"), std::string::npos);
+  EXPECT_NE(c.stops().find("ask one of its members"), std::string::npos);
+  Machine busy = running(kC, 3);
+  EXPECT_EQ(busy.hears_that_it_is_on(), "");
+  EXPECT_EQ(busy.waits(0), "");
+}
+
+// --- the choice ---
+
+TEST(ChooseView, ANewcomerComesInWhereNothingElseChanges) {
+  const View view(next_view({kA, kB}));
+  const Newcomer newcomer{{.seat = 2, .since = 3}, 12, "node-c"};
+  const auto chosen = [&](const Promises& promises) { return View(*choose_view(view, promises, "", newcomer)).size(); };
+  const schema::Promise of_a = promise(kA, ballot(1, kA)), of_b = promise(kB, ballot(1, kA));
+  EXPECT_EQ(chosen({{kA, of_a}, {kB, of_b}}), 3u);
+  EXPECT_EQ(chosen({{kA, of_a}}), 1u) << "not all have promised";
+  schema::Promise other = of_b;
+  other.step = 13;
+  EXPECT_EQ(chosen({{kA, of_a}, {kB, other}}), 2u) << "somebody has gone on";
+  other = of_b;
+  other.hears = {0};
+  EXPECT_EQ(chosen({{kA, of_a}, {kB, other}}), 2u) << "node-b does not hear it";
+  other = of_b;
+  other.leaves = true;
+  EXPECT_EQ(chosen({{kA, of_a}, {kB, other}}), 1u);
+  other = of_b;
+  other.accepted_in = ballot(1, kB);
+  other.accepted = next_view({kB}, 12, 3);
+  EXPECT_EQ(chosen({{kA, of_a}, {kB, other}}), 1u) << "an earlier ballot binds";
+}
+
+}  // namespace
+}  // namespace tg::daemon
