@@ -51,7 +51,7 @@ std::string Admission::why_not(Seat from, const schema::Join& join, const View& 
   if (const std::optional<schema::Fail> cause = votes.take(from, theirs)) return cause->message;
   if (phase_ != Phase::kNone) return peers_.name(seat_) + " joins first";
   if (const std::uint64_t until = pauses_[from].until_ms; now_ms < until)
-    return peers_.name(from) + " has joined often; it is let in again in " + about_seconds(until - now_ms);
+    return peers_.name(from) + " came in not long ago; it is let in again in " + about_seconds(until - now_ms);
   return "";
 }
 

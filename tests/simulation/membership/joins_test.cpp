@@ -132,7 +132,7 @@ TEST(Admission, ItsTurnComesAgainAfterAPauseThatDoubles) {
   Machine a = feeding();
   a.disconnects(kC);
   a.connects(kC);
-  EXPECT_EQ(asks(a, join(true)), "over for c to c (view 2): node-c has joined often; it is let in again in 10 s");
+  EXPECT_EQ(asks(a, join(true)), "over for c to c (view 2): node-c came in not long ago; it is let in again in 10 s");
   a.waits(10'000);
   EXPECT_NE(asks(a, join(true)).find("hold"), std::string::npos);
   a.is_held();
