@@ -35,6 +35,10 @@ int run(const Command& command) {
       return status(*client, command);
     case Verb::kStop:
       return stop(*client, command);
+    case Verb::kLeave:
+      return leave(*client, command);
+    case Verb::kJoin:
+      return join(*client, command);
     case Verb::kFetch:
       return fetch(*client, command);
     case Verb::kDelete:

@@ -34,6 +34,7 @@ struct Request {
     fetched @11 :FetchedRequest;
     examine @12 :ExamineRequest;
     resume @13 :ResumeRequest;
+    leave @14 :LeaveRequest;
   }
 }
 
@@ -57,6 +58,9 @@ struct StartRequest {
 
   dryRun @2 :Bool;
   # True: validate and predict, start nothing.
+
+  without @3 :List(Text);
+  # Nodes that take no part in the beginning, at most kMostMembers. Unknown names are refused.
 }
 
 struct ResumeRequest {
@@ -72,6 +76,9 @@ struct ResumeRequest {
 
   anyBuild @4 :Bool;
   # True: also where builds, processors or threads differ.
+
+  without @5 :List(Text);
+  # As in StartRequest.
 }
 
 struct StopRequest {
@@ -80,6 +87,15 @@ struct StopRequest {
 
   node @1 :Text;
   # Who stops it: a node name, or empty for the asked node. Each part of a PAUSED run is stopped for itself.
+}
+
+struct LeaveRequest {
+  node @0 :Text;
+  # Who leaves the run that it is in, or comes back into the one that is on: a node name, or empty for the asked node.
+  # Answered with a DoneReply that names the run: it will, and status shows when it has.
+
+  back @1 :Bool;
+  # True: it comes back.
 }
 
 struct LogsRequest {

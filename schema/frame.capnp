@@ -1,5 +1,5 @@
 @0x858646799c79a334;
-# Frames of the mesh, version 10 of the protocol. Every field is described from the sender's side: what it means, its
+# Frames of the mesh, version 11 of the protocol. Every field is described from the sender's side: what it means, its
 # unit and range, and what a receiver does when the value is odd. "Drop" means: the frame is counted, named, dropped,
 # and its sender cut off after kMostBadFrames of them. Bounds have their names from schema/limits.h.
 # Members are never renumbered or removed; new ones are appended and have a default that says "not sent".
@@ -55,6 +55,8 @@ struct Frame {
     want @33 :Want;
     feedSlice @34 :FeedSlice;
     fed @35 :Fed;
+    leave @36 :Void;
+    # To the most senior member, again and again: the sender is to leave the view, at a hold.
   }
   # An unknown member is dropped.
 }
@@ -103,7 +105,7 @@ struct Refusal {
 }
 
 struct Claim {
-  # Sent to the node of the first seat by the node that was asked to start a run.
+  # Sent by the node that was asked to start a run to the first one of those that are asked to take part.
   runId @0 :Text;
   # [A-Za-z0-9][A-Za-z0-9._-]*, at most kMostRunIdBytes. Else drop.
 }
@@ -133,8 +135,8 @@ struct Propose {
   # Not sent: a new run.
 
   members @4 :List(UInt32);
-  # Seats of the first view's members, ascending, each below kMostMembers, at most that many; empty: all nodes. Else drop.
-  # Comes with the chosen state: who does not have it is none of them, and comes into the run later.
+  # Seats, ascending, each below kMostMembers, at most that many; empty: all nodes. Else drop. Of the first view's members;
+  # of those that are asked, as long as no state is chosen. Who is asked and does not have it comes into the run later.
 }
 
 struct StateId {
@@ -168,6 +170,13 @@ struct Offer {
 
   problem @1 :Text;
   # Why others are not offered; printable, at most kMostReasonBytes. Else drop.
+
+  lineage @2 :UInt32;
+  view @3 :UInt32;
+  # The newest view of the run that the sender knows, in which lineage; 0: none.
+
+  voters @4 :List(UInt32);
+  # Its members' seats, each below kMostMembers, at most that many. Else drop.
 }
 
 struct Vote {

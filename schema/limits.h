@@ -6,7 +6,7 @@
 
 namespace tg::schema {
 
-inline constexpr std::uint16_t kProtocolVersion = 10;
+inline constexpr std::uint16_t kProtocolVersion = 11;
 
 // Members and names.
 inline constexpr std::size_t kMostMembers = 127;  // sums of that many codes fit int8

@@ -187,6 +187,8 @@ Status check(const Command& command, const VerbRow& verb) {
   if (verb.verb == Verb::kLogs && !command.node.empty() && !schema::is_node_name(command.node)) {
     return usage("--node \"" + schema::clip_text(command.node, 100) + "\" is not a node's name");
   }
+  if (operand == "NODE" && !schema::is_node_name(command.operand))
+    return usage(std::string(verb.name) + " \"" + schema::clip_text(command.operand, 100) + "\" is not a node's name");
   if (operand == "SHELL") return check_known(command.operand, verb, shells());
   if (operand == "PAGE") return check_known(command.operand, verb, manual_names());
   if (verb.verb == Verb::kKeygen) return check_keygen(command, example);

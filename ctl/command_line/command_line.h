@@ -20,6 +20,8 @@ enum class Verb : std::uint8_t {
   kResume,
   kStatus,
   kStop,
+  kLeave,
+  kJoin,
   kFetch,
   kDelete,
   kList,
@@ -42,9 +44,10 @@ struct Command {
   bool version = false;  // --version: tgctl's own, asks nobody
   std::string address;
   std::string key_file;  // --key, TGCTL_KEY; "" = none
-  std::string operand;   // JOB or RUN, "" where it may be left out and was
+  std::string operand;   // JOB, RUN or NODE, "" where it may be left out and was
   // start, resume, plan
   std::vector<std::string> settings;
+  std::vector<std::string> without;  // start, resume
   std::string id;
   bool detach = false;
   bool dry_run = false;

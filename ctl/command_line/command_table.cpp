@@ -42,6 +42,13 @@ Status add_setting(Command& command, const std::string& value) {
   return {};
 }
 
+Status add_without(Command& command, const std::string& value) {
+  if (!schema::is_node_name(value))
+    return usage("--without \"" + schema::clip_text(value, 100) + "\" is not a node's name");
+  command.without.push_back(value);
+  return {};
+}
+
 Status set_link(Command& command, const std::string& value) {
   const Result<double> mbps = parse_link_mbps(value);
   if (!mbps) return mbps.error();
@@ -98,6 +105,7 @@ const std::vector<OptionRow>& option_rows() {
       {"key", "", "FILE", "an operator's keys, or a cluster's; else TGCTL_KEY", text(&Command::key_file)},
       {"help", "h", "", "print this", nullptr},
       {"set", "", "KEY=VALUE", "set a key of the job (tgctl help job); repeatable", add_setting},
+      {"without", "", "NODE", "a node that is not there; it may come in later", add_without},
       {"id", "", "ID", "id of the run; else the node draws one", text(&Command::id)},
       {"from", "", "STEP", "the state of this step; else the newest", set_from},
       {"any-build", "", "", "although builds, processors or threads differ", on(&Command::any_build)},
@@ -137,21 +145,24 @@ const std::vector<VerbRow>& verb_rows() {
        {"tgctl start deploy/jobs/lenet-synthetic.job", "tgctl start lenet.job --set steps=200 --id first --detach"},
        "Prints the run's id on stdout, then a line of progress on stderr. Ctrl-C detaches; the run continues. "
        "Exits with 0 when the run is COMPLETED or STOPPED, 5 when it FAILED, 6 when a member could not save it, 10 "
-       "when it is INTERRUPTED. A PAUSED run is followed until it goes on.",
-       {"set", "id", "detach", "dry-run", "address", "key", "help"}},
+       "when it is INTERRUPTED. A PAUSED run is followed until it goes on. --without names a node that is dead for "
+       "good, or "
+       "not there today: the others begin, and it comes into the run when it is back.",
+       {"set", "without", "id", "detach", "dry-run", "address", "key", "help"}},
       {Verb::kResume,
        "resume",
        "RUN",
        "go on with a run that has ended, and follow it",
        {"tgctl resume first", "tgctl resume first --set steps=2000 --detach"},
-       "RUN is an id, a beginning that only one run has, or @last. All nodes must be up. They go on from the newest "
+       "RUN is an id, a beginning that only one run has, or @last. All nodes must be up, but those that --without "
+       "names. They go on from the newest "
        "state that all of them have; tgctl status RUN shows which are there. The run keeps its id and its data, and "
        "its "
        "bits are those of a run that was never interrupted, if no member had left it. --set changes steps, the "
        "learning rate and some more keys "
        "(tgctl help job says which); with more steps a COMPLETED run is trained on. --any-build is for nodes that have "
        "changed since: then the bits may differ. Exits as start does.",
-       {"set", "from", "any-build", "detach", "address", "key", "help"}},
+       {"set", "from", "without", "any-build", "detach", "address", "key", "help"}},
       {Verb::kStatus,
        "status",
        "[RUN]",
@@ -170,6 +181,25 @@ const std::vector<VerbRow>& verb_rows() {
        "state. It is no error if the run has already ended. A PAUSED run is left: it is INTERRUPTED here, the exit "
        "code "
        "is 10, and tgctl resume goes on when all nodes are back.",
+       {"address", "key", "help"}},
+      {Verb::kLeave,
+       "leave",
+       "NODE",
+       "let a node leave the run that is on; the others go on",
+       {"tgctl leave node-c", "tgctl leave node-c --address 10.0.0.2:7701"},
+       "No step is lost: the node leaves where all members have one state. Waits until it has left (60 s). Its tgd "
+       "goes "
+       "on, and stays out of that run until tgctl join, also when it is restarted. A node that is to be rebooted or "
+       "updated need not be told: it comes back by itself.",
+       {"address", "key", "help"}},
+      {Verb::kJoin,
+       "join",
+       "NODE",
+       "let a node that has left come into the run again",
+       {"tgctl join node-c", "tgctl join node-c --address 10.0.0.2:7701"},
+       "Nodes that were lost, restarted or replaced come back by themselves; this is for one that was told to leave. "
+       "It "
+       "is given the state while the others wait for a moment.",
        {"address", "key", "help"}},
       {Verb::kFetch,
        "fetch",

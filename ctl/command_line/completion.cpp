@@ -69,6 +69,7 @@ void add_operand(Completion& completion, const VerbRow& verb) {
     // Not to whoever has typed nothing: where there is one run, Tab is to complete its id.
     if (verb.verb != Verb::kDelete && !completion.begun.empty()) add(completion, {kLastRun});
   }
+  if (operand == "NODE") completion.place = Place::kNode;
   if (operand == "FILE") completion.place = Place::kFile;
   if (operand == "SHELL") add(completion, shells());
   if (operand == "PAGE") add(completion, manual_names());

@@ -29,6 +29,7 @@ int resume(Client& client, const Command& command) {
   if (const Status status = schema::may_resume(*run, job, command.from_step); !status) return fail(status.error());
 
   schema::ResumeRequest request;
+  request.without = command.without;
   request.run = run->id;
   for (const std::string& setting : command.settings) request.settings += setting + "\n";
   request.from_newest = !command.from_step;

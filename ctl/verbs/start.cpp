@@ -31,8 +31,8 @@ int start(Client& client, const Command& command, const schema::JobSpec& job) {
   const Meanwhile looks{schema::StatusRequest{kNoRun, true},
                         [&talk](const schema::ReplyBody& reply) { talk.looking(reply); }};
   const Result<schema::StartReply> plan = Client::as<schema::StartReply>(
-      client.ask_patiently(schema::StartRequest{schema::canonical_job(job), id, command.dry_run}, timeout_ms,
-                           command.dry_run ? &looks : &meanwhile));
+      client.ask_patiently(schema::StartRequest{schema::canonical_job(job), id, command.dry_run, command.without},
+                           timeout_ms, command.dry_run ? &looks : &meanwhile));
   talk.end();
   if (interrupted() && command.dry_run) return fail(plan ? Error{ErrorKind::kFailed, "interrupted"} : plan.error());
   if (interrupted()) return withdraw(client, id);

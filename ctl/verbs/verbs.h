@@ -11,6 +11,8 @@ int start(Client& client, const Command& command, const schema::JobSpec& job);
 int resume(Client& client, const Command& command);
 int status(Client& client, const Command& command);
 int stop(Client& client, const Command& command);
+int leave(Client& client, const Command& command);
+int join(Client& client, const Command& command);
 int fetch(Client& client, const Command& command);
 int delete_run(Client& client, const Command& command);
 int list(Client& client, const Command& command);

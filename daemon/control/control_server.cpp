@@ -67,6 +67,7 @@ struct ControlServer::State {
   void handle(const Client& client, const schema::StatusRequest& request);
   void handle(const Client& client, schema::StartRequest request) { pass_on(client, std::move(request)); }
   void handle(const Client& client, schema::StopRequest request);
+  void handle(const Client& client, schema::LeaveRequest request);
   void handle(const Client& client, schema::ResumeRequest request) { pass_on(client, std::move(request)); }
   void handle(const Client& client, schema::BenchRequest request) { pass_on(client, request); }
   void handle(const Client& client, schema::ForecastRequest request) { pass_on(client, std::move(request)); }
@@ -370,6 +371,12 @@ void ControlServer::State::handle(const Client& client, schema::FetchRequest req
 }
 
 void ControlServer::State::handle(const Client& client, schema::StopRequest request) {
+  const std::string node = std::exchange(request.node, "");
+  if (!node.empty() && node != config.node) return relay(client, node, std::move(request));
+  pass_on(client, std::move(request));
+}
+
+void ControlServer::State::handle(const Client& client, schema::LeaveRequest request) {
   const std::string node = std::exchange(request.node, "");
   if (!node.empty() && node != config.node) return relay(client, node, std::move(request));
   pass_on(client, std::move(request));

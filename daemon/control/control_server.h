@@ -27,7 +27,7 @@ namespace tg::daemon {
 
 struct ControlCall {  // for the node's thread; answered by reply(token, ...)
   std::uint64_t token = 0;
-  // StartRequest, ResumeRequest, StopRequest, BenchRequest, ForecastRequest or ExamineRequest
+  // StartRequest, ResumeRequest, StopRequest, LeaveRequest, BenchRequest, ForecastRequest or ExamineRequest
   schema::RequestBody body;
 };
 

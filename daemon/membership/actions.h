@@ -49,6 +49,7 @@ struct EndRun {  // record it, tell the user; also for a PENDING run that never 
   schema::RunState state = schema::RunState::kFailed;
   std::string reason;
   RunEnd end = {};
+  bool by_order = false;  // a user had this node leave it: it does not come into it by itself
 };
 struct AnswerStart {  // to the client that asked for a start, or for a resume
   std::uint64_t token = 0;

@@ -13,8 +13,7 @@ namespace tg::daemon {
 
 void Admission::on(Seat from, const schema::Join& join, const ViewChange& change, bool stops, std::uint64_t now_ms) {
   const View& view = change.view();
-  const bool leads = view.by_seniority().front() == peers_.self() && change.has_state();
-  if (!leads || stops || change.in_change() || view.has(from)) return;
+  if (!leads(change) || stops || view.has(from)) return;
   if (phase_ != Phase::kNone && seat_ == from && incarnation_ == join.vote.incarnation) return;
   if (phase_ != Phase::kNone && seat_ == from) give_up(view, peers_.name(from) + " was restarted");
   if (const std::string why = why_not(from, join, view, now_ms); !why.empty()) return refuse(from, view, why);
@@ -24,12 +23,25 @@ void Admission::on(Seat from, const schema::Join& join, const ViewChange& change
   pause.ms =
       pause.ms == 0 || now_ms >= pause.until_ms + pause.ms ? kFirstPauseMs : std::min(2 * pause.ms, kLongestPauseMs);
   pause.until_ms = now_ms + pause.ms;
-  phase_ = Phase::kHolding;
-  seat_ = from;
   directory_ = join.vote.directory;
   incarnation_ = join.vote.incarnation;
   done_ = 0;
   feed_ = {};
+  hold(from, true, now_ms);
+}
+
+void Admission::on(Seat from, const schema::Leave&, const ViewChange& change, bool stops, std::uint64_t now_ms) {
+  if (leads(change) && !stops && change.view().has(from) && phase_ == Phase::kNone) hold(from, false, now_ms);
+}
+
+bool Admission::leads(const ViewChange& change) const {
+  return change.view().by_seniority().front() == peers_.self() && change.has_state() && !change.in_change();
+}
+
+void Admission::hold(Seat seat, bool comes, std::uint64_t now_ms) {
+  phase_ = Phase::kHolding;
+  seat_ = seat;
+  comes_ = comes;
   since_ms_ = heard_ms_ = said_ms_ = now_ms;
   out_.emit(HoldRun{run_.key});
 }
@@ -69,12 +81,11 @@ void Admission::invite(Seat to, const ViewChange& change) {
 // --- the hold ---
 
 void Admission::held(const ViewChange& change, std::uint64_t now_ms) {
-  if (change.in_change() || phase_ == Phase::kReading || phase_ == Phase::kFeeding || phase_ == Phase::kChanging)
-    return;
-  if (phase_ == Phase::kNone) return give_up(change.view(), "");  // the newcomer was lost before
-  phase_ = Phase::kReading;
+  if (!leads(change) || phase_ > Phase::kHolding) return;
+  if (phase_ == Phase::kNone) return give_up(change.view(), "");  // whom it was for was lost before
+  phase_ = comes_ ? Phase::kReading : Phase::kParting;
   since_ms_ = heard_ms_ = now_ms;
-  out_.emit(ReadPast{run_.key});
+  if (comes_) out_.emit(ReadPast{run_.key});
 }
 
 void Admission::feeds(schema::Feed feed, const ViewChange& change, std::uint64_t now_ms) {
@@ -130,7 +141,7 @@ void Admission::say(const View& view, std::uint64_t now_ms) {
 void Admission::give_up(const View& view, const std::string& why) {
   std::vector<Seat> to = view.seats();
   std::erase(to, peers_.self());
-  if (phase_ != Phase::kNone) to.push_back(seat_);
+  if (phase_ != Phase::kNone && !view.has(seat_)) to.push_back(seat_);
   phase_ = Phase::kNone;
   out_.send(std::move(to), run_.key, view.number(),
             schema::Hold{.seat = static_cast<std::uint32_t>(seat_.index()), .over = true, .why = why});
@@ -139,7 +150,8 @@ void Admission::give_up(const View& view, const std::string& why) {
 
 void Admission::lost(Seat peer, const ViewChange& change) {
   if (phase_ == Phase::kNone || seat_ != peer || phase_ == Phase::kChanging || change.in_change()) return;
-  give_up(change.view(), peers_.own_name() + " lost " + peers_.name(peer) + ", which was about to join");
+  give_up(change.view(),
+          peers_.own_name() + " lost " + peers_.name(peer) + ", which was about to " + (comes_ ? "join" : "leave"));
 }
 
 // The change has made an end of the hold.
@@ -149,8 +161,9 @@ void Admission::tick(const ViewChange& change, std::uint64_t now_ms) {
   if (phase_ == Phase::kNone || phase_ == Phase::kHolding || phase_ == Phase::kChanging || change.in_change()) return;
   const std::string& name = peers_.name(seat_);
   if (now_ms >= heard_ms_ + options_.silence_ms)
-    return give_up(change.view(),
-                   name + " was about to join and has said nothing for " + seconds_text(options_.silence_ms));
+    return give_up(change.view(), name + " was about to " + (comes_ ? "join" : "leave") + " and has said nothing for " +
+                                      seconds_text(options_.silence_ms));
+  if (phase_ == Phase::kParting) return;
   const std::uint64_t ms = now_ms - since_ms_;
   const bool judged = ms >= kJudgeMs && done_ > 0;
   if (const std::uint64_t whole_ms = judged ? ms * bytes() / done_ : ms; whole_ms > options_.join_limit_ms)

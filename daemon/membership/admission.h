@@ -1,5 +1,5 @@
 // How the most senior member of a view lets a node in that is no member: one that was restarted, cut off or replaced,
-// or was never there (joining.h is the node's side). Pure; part of Membership.
+// or was never there (joining.h is the node's side); and how it lets a member go. Pure; part of Membership.
 //
 //   Join             from who wants in, again and again. Not prepared: it is invited, which is an answer and no more
 //   hold             prepared, and its turn: after the step that the hold was asked for with, all members have one
@@ -11,6 +11,9 @@
 // doubles, so that a node which comes and goes does not stop the others for long. Where it becomes clear that feeding
 // it will take longer than the job's join-limit, the hold ends. So it does where the newcomer is lost: then nothing has
 // changed but the time.
+//
+// A member that is to leave (Leave, again and again, also to itself) needs the hold only: where it is held it says that
+// it cannot go on, and the change that follows costs no step.
 #pragma once
 
 #include <cstdint>
@@ -49,6 +52,7 @@ class Admission {
 
   // --- events ---
   void on(Seat from, const schema::Join& join, const ViewChange& change, bool stops, std::uint64_t now_ms);
+  void on(Seat from, const schema::Leave& leave, const ViewChange& change, bool stops, std::uint64_t now_ms);
   void on(Seat from, const schema::Want& want, std::uint64_t now_ms);
   void on(Seat from, const schema::Fed& fed, ViewChange& change, std::uint64_t now_ms);
   // The answer to HoldRun: all members are held. Then the answer to ReadPast: what is given to the newcomer.
@@ -59,12 +63,14 @@ class Admission {
   void tick(const ViewChange& change, std::uint64_t now_ms);
 
  private:
-  enum class Phase : std::uint8_t { kNone, kHolding, kReading, kFeeding, kChanging };
+  enum class Phase : std::uint8_t { kNone, kHolding, kReading, kFeeding, kChanging, kParting };
   struct Pause {
     std::uint64_t until_ms = 0, ms = 0;  // 0: it has not joined yet
   };
 
   std::string why_not(Seat from, const schema::Join& join, const View& view, std::uint64_t now_ms) const;
+  bool leads(const ViewChange& change) const;  // and no change is on
+  void hold(Seat seat, bool comes, std::uint64_t now_ms);
   void refuse(Seat to, const View& view, const std::string& why);
   void invite(Seat to, const ViewChange& change);
   void say(const View& view, std::uint64_t now_ms);
@@ -78,9 +84,10 @@ class Admission {
   const Options options_;
   Per<Seat, Pause> pauses_;
 
-  // The newcomer; meaningless without a phase.
+  // The newcomer, or who leaves; meaningless without a phase.
   Phase phase_ = Phase::kNone;
   Seat seat_;
+  bool comes_ = false;
   std::uint64_t directory_ = 0, incarnation_ = 0;
   schema::Feed feed_;
   std::uint64_t done_ = 0;                                   // bytes

@@ -24,6 +24,7 @@ enum class Cause : std::uint8_t {
   kOwnShutDown,        // we are
   kLeftOut,            // the others go on without us
   kStopWhilePaused,    // a user stops what is here, while too few members are there to go on
+  kToldToLeave,        // a user has this node leave the run, and the others go on
   kLostOutsider,       // a node that is no member of the view is lost, or says what it has come to
   kFinishedAndLeft,    // a member whose last report is in is lost, restarted or shut down
   kNewsOfAnotherTime,  // a frame of another view, of another run or of an earlier key of this one
@@ -53,6 +54,7 @@ inline constexpr CauseRow kCauses[] = {
     {Cause::kOwnShutDown, Cost::kAMember, schema::RunState::kInterrupted},
     {Cause::kLeftOut, Cost::kAMember, schema::RunState::kInterrupted},
     {Cause::kStopWhilePaused, Cost::kAMember, schema::RunState::kInterrupted},
+    {Cause::kToldToLeave, Cost::kAMember, schema::RunState::kInterrupted},
     {Cause::kLostOutsider, Cost::kNothing, std::nullopt},
     {Cause::kFinishedAndLeft, Cost::kNothing, std::nullopt},
     {Cause::kNewsOfAnotherTime, Cost::kNothing, std::nullopt},

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <functional>
+#include <optional>
 #include <set>
 #include <tuple>
 #include <vector>
@@ -64,77 +65,110 @@ std::string steps_of(const std::vector<StateId>& states) {
   return text;
 }
 
+// What the nodes that are asked have.
+struct Offered {
+  const std::string& run_id;
+  const std::vector<Seat>& nodes;
+  const Per<Seat, Offer>& offers;
+  const Per<Seat, std::string>& names;
+};
+
 // "node-a has 900, 600; node-b has none (why)"
-std::string holdings(const Per<Seat, Offer>& offers, const Per<Seat, std::string>& names) {
+std::string holdings(const Offered& all) {
   std::string text;
-  for (const Seat seat : offers.places()) {
-    if (seat.index() == kMostNodesNamed)
-      return text + "; and so on for " + std::to_string(offers.size() - kMostNodesNamed) + " more nodes";
-    const Offer& offer = offers[seat];
-    text += (text.empty() ? "" : "; ") + names[seat] + " has " +
+  std::size_t named = 0;
+  for (const Seat seat : all.nodes) {
+    if (named++ == kMostNodesNamed)
+      return text + "; and so on for " + std::to_string(all.nodes.size() - kMostNodesNamed) + " more nodes";
+    const Offer& offer = all.offers[seat];
+    text += (text.empty() ? "" : "; ") + all.names[seat] + " has " +
             (offer.states.empty() ? "none" : "step " + steps_of(offer.states)) +
             (offer.problem.empty() ? "" : " (" + offer.problem + ")");
   }
   return text;
 }
 
-NoState nothing(const std::string& run_id, const schema::Resume& asked, const std::vector<StateId>& places,
-                const Per<Seat, Offer>& offers, const Per<Seat, std::string>& names) {
+NoState nothing(const Offered& all, const schema::Resume& asked, const std::vector<StateId>& places) {
   // Who has none is what has to be mended.
-  const auto bare = std::ranges::find_if(offers, [](const Offer& offer) { return offer.states.empty(); });
-  const std::string node = bare == offers.end() ? "" : names[Seat(static_cast<std::size_t>(bare - offers.begin()))];
+  const auto bare = std::ranges::find_if(all.nodes, [&](Seat seat) { return all.offers[seat].states.empty(); });
+  const std::string node = bare == all.nodes.end() ? "" : all.names[*bare];
   const std::string what = asked.from_step ? "the state of step " + std::to_string(*asked.from_step) : "a state";
   const std::string way = !places.empty() ? "all have step " + steps_of(places) + ": choose with --from"
                           : node.empty()
                               ? "begin it anew, or copy a state's file from one node's folder of this run to the others"
                               : "begin it anew, or copy a state's file from another node's folder of this run there";
   return {node,
-          {ErrorKind::kNotFound, "run " + run_id + " cannot go on: not every node has " + what + ": " +
-                                     holdings(offers, names) + "; " + way}};
+          {ErrorKind::kNotFound,
+           "run " + all.run_id + " cannot go on: not every node has " + what + ": " + holdings(all) + "; " + way}};
 }
 
-NoState only_the_beginning(const std::string& run_id, const Per<Seat, Offer>& offers,
-                           const Per<Seat, std::string>& names) {
+NoState only_the_beginning(const Offered& all) {
   StateId newest;
-  for (const Offer& offer : offers)
+  for (const Offer& offer : all.offers)
     for (const StateId& one : offer.states) newest = std::max(newest, one);
-  const auto lacks = std::ranges::find_if(offers, [&](const Offer& offer) { return find(offer, newest) == nullptr; });
-  return {names[Seat(static_cast<std::size_t>(lacks - offers.begin()))],
-          {ErrorKind::kNotFound,
-           "run " + run_id + " cannot go on: some nodes went on without the others, and all have its beginning only: " +
-               holdings(offers, names) +
-               "; copy the newest state's file from one node's folder of this run to the others, or begin again with "
-               "--from 0"}};
+  const auto lacks =
+      std::ranges::find_if(all.nodes, [&](Seat seat) { return find(all.offers[seat], newest) == nullptr; });
+  return {
+      all.names[*lacks],
+      {ErrorKind::kNotFound,
+       "run " + all.run_id +
+           " cannot go on: some nodes went on without the others, and all have its beginning only: " + holdings(all) +
+           "; copy the newest state's file from one node's folder of this run to the others, or begin again with "
+           "--from 0"}};
+}
+
+// Of the newest view that anybody knows; where nobody knows one they are all nodes.
+std::vector<Seat> newest_voters(const Offered& all) {
+  const auto view_of = [](const Offer& offer) { return std::tie(offer.lineage, offer.view); };
+  const Offer* newest = &all.offers[all.nodes.front()];
+  for (const Seat seat : all.nodes)
+    if (view_of(*newest) < view_of(all.offers[seat])) newest = &all.offers[seat];
+  if (newest->view == 0) return all.nodes;
+  std::vector<Seat> voters;
+  for (const std::uint32_t seat : newest->voters)
+    if (seat < all.names.size()) voters.emplace_back(seat);
+  return voters;
+}
+
+// Who may know more than all who are asked.
+std::optional<NoState> may_know_more(const Offered& all) {
+  for (const Seat seat : newest_voters(all))
+    if (std::ranges::find(all.nodes, seat) == all.nodes.end())
+      return NoState{all.names[seat],
+                     {ErrorKind::kUnreachable, all.names[seat] + " was a member in the end, and is not there"}};
+  return std::nullopt;
 }
 
 }  // namespace
 
-ChosenState choose_state(const std::string& run_id, const schema::Resume& asked, const Per<Seat, Offer>& offers,
-                         const Per<Seat, std::string>& names, const Resuming& how) {
-  std::vector<Seat> all;
-  for (const Seat seat : offers.places()) all.push_back(seat);
-  const std::vector<StateId> common = shared(offers, all);
-  const bool all_know = std::ranges::none_of(offers, [](const Offer& offer) { return offer.states.empty(); });
-  std::vector<Seat> members = asked.from_step ? all : of_the_newest_view(offers);
+ChosenState choose_state(const std::string& run_id, const schema::Resume& asked, const std::vector<Seat>& nodes,
+                         const Per<Seat, Offer>& offers, const Per<Seat, std::string>& names, const Resuming& how) {
+  const Offered all{run_id, nodes, offers, names};
+  if (how.unasked)
+    if (std::optional<NoState> more = may_know_more(all)) return *std::move(more);
+  const std::vector<StateId> common = shared(offers, nodes);
+  const auto knows = [&](Seat seat) { return !offers[seat].states.empty(); };
+  const bool all_know = std::ranges::all_of(nodes, knows);
+  std::vector<Seat> members = asked.from_step ? nodes : of_the_newest_view(offers);
   std::vector<StateId> places = shared(offers, members);
   const auto view_of = [](const StateId& state) { return std::tie(state.lineage, state.view); };
   // Else what all have is as good.
   const bool went_on = !places.empty() && (common.empty() || view_of(places[0]) != view_of(common[0]));
-  if (!all_know && how.unasked) {
-    NoState none = nothing(run_id, asked, common, offers, names);
+  if (how.unasked && !std::ranges::all_of(how.joins ? newest_voters(all) : nodes, knows)) {
+    NoState none = nothing(all, asked, common);
     if (went_on && how.joins)
       none.error.message +=
           "; tgctl resume " + run_id + " goes on with those that have it, and the others are given it";
     return none;
   }
-  if (!how.joins && went_on && !common.empty() && common[0].step == 0) return only_the_beginning(run_id, offers, names);
+  if (!how.joins && went_on && !common.empty() && common[0].step == 0) return only_the_beginning(all);
   if (!how.joins || (all_know && !went_on)) {
-    members = all;
+    members = nodes;
     places = common;
   }
   const auto chosen = std::ranges::find_if(
       places, [&](const StateId& one) { return !asked.from_step || one.step == *asked.from_step; });
-  if (chosen == places.end()) return nothing(run_id, asked, places, offers, names);
+  if (chosen == places.end()) return nothing(all, asked, places);
   for (const Seat seat : members) {
     for (const StateId& one : offers[seat].states) {
       if (!same_place(one, *chosen) || one.digest == chosen->digest) continue;

@@ -87,6 +87,7 @@ void End::leaves() {
 // Who goes on has no word of an end. Where all are shut down they have.
 void End::interrupted(Cause cause, const std::string& reason) {
   if (!runs()) return;
+  by_order_ = cause == Cause::kStopWhilePaused || cause == Cause::kToldToLeave;
   if (cause != Cause::kOwnShutDown) gone_.assign(peers_.size(), true);
   end(row_of(cause).end.value(), reason);
 }
@@ -132,7 +133,8 @@ void End::settle(std::uint64_t now_ms) {
   phase_ = Phase::kNone;
   Per<Seat, bool> members(peers_.size(), true);
   const RunEnd end = settled(ends_, peers_.self());
-  out_.emit(EndRun{run_.key, run_.id, end.truth.state, end.truth.reason, end});
+  out_.emit(EndRun{run_.key, run_.id, end.truth.state, end.truth.reason, end,
+                   by_order_ && end.truth.state == schema::RunState::kInterrupted});
   aftermath_.add(run_.key, {run_.id, std::move(members), end});
   if (shut_down_) return send(peers_.others(), schema::Goodbye{peers_.own_name() + " was shut down"});
   for (const Seat peer : peers_.others())

@@ -98,6 +98,7 @@ class End {
   bool stop_asked_ = false;
   Per<Seat, bool> finished_;
   // While it saves.
+  bool by_order_ = false;
   schema::RunState ended_as_ = schema::RunState::kFailed;
   bool was_stopping_ = false;
   Per<Seat, std::optional<schema::Ended>> ends_;

@@ -18,7 +18,8 @@ bool is_of_a_change(const schema::FrameBody& body) {
 bool is_of_a_join(const schema::FrameBody& body) {
   return std::holds_alternative<schema::Join>(body) || std::holds_alternative<schema::Invite>(body) ||
          std::holds_alternative<schema::Hold>(body) || std::holds_alternative<schema::Feed>(body) ||
-         std::holds_alternative<schema::Want>(body) || std::holds_alternative<schema::Fed>(body);
+         std::holds_alternative<schema::Want>(body) || std::holds_alternative<schema::Fed>(body) ||
+         std::holds_alternative<schema::Leave>(body);
 }
 
 }  // namespace
@@ -58,6 +59,17 @@ ViewChange* Membership::change_of(std::uint64_t key) {
   return found == voters_.end() ? nullptr : found->second.change.get();
 }
 
+const ViewChange* Membership::voter_in(const std::string& run_id) const {
+  for (const auto& [key, voter] : voters_)
+    if (voter.run_id == run_id) return voter.change.get();
+  return nullptr;
+}
+
+std::vector<Seat> Membership::voters_of(const std::string& run_id) const {
+  const ViewChange* const voter = voter_in(run_id);
+  return voter == nullptr ? peers_.all() : voter->view().seats();
+}
+
 template <class Event>
 void Membership::for_each_change(Event event) {
   if (change_) event(*change_);
@@ -87,6 +99,8 @@ void Membership::follow(std::uint64_t now_ms) {
     admission_->installed();
     if (outcome->stays)
       end_.install(change_->view());
+    else if (ask_to_leave_ms_ && !shut_down_)
+      end_.interrupted(Cause::kToldToLeave, words_of_leaving() + "; the run goes on without it");
     else
       end_.interrupted(Cause::kLeftOut, shut_down_ ? peers_.own_name() + " was shut down"
                                                    : peers_.own_name() + " was left out: " + outcome->next.why +
@@ -106,6 +120,7 @@ void Membership::follow(std::uint64_t now_ms) {
   }
   change_.reset();
   admission_.reset();
+  ask_to_leave_ms_.reset();
 }
 
 void Membership::begin_admission() {
@@ -194,6 +209,13 @@ void Membership::start(std::uint64_t token, RunIdentity run, std::uint64_t now_m
 }
 
 void Membership::offered(std::uint64_t key, schema::Offer offer, std::uint32_t known_lineage, std::uint64_t now_ms) {
+  const RunIdentity* const run = start_.current();
+  const ViewChange* const voter = run == nullptr ? nullptr : voter_in(run->id);
+  if (voter != nullptr) {
+    offer.lineage = known_lineage;
+    offer.view = voter->view().number();
+    for (const schema::ViewMember& one : voter->view().members()) offer.voters.push_back(one.seat);
+  }
   start_.offered(key, std::move(offer), known_lineage, now_ms);
 }
 
@@ -233,8 +255,7 @@ void Membership::join_frame(Seat from, const schema::FrameHeader& header, const 
                             std::uint64_t now_ms) {
   const std::uint64_t key = header.run;
   if (const auto* join = std::get_if<schema::Join>(&body)) {
-    if (change_ && end_.runs() && end_.run().id == join->run_id)
-      admission_->on(from, *join, *change_, shut_down_ || end_.state() == schema::RunState::kStopping, now_ms);
+    if (change_ && end_.runs() && end_.run().id == join->run_id) admission_->on(from, *join, *change_, stops(), now_ms);
     return;
   }
   if (const auto* invite = std::get_if<schema::Invite>(&body)) {
@@ -254,6 +275,7 @@ void Membership::join_frame(Seat from, const schema::FrameHeader& header, const 
   if (header.view != end_.view().number()) return speaks(from, key, header.view, now_ms);
   if (const auto* hold = std::get_if<schema::Hold>(&body); hold && from == end_.view().by_seniority().front())
     hold->over ? out_.emit(GoOn{key, hold->why}) : out_.emit(NoteHold{key, hold->why});
+  if (const auto* leave = std::get_if<schema::Leave>(&body)) admission_->on(from, *leave, *change_, stops(), now_ms);
   if (const auto* want = std::get_if<schema::Want>(&body)) admission_->on(from, *want, now_ms);
   if (const auto* fed = std::get_if<schema::Fed>(&body)) admission_->on(from, *fed, *change_, now_ms);
 }
@@ -264,7 +286,10 @@ void Membership::is_on(const std::string& run_id, std::uint64_t now_ms) {
 }
 
 void Membership::held(std::uint64_t key, std::uint64_t now_ms) {
-  if (change_ && end_.is(key)) admission_->held(*change_, now_ms);
+  if (!change_ || !end_.is(key)) return;
+  if (!ask_to_leave_ms_) return admission_->held(*change_, now_ms);
+  if (!change_->in_change()) change_->leave(words_of_leaving(), now_ms);
+  follow(now_ms);
 }
 
 void Membership::feeds(std::uint64_t key, schema::Feed feed, std::uint64_t now_ms) {
@@ -313,8 +338,7 @@ void Membership::run_frame(Seat from, const schema::FrameHeader& header, const s
     else
       start_.on_claim(from, key, *claim, now_ms);
   }
-  if (const auto* grant = std::get_if<schema::Grant>(&body); grant && from == ProposalRight::kGranter)
-    start_.on_grant(key, *grant, now_ms);
+  if (const auto* grant = std::get_if<schema::Grant>(&body)) start_.on_grant(from, key, *grant, now_ms);
   if (const auto* proposal = std::get_if<schema::Propose>(&body); proposal && !begun) {
     joining_.drop();  // what it was about to come into is over
     start_.on_propose(from, key, *proposal, now_ms);
@@ -375,6 +399,35 @@ Status Membership::stop(const std::string& run_id, std::uint64_t now_ms) {
   return {};
 }
 
+Status Membership::leave(std::uint64_t now_ms) {
+  const auto refused = [](std::string why) { return Error{ErrorKind::kRefused, std::move(why)}; };
+  if (!change_ || !end_.runs())
+    return refused(peers_.own_name() + (idle() ? " is in no run" : " has not begun run " + current()->id + " yet"));
+  const std::string& run = end_.run().id;
+  if (!paused().empty()) return refused("run " + run + " is PAUSED: tgctl stop " + run + " leaves it as it is");
+  if (stops()) return refused("run " + run + " is about to end");
+  if (end_.view().size() == 1)
+    return refused(peers_.own_name() + " is the only member of run " + run + "; tgctl stop " + run + " ends it");
+  ask_to_leave_ms_ = now_ms;
+  ask_to_leave(now_ms);
+  return {};
+}
+
+void Membership::stays_out() { joining_.drop(); }
+
+void Membership::ask_to_leave(std::uint64_t now_ms) {
+  if (!ask_to_leave_ms_) return;
+  if (!paused().empty()) {  // it may be the only one that can go on
+    if (!shut_down_) change_->stay();
+    return ask_to_leave_ms_.reset();
+  }
+  if (now_ms < *ask_to_leave_ms_ || change_->in_change()) return;
+  ask_to_leave_ms_ = now_ms + ViewChange::kAgainMs;
+  const Seat senior = end_.view().by_seniority().front();
+  if (senior != peers_.self()) return out_.send({senior}, end_.run().key, end_.view().number(), schema::Leave{});
+  admission_->on(senior, schema::Leave{}, *change_, stops(), now_ms);
+}
+
 void Membership::failed(const schema::Fail& cause, std::uint64_t now_ms) {
   start_.failed(cause);
   if (cause.kind == ErrorKind::kRunFailed)
@@ -432,6 +485,7 @@ void Membership::tick(std::uint64_t now_ms) {
   for_each_change([&](ViewChange& change) { change.tick(now_ms); });
   joining_.tick(now_ms);
   if (admission_) admission_->tick(*change_, now_ms);
+  ask_to_leave(now_ms);
   end_.tick(now_ms);
   follow(now_ms);
 }

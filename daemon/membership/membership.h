@@ -91,6 +91,10 @@ class Membership {
   // A client's stop of the current run. Error if there is no such run; ok and AskStop/EndRun otherwise. Of a PAUSED run
   // this node's part alone ends, INTERRUPTED: it may go on elsewhere.
   Status stop(const std::string& run_id, std::uint64_t now_ms);
+  // A client's leave: this node leaves the current run where all members are held, INTERRUPTED for this node; the
+  // others go on without the loss of a step. Error if it cannot; a run that ends first ends as it would.
+  Status leave(std::uint64_t now_ms);
+  void stays_out();  // of the run that is on elsewhere: it does not ask any more
   // The run itself: it cannot go on (we tell the others; kRunFailed: nobody can), or it came to its end.
   void failed(const schema::Fail& cause, std::uint64_t now_ms);
   void finished(schema::RunState state, const std::string& reason, std::uint64_t now_ms);  // STOPPED, COMPLETED
@@ -123,6 +127,8 @@ class Membership {
   }
   // The nodes that a pending start waits for; empty if there is no pending start.
   std::vector<Seat> waited_for() const { return start_.waited_for(); }
+  // The members of the newest view that this node knows of a run that it has left, by seat; all nodes if it knows none.
+  std::vector<Seat> voters_of(const std::string& run_id) const;
 
  private:
   struct PastVoter {  // of a run that is over for this node alone
@@ -132,6 +138,7 @@ class Membership {
   // The view that frames of this run carry; a run that has not begun here has not left its first.
   std::uint32_t view_number(std::uint64_t key) const { return end_.is(key) ? end_.view().number() : View::kFirst; }
   ViewChange* change_of(std::uint64_t key);
+  const ViewChange* voter_in(const std::string& run_id) const;
   template <class Event>
   void for_each_change(Event event);
   void came(Seat peer, std::uint64_t now_ms);  // connected
@@ -142,6 +149,9 @@ class Membership {
   void follow_joining(std::uint64_t now_ms);
   void begin_admission();
   void not_joined(std::uint64_t now_ms);
+  void ask_to_leave(std::uint64_t now_ms);
+  bool stops() const { return shut_down_ || end_.state() == schema::RunState::kStopping; }
+  std::string words_of_leaving() const { return peers_.own_name() + " left, as it was told to"; }
 
   Peers peers_;
   Outbox out_;
@@ -155,7 +165,8 @@ class Membership {
   engine::EachName own_names_;                 // the same
   std::map<std::uint64_t, PastVoter> voters_;  // by key
   bool shut_down_ = false;
-  std::uint64_t leaving_ms_ = 0;  // since when it is shut down
+  std::uint64_t leaving_ms_ = 0;                  // since when it is shut down
+  std::optional<std::uint64_t> ask_to_leave_ms_;  // a client wants this node to leave the run; when it asks again
 };
 
 }  // namespace tg::daemon

@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "daemon/membership/choose_state.h"
-#include "kernels/base/check.h"
 #include "schema/frame/frame.h"
 #include "schema/place.h"
 
@@ -17,7 +16,11 @@ class Offers {
  public:
   explicit Offers(Per<Seat, std::string> names) : names_(std::move(names)), offers_(names_.size()) {}
 
-  void clear() { offers_.assign(names_.size(), std::nullopt); }
+  // Of these nodes, by seat.
+  void begin(std::vector<Seat> asked) {
+    asked_ = std::move(asked);
+    offers_.assign(names_.size(), std::nullopt);
+  }
   // A seat's first offer counts; false for a later one.
   bool take(Seat from, schema::Offer offer) {
     if (offers_[from]) return false;
@@ -27,22 +30,20 @@ class Offers {
   const std::optional<schema::Offer>& of(Seat seat) const { return offers_[seat]; }
   std::vector<Seat> missing() const {
     std::vector<Seat> seats;
-    for (const Seat seat : offers_.places())
+    for (const Seat seat : asked_)
       if (!offers_[seat]) seats.push_back(seat);
     return seats;
   }
   // Once none is missing.
   ChosenState choose(const std::string& run_id, const schema::Resume& asked, const Resuming& how) const {
-    Per<Seat, schema::Offer> all;
-    for (const std::optional<schema::Offer>& one : offers_) {
-      TG_CHECK(one, all.size());
-      all.push_back(*one);
-    }
-    return choose_state(run_id, asked, all, names_, how);
+    Per<Seat, schema::Offer> all(names_.size());
+    for (const Seat seat : asked_) all[seat] = offers_[seat].value();
+    return choose_state(run_id, asked, asked_, all, names_, how);
   }
 
  private:
   Per<Seat, std::string> names_;
+  std::vector<Seat> asked_;
   Per<Seat, std::optional<schema::Offer>> offers_;
 };
 

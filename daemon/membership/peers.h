@@ -40,6 +40,9 @@ class Peers {
   const Per<Seat, std::uint16_t>& weights() const { return weights_; }
   void set_weight(Seat seat, std::uint16_t weight) { weights_[seat] = weight; }
 
+  std::vector<Seat> all() const {
+    return those([](Seat) { return true; });
+  }
   std::vector<Seat> others() const {
     return those([this](Seat seat) { return seat != self_; });
   }

@@ -1,5 +1,5 @@
-// A start requested from this node, until it may be proposed: the run is PENDING. It waits for every member, up to its
-// start-timeout, then for the right to propose; if a member leaves meanwhile it waits again. Pure.
+// A start requested from this node, until it may be proposed: the run is PENDING. It waits for all who are asked, up to
+// its start-timeout, then for the right to propose; if a member leaves meanwhile it waits again. Pure.
 #pragma once
 
 #include <cstdint>
@@ -27,6 +27,15 @@ class PendingStart {
   std::uint64_t deadline_ms() const { return deadline_ms_; }
   bool claiming() const { return claimed_ms_.has_value(); }  // else it waits for members
 
+  // Who is asked to take part, by seat, and the first of them.
+  std::vector<Seat> asked(const Peers& peers) const { return run_.members.empty() ? peers.all() : run_.members; }
+  Seat granter(const Peers& peers) const { return asked(peers).front(); }
+  std::vector<Seat> disconnected(const Peers& peers) const {
+    std::vector<Seat> seats = asked(peers);
+    std::erase_if(seats, [&](Seat seat) { return peers.connected(seat); });
+    return seats;
+  }
+
   void claim(std::uint64_t now_ms) { claimed_ms_ = now_ms; }
   void wait_again() { claimed_ms_.reset(); }
   // Whether the problem has lasted long enough to give up.
@@ -35,9 +44,9 @@ class PendingStart {
   std::string overdue(const Peers& peers, std::uint64_t claim_timeout_ms, std::uint64_t now_ms) const {
     if (now_ms < (claimed_ms_ ? *claimed_ms_ + claim_timeout_ms : deadline_ms_)) return "";
     if (claimed_ms_)
-      return peers.name(ProposalRight::kGranter) + " did not grant the right to start a run within " +
+      return peers.name(granter(peers)) + " did not grant the right to start a run within " +
              seconds_text(claim_timeout_ms) + "; is it overloaded?";
-    const std::vector<Seat> missing = peers.disconnected();
+    const std::vector<Seat> missing = disconnected(peers);
     return peers.names_of(missing) + " did not connect within " + seconds_text(run_.start_timeout_ms) +
            (missing.size() == 1 ? "; is it running and reachable?" : "; are they running and reachable?");
   }

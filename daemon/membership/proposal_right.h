@@ -1,6 +1,6 @@
-// The right to propose a run. The node of the first seat grants it to one claim at a time, first come, first served: of
-// two starts in the same second one proceeds. The holder proposes in time, gives the right back, or loses it with its
-// connection. A proposal uses it up: from then on the run itself keeps others out. Pure.
+// The right to propose a run. The first one of the nodes that are to take part grants it to one claim at a time, first
+// come, first served: of two starts in the same second one proceeds. The holder proposes in time, gives the right back,
+// or loses it with its connection. A proposal uses it up: from then on the run itself keeps others out. Pure.
 #pragma once
 
 #include <cstdint>
@@ -13,8 +13,6 @@ namespace tg::daemon {
 
 class ProposalRight {
  public:
-  static constexpr Seat kGranter{0};
-
   struct Holder {
     std::uint64_t key = 0;  // key of the run that the right is claimed for
     std::string run_id;

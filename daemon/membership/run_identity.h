@@ -21,7 +21,8 @@ struct RunIdentity {
   Per<Seat, std::uint16_t> weights = {};
   std::optional<schema::Resume> resume = {};  // it goes on from resume->start, once that is chosen; nothing: a new run
   bool unasked = false;                       // it goes on by itself
-  std::vector<Seat> members = {};             // of its first view, once that is chosen; empty: all nodes
+  // Of its first view; of who is asked to take part, as long as no state is chosen. By seat; empty: all nodes.
+  std::vector<Seat> members = {};
   std::optional<schema::StateId> not_from = {};  // the proposer does not go on from this one
   std::uint64_t global_batch = 0;                // of one that goes on, as its record has it; 0 = as the job says
 

@@ -44,25 +44,21 @@ void Start::reserve(Phase phase, RunIdentity run, Seat proposer, std::uint64_t d
   TG_CHECK(!pending_ && phase_ == Phase::kNone && !end_.active(), run.id);
   phase_ = phase;
   run_ = std::move(run);
-  view_ = View::of_all(run_.weights);
+  asked_ = run_.members.empty() ? peers_.all() : run_.members;
+  has_members(run_.members);
   proposer_ = proposer;
   deadline_ms_ = deadline_ms;
-  offers_.clear();
+  offers_.begin(asked_);
   votes_.clear();
   trouble_.reset();
   own_vote_.reset();
   stop_asked_ = false;
 }
 
-// Of the first view, now that they are chosen. Empty: all nodes.
+// Of the first view, as far as they are chosen. Empty: all nodes.
 void Start::has_members(const std::vector<Seat>& members) {
   run_.members = members;
-  if (members.empty()) return;
-  const View all = View::of_all(run_.weights);
-  std::vector<schema::ViewMember> chosen;
-  for (const schema::ViewMember& one : all.members())
-    if (std::ranges::find(members, Seat(one.seat)) != members.end()) chosen.push_back(one);
-  view_ = View(View::kFirst, std::move(chosen));
+  view_ = View::of(members, run_.weights);
 }
 
 void Start::drop() {
@@ -78,7 +74,20 @@ void Start::hand_over(Choice choice) {
   end_.begin(run_, view, proposer_, std::move(choice));
 }
 
-// All nodes, this one with the directory that it voted with.
+std::vector<Seat> Start::seats_in(const std::vector<std::uint32_t>& members) const {
+  std::vector<Seat> seats;
+  for (const std::uint32_t seat : members)
+    if (peers_.knows(Seat(seat))) seats.emplace_back(seat);
+  return seats;
+}
+
+std::vector<Seat> Start::others() const {
+  std::vector<Seat> seats = asked_;
+  std::erase(seats, peers_.self());
+  return seats;
+}
+
+// All members, this one with the directory that it voted with.
 bool Start::names_all(const schema::Commit& commit) const {
   const View view(View::kFirst, commit.members);
   return view.seats() == view_.seats() && view.has_voter(peers_.self(), self_.directory);
@@ -101,6 +110,7 @@ void Start::disconnected(Seat peer) {
 // Whoever gets another key has not voted, and votes when it is connected to all.
 void Start::rekeys(Seat peer, std::uint64_t now_ms) {
   right_.left(peer);
+  if (phase_ != Phase::kNone && !is_member(peer) && peer != proposer_) return;
   if (takes_part() && peer != proposer_) return;
   if (!proposes() || now_ms >= give_up_ms_) return disconnected(peer);
   propose_anew({ErrorKind::kUnreachable, name(peer), "prepare",
@@ -116,7 +126,8 @@ void Start::cannot_join(Seat peer, const std::string& why, std::uint64_t now_ms)
 void Start::lost(Seat peer, const std::string& message) {
   const schema::Fail cause{ErrorKind::kUnreachable, name(peer), "", message};
   if (phase_ != Phase::kNone && !is_member(peer) && peer != proposer_) return;
-  if (pending_ && !peers_.connected(kGranter)) pending_->wait_again();  // claimed again when it is back
+  if (pending_ && !peers_.connected(pending_->granter(peers_)))
+    pending_->wait_again();  // claimed again when it is back
   if (proposes()) return fail_proposal(cause);
   if (!takes_part()) return;
   if (peer == proposer_) return drop();
@@ -184,7 +195,7 @@ void Start::on_fail(Seat from, std::uint64_t key, const schema::Fail& cause) {
 // was in no run can still not take part in a proposal.
 void Start::on_goodbye(Seat from, std::uint64_t key) {
   right_.left(from);
-  if (phase_ == Phase::kNone || (run_.key != key && !(proposes() && key == 0))) return;
+  if (phase_ == Phase::kNone || (run_.key != key && !(proposes() && key == 0 && is_member(from)))) return;
   told(from, {ErrorKind::kUnreachable, name(from), "prepare", name(from) + " was shut down"});
 }
 
@@ -208,37 +219,37 @@ void Start::start(std::uint64_t token, RunIdentity run, std::uint64_t now_ms) {
 }
 
 void Start::try_to_claim(std::uint64_t now_ms) {
-  if (!peers_.disconnected().empty()) return;
-  if (peers_.self() != kGranter) {
+  if (!pending_->disconnected(peers_).empty()) return;
+  const Seat granter = pending_->granter(peers_);
+  if (peers_.self() != granter) {
     pending_->claim(now_ms);
-    return send({kGranter}, pending_->run().key, schema::Claim{pending_->run().id});
+    return send({granter}, pending_->run().key, schema::Claim{pending_->run().id});
   }
   if (const std::string taken = taken_message(); !taken.empty()) return refuse_pending(take_pending(), taken);
   propose(now_ms);
 }
 
 void Start::on_claim(Seat from, std::uint64_t key, const schema::Claim& claim, std::uint64_t now_ms) {
-  if (peers_.self() != kGranter) return;
   const bool again = right_.held_by(key, from);
   const std::string taken = shut_down_ ? own_name() + " is being shut down" : again ? "" : taken_message();
   if (taken.empty()) right_.grant({key, claim.run_id, from}, now_ms);
   send({from}, key, schema::Grant{taken.empty(), taken});
 }
 
-void Start::on_grant(std::uint64_t key, const schema::Grant& grant, std::uint64_t now_ms) {
-  if (!is(key) || !pending_ || !pending_->claiming()) {
-    if (grant.granted && !is(key) && !end_.is(key)) give_grant_back(key);
+void Start::on_grant(Seat from, std::uint64_t key, const schema::Grant& grant, std::uint64_t now_ms) {
+  if (!is(key) || !pending_ || !pending_->claiming() || from != pending_->granter(peers_)) {
+    if (grant.granted && !is(key) && !end_.is(key)) give_grant_back(from, key);
     return;
   }
   if (!grant.granted) return refuse_pending(take_pending(), grant.message);
-  if (peers_.disconnected().empty()) return propose(now_ms);
-  give_grant_back(key);
+  if (pending_->disconnected(peers_).empty()) return propose(now_ms);
+  give_grant_back(from, key);
   pending_->wait_again();
 }
 
-void Start::give_grant_back(std::uint64_t key) {
-  if (peers_.self() == kGranter) return;
-  send({kGranter}, key, schema::Fail{ErrorKind::kRefused, own_name(), "claim", "the start was withdrawn"});
+void Start::give_grant_back(Seat granter, std::uint64_t key) {
+  if (peers_.self() == granter) return;
+  send({granter}, key, schema::Fail{ErrorKind::kRefused, own_name(), "claim", "the start was withdrawn"});
 }
 
 void Start::refuse_pending(const PendingStart& start, const std::string& message) {
@@ -249,7 +260,7 @@ void Start::refuse_pending(const PendingStart& start, const std::string& message
 // A new run that was never proposed is recorded on the node that was asked; one that was to go on has its record.
 void Start::end_pending(schema::RunState state, ErrorKind kind, const std::string& reason) {
   const PendingStart start = take_pending();
-  if (start.claiming()) give_grant_back(start.run().key);
+  if (start.claiming()) give_grant_back(start.granter(peers_), start.run().key);
   // The end is recorded before the answer.
   if (!start.run().resume) out_.emit(EndRun{start.run().key, start.run().id, state, reason, {}});
   out_.emit(AnswerStart{start.token(), start.run().id, Error{kind, reason}});
@@ -277,8 +288,7 @@ void Start::find_or_prepare() {
 
 void Start::send_proposal(std::uint64_t now_ms) {
   proposed_ms_ = now_ms;
-  send(peers_.others(), run_.key,
-       schema::Propose{run_.id, run_.spec, run_.weights, run_.resume, seats_of(run_.members)});
+  send(others(), run_.key, schema::Propose{run_.id, run_.spec, run_.weights, run_.resume, seats_of(run_.members)});
 }
 
 void Start::take_offer(Seat from, schema::Offer offer, std::uint64_t now_ms) {
@@ -288,7 +298,7 @@ void Start::take_offer(Seat from, schema::Offer offer, std::uint64_t now_ms) {
     return fail_proposal({none->error.kind, none->node, "prepare", none->error.message});
   const auto& [state, members] = std::get<StateAndMembers>(chosen);
   run_.resume->start = state;
-  if (members.size() < peers_.size()) has_members(members);
+  has_members(members.size() < peers_.size() ? members : std::vector<Seat>());
   if (run_.not_from && run_.not_from->same_bits(*run_.resume->start))
     return fail_proposal({ErrorKind::kRefused, "", "prepare",
                           "it has begun again and again at step " + std::to_string(run_.not_from->step) +
@@ -322,17 +332,20 @@ std::vector<Seat> Start::missing() const {
 }
 
 void Start::fail_proposal(const schema::Fail& cause) {
-  send(peers_.others(), run_.key, cause);
+  send(others(), run_.key, cause);
   out_.emit(AnswerStart{token_, run_.id, Error{cause.kind, cause.message}});
   drop();
 }
 
 // All drop the proposal. Another key is drawn, so that nobody takes what still comes of this one for the next one's.
 void Start::propose_anew(const schema::Fail& cause, std::uint64_t now_ms) {
-  send(peers_.others(), run_.key, cause);
+  send(others(), run_.key, cause);
   RunIdentity run = run_;
   run.start_timeout_ms = give_up_ms_ - now_ms;
-  if (run.resume) run.resume->start.reset();
+  if (run.resume) {
+    run.resume->start.reset();
+    run.members = asked_.size() < peers_.size() ? asked_ : std::vector<Seat>();
+  }
   drop();
   out_.emit(StartAnew{token_, std::move(run)});
 }
@@ -341,7 +354,7 @@ void Start::commit() {
   Result<Choice> choice = votes_.decide(run_);
   if (!choice) return fail_proposal({choice.error().kind, own_name(), "prepare", choice.error().message});
   votes_.clear();
-  send(peers_.others(), run_.key, choice->commit);
+  send(others(), run_.key, choice->commit);
   if (is_member(peers_.self()))
     hand_over(*std::move(choice));
   else
@@ -374,18 +387,21 @@ void Start::on_propose(Seat from, std::uint64_t key, const schema::Propose& prop
     if (from == proposer_) proposed_again(proposal, now_ms);
     return;
   }
+  const std::vector<Seat> asked = seats_in(proposal.members);
+  if (!asked.empty() && std::ranges::find(asked, peers_.self()) == asked.end()) return;
   const auto refuse = [&](const std::string& message) {
     send({from}, key, schema::Vote{false, ErrorKind::kRefused, message});
   };
   if (const std::string why = why_not(from, proposal); !why.empty()) return refuse(why);
-  if (peers_.self() == kGranter && !right_.spend(key, from))
+  if (peers_.self() == (asked.empty() ? Seat(0) : asked.front()) && !right_.spend(key, from))
     return refuse("the right to start run " + proposal.run_id + " has lapsed; start it again");
   // The proposer holds the grant: our own start would be refused with its id.
   const std::optional<PendingStart> own = std::exchange(pending_, std::nullopt);
-  if (own && own->claiming()) give_grant_back(own->run().key);
+  if (own && own->claiming()) give_grant_back(own->granter(peers_), own->run().key);
   RunIdentity run{key, proposal.run_id, proposal.spec};
   run.weights = proposal.weights;
   run.resume = proposal.resume;
+  run.members = asked;
   reserve(proposal.resume ? Phase::kOffering : Phase::kPreparing, std::move(run), from,
           now_ms + timeouts_.prepare_ms + timeouts_.claim_ms);
   proposed_ms_ = now_ms;
@@ -408,9 +424,7 @@ void Start::proposed_again(const schema::Propose& proposal, std::uint64_t now_ms
                            own_name() + " has not offered the state of step " + std::to_string(start->step) +
                                " of run " + run_.id + "; resume it again"});
   run_.resume = proposal.resume;
-  std::vector<Seat> members;
-  for (const std::uint32_t seat : proposal.members) members.emplace_back(seat);
-  has_members(members);
+  has_members(seats_in(proposal.members));
   phase_ = Phase::kPreparing;
   deadline_ms_ = now_ms + timeouts_.prepare_ms + timeouts_.claim_ms;
   out_.emit(PrepareRun{run_, view_});

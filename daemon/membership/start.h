@@ -1,11 +1,11 @@
 // The way of a run to its beginning, new or resumed: from a client's start to the commit. Pure; part of Membership,
 // which says whose events are whose. What has begun is handed over to End.
 //
-// The asked node is the proposer. It waits (pending_start.h) until every member is connected, then claims the right to
-// propose (proposal_right.h): of two starts in the same second exactly one proceeds and the other is refused with the
-// winner's id. With the grant it proposes to all; every member prepares (loads data, builds the model, hashes) and
-// votes; the proposer compares the hashes (votes.h) and commits, or fails the proposal with one message for all. A
-// member that lost its proposer drops the reservation. Preparing may take as long as it gets on.
+// The asked node is the proposer. It waits (pending_start.h) until all who are to take part are connected, then claims
+// the right to propose (proposal_right.h): of two starts in the same second exactly one proceeds and the other is
+// refused with the winner's id. With the grant it proposes to all; every member prepares (loads data, builds the model,
+// hashes) and votes; the proposer compares the hashes (votes.h) and commits, or fails the proposal with one message for
+// all. A member that lost its proposer drops the reservation. Preparing may take as long as it gets on.
 //
 //   proposer:  idle -> pending -> [finding: own offer and theirs] -> proposing: own vote and theirs -> running
 //   member:    idle -> [offering] -> preparing -> voted -> running
@@ -70,7 +70,7 @@ class Start {
   bool is(std::uint64_t key) const { return current() != nullptr && current()->key == key; }
   schema::RunState state() const { return pending_ ? schema::RunState::kPending : schema::RunState::kStarting; }
   std::vector<Seat> waited_for() const {
-    return pending_ && !pending_->claiming() ? peers_.disconnected() : std::vector<Seat>{};
+    return pending_ && !pending_->claiming() ? pending_->disconnected(peers_) : std::vector<Seat>{};
   }
 
   // What a member has seen between its vote and the beginning.
@@ -91,7 +91,7 @@ class Start {
   void shut_down();
   void tick(std::uint64_t now_ms);
   void on_claim(Seat from, std::uint64_t key, const schema::Claim& claim, std::uint64_t now_ms);
-  void on_grant(std::uint64_t key, const schema::Grant& grant, std::uint64_t now_ms);
+  void on_grant(Seat from, std::uint64_t key, const schema::Grant& grant, std::uint64_t now_ms);
   void on_propose(Seat from, std::uint64_t key, const schema::Propose& proposal, std::uint64_t now_ms);
   void on_offer(Seat from, std::uint64_t key, const schema::Offer& offer, std::uint64_t now_ms);
   void on_vote(Seat from, std::uint64_t key, const schema::Vote& vote);
@@ -100,7 +100,6 @@ class Start {
   void on_goodbye(Seat from, std::uint64_t key);
 
  private:
-  static constexpr Seat kGranter = ProposalRight::kGranter;
   static constexpr std::uint64_t kProposeAgainMs = 5'000;
   enum class Phase : std::uint8_t { kNone, kFinding, kProposing, kOffering, kPreparing, kVoted };
 
@@ -113,6 +112,7 @@ class Start {
     out_.send(std::move(to), key, View::kFirst, std::move(body));
   }
   void has_members(const std::vector<Seat>& members);
+  std::vector<Seat> seats_in(const std::vector<std::uint32_t>& members) const;
   bool is_member(Seat seat) const { return view_.has(seat); }
   void reserve(Phase phase, RunIdentity run, Seat proposer, std::uint64_t deadline_ms);
   void drop();
@@ -125,7 +125,7 @@ class Start {
   void try_to_claim(std::uint64_t now_ms);
   void propose(std::uint64_t now_ms);
   PendingStart take_pending() { return *std::exchange(pending_, std::nullopt); }
-  void give_grant_back(std::uint64_t key);
+  void give_grant_back(Seat granter, std::uint64_t key);
   void refuse_pending(const PendingStart& start, const std::string& message);
   void end_pending(schema::RunState state, ErrorKind kind, const std::string& reason);
   // proposer
@@ -136,6 +136,7 @@ class Start {
   void propose_anew(const schema::Fail& cause, std::uint64_t now_ms);
   void commit();
   std::vector<Seat> missing() const;  // whose offer or vote
+  std::vector<Seat> others() const;   // who are asked
   // member
   std::string why_not(Seat from, const schema::Propose& proposal) const;
   void proposed_again(const schema::Propose& proposal, std::uint64_t now_ms);
@@ -147,7 +148,7 @@ class Start {
   const Peers& peers_;
   Outbox& out_;
   End& end_;
-  ProposalRight right_;  // held by nobody where this node is not the one that grants
+  ProposalRight right_;  // that this node grants
   bool shut_down_ = false;
 
   std::optional<PendingStart> pending_;  // only while there is no phase
@@ -155,6 +156,7 @@ class Start {
   // The run that this node is reserved for; meaningless without a phase.
   Phase phase_ = Phase::kNone;
   RunIdentity run_;
+  std::vector<Seat> asked_;
   View view_;
   Seat proposer_;
   std::uint64_t deadline_ms_ = 0;         // of the phase

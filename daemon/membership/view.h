@@ -38,6 +38,13 @@ class View {
     for (const Seat seat : weights.places()) seats.push_back(seat);
     return {kFirst, seats, Per<Rank, std::uint16_t>(weights.begin(), weights.end())};
   }
+  // The same of these nodes alone; empty: all.
+  static View of(const std::vector<Seat>& members, const Per<Seat, std::uint16_t>& weights) {
+    if (members.empty()) return of_all(weights);
+    Per<Rank, std::uint16_t> chosen;
+    for (const Seat seat : members) chosen.push_back(weights[seat]);
+    return {kFirst, members, chosen};
+  }
   static View of_all(std::size_t nodes) { return of_all(Per<Seat, std::uint16_t>(nodes, 1)); }
 
   std::uint32_t number() const { return number_; }

@@ -115,6 +115,11 @@ void ViewChange::unfit(const std::string& why, std::uint64_t now_ms) {
   suspect(peers_.self(), why, now_ms, true);
 }
 
+void ViewChange::leave(const std::string& why, std::uint64_t now_ms) {
+  leaves_ = true;
+  suspect(peers_.self(), why, now_ms, true);
+}
+
 // --- a newcomer ---
 
 void ViewChange::admit(Newcomer newcomer, std::uint64_t now_ms) {

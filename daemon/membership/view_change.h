@@ -76,6 +76,8 @@ class ViewChange {
   void lost(Seat peer, Loss loss, const std::string& why, std::uint64_t now_ms, bool is_needed = true);
   void unfit(const std::string& why, std::uint64_t now_ms);  // this node cannot go on
   void leaves() { leaves_ = true; }                          // this node is being shut down
+  void leave(const std::string& why, std::uint64_t now_ms);  // it is to be left out, by a change that begins now
+  void stay() { leaves_ = false; }                           // or not: nobody could go on without it
   void drop_state();                                         // it has no part in the run any more, but its vote counts
   void frame(Seat from, const schema::FrameHeader& header, const schema::FrameBody& body, std::uint64_t now_ms);
   void speaks(Seat from, std::uint32_t view, std::uint64_t now_ms);  // any other frame, or a beat, of this view

@@ -92,12 +92,19 @@ std::vector<schema::ViewMember> Votes::members(const Per<Seat, std::uint16_t>& w
 Result<Choice> Votes::decide(const RunIdentity& run) const {
   const Result<schema::JobSpec> job = schema::parse_job(run.spec, "job");
   if (!job) return job.error();
-  Per<Seat, schema::Vote> votes;  // of the members, who are all nodes of a new run
+  Per<Seat, schema::Vote> votes;  // of the members, one after the other
   for (const std::optional<schema::Vote>& vote : votes_)
     if (vote) votes.push_back(*vote);
   Choice choice = choose_exchange(asked_of(*job), votes);
   const bool by_speed = job->split == schema::Split::kSpeed && !run.resume;
-  choice.commit.members = members(by_speed ? weights_by_speed(*job, votes) : run.weights);
+  Per<Seat, std::uint16_t> weights = run.weights;
+  if (by_speed) {
+    const Per<Seat, std::uint16_t> of_votes = weights_by_speed(*job, votes);
+    std::size_t next = 0;
+    for (const Seat seat : votes_.places())
+      if (votes_[seat]) weights[seat] = of_votes[Seat(next++)];
+  }
+  choice.commit.members = members(weights);
   return choice;
 }
 

@@ -9,7 +9,7 @@ namespace tg::daemon {
 
 void DryRun::begin(std::uint64_t token, RunIdentity identity, schema::JobSpec job) {
   token_ = token;
-  const View view = View::of_all(identity.weights);
+  const View view = View::of(identity.members, identity.weights);
   run_ = std::make_unique<Run>(context_, std::move(identity), std::move(job), view);
 }
 
@@ -20,11 +20,12 @@ void DryRun::tick(bool busy) {
 
 void DryRun::foresee(const schema::Vote& vote, bool busy) {
   if (!vote.accepted) return answer(Error{vote.kind, vote.message});
-  Question question = advisor_.weighed({run_->job(), context_.self.names.size()});
+  const std::size_t members = run_->view().view().size();
+  Question question = advisor_.weighed({run_->job(), members});
   question.model = run_->model();
-  advisor_.foresee(std::move(question), draw_(), busy, [this, vote](const Result<Forecast>& forecast) {
+  advisor_.foresee(std::move(question), draw_(), busy, [this, vote, members](const Result<Forecast>& forecast) {
     // The other members are taken to be like this one.
-    const std::vector<schema::Vote> votes(context_.self.names.size(), vote);
+    const std::vector<schema::Vote> votes(members, vote);
     schema::StartReply reply =
         run_->facts(forecast ? forecast->chosen : choose_exchange(asked_of(run_->job()), votes).commit);
     Advisor::add(reply, forecast);

@@ -358,6 +358,7 @@ void Node::on(PeerPrepares& event) {
 
 void Node::on(PeerBeats& event) {
   on_elsewhere_until_ms_ = now_ms() + kElsewhereMs;
+  on_elsewhere_ = event.run_id;
   membership_.beats(event.peer, event.run_id, event.view, now_ms());
   if (leaving_ || (run_ && run_->begun())) return;
   const std::optional<RunRecord> record = context_.disk.store.recorded(event.run_id);
@@ -377,6 +378,7 @@ void Node::on(ControlCall& event) {
   if (const auto* request = std::get_if<schema::StartRequest>(&event.body)) return start(event.token, *request);
   if (const auto* request = std::get_if<schema::ResumeRequest>(&event.body)) return resume(event.token, *request);
   if (const auto* request = std::get_if<schema::StopRequest>(&event.body)) return stop(event.token, *request);
+  if (const auto* request = std::get_if<schema::LeaveRequest>(&event.body)) return leave(event.token, *request);
   if (const auto* request = std::get_if<schema::ExamineRequest>(&event.body)) return examine(event.token, *request);
   if (std::holds_alternative<schema::BenchRequest>(event.body)) return advisor_.bench(event.token, draw(), busy());
   if (const auto* request = std::get_if<schema::ForecastRequest>(&event.body))
@@ -401,9 +403,12 @@ void Node::start(std::uint64_t token, const schema::StartRequest& request) {
   const auto refuse = [&](Error error) { control_.reply(token, std::move(error)); };
   Result<schema::JobSpec> job = schema::parse_job(request.spec, "job");
   if (!job.ok()) return refuse(job.error());
-  const std::size_t members = context_.self.names.size();
+  Result<std::vector<Seat>> asked = all_but(request.without);
+  if (!asked.ok()) return refuse(asked.error());
+  const std::size_t members = asked->empty() ? context_.self.names.size() : asked->size();
   if (const Status valid = schema::validate_job(*job, members); !valid.ok()) return refuse(valid.error());
   RunIdentity identity{draw(), request.run_id, schema::canonical_job(*job), job->start_timeout_ms};
+  identity.members = *std::move(asked);
   if (identity.id.empty()) identity.id = schema::draw_run_id(to_word(job->model), unix_time_ms(), draw());
   if (context_.disk.store.exists(identity.id))
     return refuse({ErrorKind::kRefused, "run " + identity.id + " exists already; choose another --id"});
@@ -420,12 +425,30 @@ void Node::start(std::uint64_t token, const schema::StartRequest& request) {
 }
 
 void Node::resume(std::uint64_t token, const schema::ResumeRequest& request) {
-  const Result<RunIdentity> identity = resumption_.asked(request, draw());
+  Result<RunIdentity> identity = resumption_.asked(request, draw());
   if (!identity.ok()) return control_.reply(token, identity.error());
+  Result<std::vector<Seat>> asked = all_but(request.without);
+  if (!asked.ok()) return control_.reply(token, asked.error());
+  identity->members = *std::move(asked);
   propose(token, *identity);
 }
 
-// A run, new or to go on, on its way to all members.
+// Who is asked to take part; empty: all nodes.
+Result<std::vector<Seat>> Node::all_but(const std::vector<std::string>& names) const {
+  std::vector<Seat> seats;
+  for (const Seat seat : context_.self.names.places())
+    if (std::ranges::count(names, context_.self.names[seat]) == 0) seats.push_back(seat);
+  for (const std::string& name : names) {
+    if (name == context_.self.config.node)
+      return Error{ErrorKind::kUsage, "--without " + name + ": that is the asked node; ask another one: --address"};
+    if (std::ranges::count(context_.self.names, name) == 0)
+      return Error{ErrorKind::kUsage, "--without " + name + ": no node has that name; tgctl status shows them"};
+  }
+  if (names.empty()) seats.clear();
+  return seats;
+}
+
+// A run, new or to go on, on its way to all who are asked.
 void Node::propose(std::uint64_t token, const RunIdentity& identity) {
   membership_.start(token, identity, now_ms());
   const RunIdentity* const current = membership_.current();
@@ -434,34 +457,41 @@ void Node::propose(std::uint64_t token, const RunIdentity& identity) {
     show(identity, *job, schema::RunState::kPending);
 }
 
-// The first node speaks for all, once all are there.
+// As soon as all who were members in the end are there: the first of them speaks for all nodes that are there. Where
+// nobody can be given the state all nodes are awaited.
 void Node::resume_by_itself(std::uint64_t now) {
   if (leaving_ || busy() || !membership_.idle() || now < on_elsewhere_until_ms_) return;
-  const LinkTable& links = context_.network.mesh.links();
+  const std::optional<RunRecord> record = resumption_.interrupted();
+  if (!record) return;
+  const auto is_there = [&](Seat seat) {
+    return seat == context_.self.config.seat() || (context_.network.mesh.links().up(seat) && control_.up(seat));
+  };
+  std::vector<Seat> all;
+  for (const Seat seat : context_.self.names.places()) all.push_back(seat);
+  const std::vector<Seat> awaited = Resumption::joins(*record) ? membership_.voters_of(record->id) : all;
   std::string away;
-  for (const Seat seat : context_.self.names.places())
-    if (seat != context_.self.config.seat() && !(links.up(seat) && control_.up(seat)))
-      away += (away.empty() ? "" : ", ") + context_.self.names[seat];
+  for (const Seat seat : awaited)
+    if (!is_there(seat)) away += (away.empty() ? "" : ", ") + context_.self.names[seat];
   // A run that goes on without this node is told by the first beats.
   if (!away.empty()) all_up_ms_ = now;
-  show_next(away);
-  if (context_.self.config.seat() != Seat(0) || now < all_up_ms_ + kFirstBeatsMs) return;
-  const std::optional<RunIdentity> run = resumption_.due(now, draw());
+  show_next(*record, away);
+  if (awaited.front() != context_.self.config.seat() || now < all_up_ms_ + kFirstBeatsMs) return;
+  std::optional<RunIdentity> run = resumption_.due(now, draw());
   if (!run) return;
+  std::ranges::copy_if(all, std::back_inserter(run->members), is_there);
+  if (run->members.size() == all.size()) run->members.clear();
   context_.news.log.info("auto-resume", {{"run", run->id}});
   propose(kNobody, *run);
 }
 
 // away: names of nodes that are not there.
-void Node::show_next(const std::string& away) const {
-  const std::optional<RunRecord> run = resumption_.interrupted();
-  if (!run) return;
-  std::string next = "it goes on by itself as soon as all nodes are back";
+void Node::show_next(const RunRecord& run, const std::string& away) const {
+  std::string next = "it goes on by itself as soon as its members are back";
   if (!away.empty())
     next += ": " + away + (away.find(',') == away.npos ? " is" : " are") + " not";
   else if (!not_resumed_.empty())
     next = "it does not go on by itself: " + not_resumed_;
-  context_.disk.store.show_next(run->id, schema::clip_text(next, schema::kMostReasonBytes));
+  context_.disk.store.show_next(run.id, schema::clip_text(next, schema::kMostReasonBytes));
 }
 
 // What an earlier run still takes is not there for another one.
@@ -482,7 +512,9 @@ void Node::show(const RunIdentity& identity, const schema::JobSpec& job, schema:
   status.data = to_word(job.data);
   status.gradients = to_word(job.gradients);
   status.steps = job.steps;
-  for (const std::string& name : context_.self.names) status.members.push_back({.node = name, .state = state});
+  for (const Seat seat : context_.self.names.places())
+    if (identity.members.empty() || std::ranges::count(identity.members, seat) > 0)
+      status.members.push_back({.node = context_.self.names[seat], .state = state});
   status.lineage = identity.lineage();
   context_.disk.store.show_resuming(identity.id);  // or coming into, where there is a record of it
   context_.disk.store.update(status);
@@ -494,7 +526,6 @@ void Node::stop(std::uint64_t token, const schema::StopRequest& request) {
   if (!resolved.ok() && resolved.error().kind == ErrorKind::kUsage) return control_.reply(token, resolved.error());
   const std::string id = resolved.ok() ? *resolved : request.run;
   if (current != nullptr && current->id == id) {
-    if (!membership_.paused().empty()) left_by_order_ = id;
     const Status stopped = membership_.stop(id, now_ms());
     if (!stopped.ok()) return control_.reply(token, stopped.error());
     return control_.reply(token, schema::StopReply{id, schema::RunState::kStopping});
@@ -503,6 +534,25 @@ void Node::stop(std::uint64_t token, const schema::StopRequest& request) {
   if (!record)
     return control_.reply(token, Error{ErrorKind::kNotFound, "no run '" + request.run + "'; list them: tgctl list"});
   control_.reply(token, schema::StopReply{record->id, record->status.state});
+}
+
+// Out of the run that this node is in, or that is on without it, until it is told to come back; a record says so.
+void Node::leave(std::uint64_t token, const schema::LeaveRequest& request) {
+  const std::string& node = context_.self.config.node;
+  if (run_ && !request.back) {
+    const Status leaves = membership_.leave(now_ms());
+    if (!leaves.ok()) return control_.reply(token, leaves.error());
+    return control_.reply(token, schema::DoneReply{run_->identity().id, node, 0});
+  }
+  const std::optional<RunRecord> record =
+      !run_ && now_ms() < on_elsewhere_until_ms_ ? context_.disk.store.recorded(on_elsewhere_) : std::nullopt;
+  if (!record)
+    return control_.reply(token, Error{ErrorKind::kRefused, run_           ? node + " is in run " + run_->identity().id
+                                                            : request.back ? "no run is on that " + node + " has left"
+                                                                           : node + " is in no run"});
+  if (!request.back) membership_.stays_out();
+  context_.disk.store.amend(record->key, [&](RunRecord& one) { one.left_by_order = !request.back; });
+  control_.reply(token, schema::DoneReply{record->id, node, 0});
 }
 
 // --- what Membership has decided ---
@@ -668,8 +718,7 @@ void Node::carry_out(EndRun& action) {
   const Status recorded = begun ? run_->keeper().ended(action.end) : save_unbegun(action, reason);
   if (!recorded.ok())
     context_.news.log.error("record-failed", {{"run", action.id}, {"error", recorded.error().message}});
-  if (std::exchange(left_by_order_, "") == action.id)
-    context_.disk.store.amend(action.key, [](RunRecord& record) { record.left_by_order = true; });
+  if (action.by_order) context_.disk.store.amend(action.key, [](RunRecord& record) { record.left_by_order = true; });
   context_.news.log.write(action.state == schema::RunState::kFailed ? LogLevel::kError : LogLevel::kInfo, "run-ended",
                           {{"run", action.id}, {"state", to_word(action.state)}, {"reason", reason}});
   if (const std::uint64_t dropped = std::exchange(dropped_frames_, 0); dropped > 0)

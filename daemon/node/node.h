@@ -72,9 +72,11 @@ class Node {
   void start(std::uint64_t token, const schema::StartRequest& request);
   void resume(std::uint64_t token, const schema::ResumeRequest& request);
   void propose(std::uint64_t token, const RunIdentity& identity);
+  Result<std::vector<Seat>> all_but(const std::vector<std::string>& names) const;
   void resume_by_itself(std::uint64_t now);
-  void show_next(const std::string& away) const;
+  void show_next(const RunRecord& run, const std::string& away) const;
   void stop(std::uint64_t token, const schema::StopRequest& request);
+  void leave(std::uint64_t token, const schema::LeaveRequest& request);
   void examine(std::uint64_t token, const schema::ExamineRequest& request);
   void show(const RunIdentity& identity, const schema::JobSpec& job, schema::RunState state);
   Status nothing_left_behind() const;
@@ -146,8 +148,8 @@ class Node {
   std::optional<RunFitted> fitted_;                // kept until the view may begin
   std::uint64_t begins_ms_ = 0;                    // the present view, not before
   std::uint64_t on_elsewhere_until_ms_ = 0;        // a run is on without this node: none can be begun
+  std::string on_elsewhere_;                       // that run, as the last beat said
   std::uint64_t all_up_ms_ = 0;                    // the nodes that were away last are there
-  std::string left_by_order_;                      // a run that was PAUSED and is stopped here; not recorded yet
   std::string not_resumed_;                        // why the last try to go on by itself came to nothing
   std::uint64_t last_tick_ms_ = 0, step_timeout_ms_ = 0, last_store_ms_ = 0;
 };

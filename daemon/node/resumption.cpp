@@ -21,7 +21,7 @@ std::string joined(const std::vector<std::string>& names) {
 // State 0 of the first lineage.
 schema::StateId beginning_of(const RunRecord& record) { return {1, View::kFirst, 0, record.initial_digest}; }
 
-// Who began the run, and with which weights: all nodes. Members may have left it since.
+// Who began the run, and with which weights. Members may have left it since, and others come in.
 Stretch beginners(const RunRecord& record, const std::string& directory) {
   Stretch now = stretch_of(record);
   if (record.view == View::kFirst && record.status.lineage == 1) return now;
@@ -68,8 +68,10 @@ Result<RunIdentity> Resumption::identity_of(const RunRecord& record, const schem
   if (const std::string why = why_none(run, record); !why.empty()) return Error{ErrorKind::kRefused, why};
   // The members' shares of a batch stay what they were, whatever the nodes' configurations say now.
   run.weights.assign(names.size(), 1);
-  const std::vector<std::uint16_t> weights = beginners(record, context_.disk.store.directory(record.id)).weights;
-  for (std::size_t i = 0; i < weights.size(); ++i) run.weights[Seat(i)] = weights[i];
+  const Stretch first = beginners(record, context_.disk.store.directory(record.id));
+  for (std::size_t i = 0; i < first.weights.size() && i < first.members.size(); ++i)
+    for (const Seat seat : names.places())
+      if (names[seat] == first.members[i]) run.weights[seat] = first.weights[i];
   run.global_batch = record.global_batch != 0 ? record.global_batch : schema::resolved_global_batch(job, names.size());
   run.resume = schema::Resume{.lineage = record.status.lineage + 1, .from_step = {}};
   return run;
@@ -81,10 +83,11 @@ std::string Resumption::why_none(const RunIdentity& run, const std::optional<Run
   if (!record || !record->begun())
     return node + " has no run " + run.id + ": its state directory is another one, or was emptied";
   const std::vector<std::string> all(context_.self.names.begin(), context_.self.names.end());
-  const std::vector<std::string> members = beginners(*record, context_.disk.store.directory(record->id)).members;
-  if (members != all)
-    return "run " + run.id + " was trained by " + joined(members) + ", and the nodes of this mesh are " + joined(all) +
-           "; a run goes on with the members it had";
+  const std::vector<std::string> then_all =
+      record->nodes.empty() ? beginners(*record, context_.disk.store.directory(record->id)).members : record->nodes;
+  if (then_all != all)
+    return "run " + run.id + " was trained in a mesh of " + joined(then_all) + ", and the nodes of this one are " +
+           joined(all) + "; a run goes on in the mesh it had";
   const Result<schema::JobSpec> then = schema::parse_job(record->spec, "run.json"),
                                 now = schema::parse_job(run.spec, "proposal");
   if (!then.ok()) return node + ": " + then.error().message;
@@ -102,6 +105,11 @@ std::optional<RunRecord> Resumption::interrupted() const {
   const Result<schema::JobSpec> job = schema::parse_job(newest->spec, "run.json");
   if (!job.ok() || !job->auto_resume || newest->left_by_order) return std::nullopt;
   return *newest;
+}
+
+bool Resumption::joins(const RunRecord& record) {
+  const Result<schema::JobSpec> job = schema::parse_job(record.spec, "run.json");
+  return job.ok() && job->join_limit_ms > 0;
 }
 
 std::optional<RunIdentity> Resumption::due(std::uint64_t now_ms, std::uint64_t key) {

@@ -26,8 +26,10 @@ class Resumption {
   // The run that was interrupted last, if it is the newest and the nodes go on with it by themselves: its
   // job says so, and nobody left it here by order.
   std::optional<RunRecord> interrupted() const;
-  // That run, once all nodes are there. After a try that came to nothing the next one is later, doubling up to
-  // kLatestTryMs. Where it began kMostTries times at one state and came to no other, it is not to begin there again.
+  static bool joins(const RunRecord& record);  // who lacks its state can be given it
+  // That run, once those nodes are there that it waits for. After a try that came to nothing the next one is later,
+  // doubling up to kLatestTryMs. Where it began kMostTries times at one state and came to no other, it is not to begin
+  // there again.
   std::optional<RunIdentity> due(std::uint64_t now_ms, std::uint64_t key);
 
   // --- as a member ---

@@ -8,12 +8,12 @@
 namespace tg::daemon {
 
 Candidate::Candidate(const RunContext& context, std::uint64_t key, const schema::JobSpec& job,
-                     std::uint64_t global_batch, bool measures)
+                     std::uint64_t global_batch, std::vector<Seat> measured)
     : context_(context),
       key_(key),
       job_(job),
       global_batch_(global_batch),
-      probe_(job.link_mbps > 0 || !measures ? 1 : context.self.names.size(), context.self.config.seat()) {}
+      probe_(job.link_mbps > 0 ? std::vector<Seat>() : std::move(measured), context.self.config.seat()) {}
 
 void Candidate::prepared(Result<std::shared_ptr<const PreparedView>> result) {
   preparation_ = std::move(result);

@@ -15,9 +15,9 @@ namespace tg::daemon {
 
 class Candidate {
  public:
-  // A link rate given by the job is not measured; nor is one where measures is false.
+  // measured: the members to whom the link is measured; a link rate given by the job is not.
   Candidate(const RunContext& context, std::uint64_t key, const schema::JobSpec& job, std::uint64_t global_batch,
-            bool measures);
+            std::vector<Seat> measured);
 
   void prepared(Result<std::shared_ptr<const PreparedView>> result);
   void replied(Seat from, const schema::ProbeReply& reply);

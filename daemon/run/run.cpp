@@ -116,7 +116,7 @@ Run::Run(const RunContext& context, RunIdentity identity, schema::JobSpec job, V
       job_(std::move(job)),
       journal_(context, identity_.id),
       keeper_(context, identity_.key, job_),
-      candidate_(context, identity_.key, job_, identity_.global_batch, !joins),
+      candidate_(context, identity_.key, job_, identity_.global_batch, joins ? std::vector<Seat>() : view.seats()),
       start_(std::move(start)),
       trainer_(make_trainer(context, identity_, job_, view, start_, number_, timeline_)),
       view_(std::in_place, parts(), std::move(view)) {}
@@ -229,6 +229,7 @@ RunRecord Run::first_record() const {
   record.data_hash = prepared_->data_hash;
   record.initial_digest = journal_.status().initial_digest;
   record.node = context_.self.config.node;
+  record.nodes.assign(context_.self.names.begin(), context_.self.names.end());
   record.member_names = view_->member_names();
   record.weights = view_->view().weights();
   record.key = identity_.key;

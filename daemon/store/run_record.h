@@ -63,6 +63,7 @@ struct RunRecord {
   std::uint64_t seed = 0;
   std::uint64_t spec_hash = 0, model_hash = 0, data_hash = 0, initial_digest = 0;
   std::string node;                       // whose record this is
+  std::vector<std::string> nodes;         // all nodes, by seat; empty in an older record: the first view's members
   std::vector<std::string> member_names;  // by rank
   std::vector<std::uint16_t> weights;     // the same: of the members' shares of a batch; empty in an older record
   MemberRecord own;
@@ -73,7 +74,7 @@ struct RunRecord {
   std::uint64_t stretches = 0;                // lines of views.jsonl
   std::string build;
   std::map<std::string, engine::FileMark> files;  // that were written at the end, by name
-  bool left_by_order = false;                     // stopped here while it was PAUSED: it does not go on by itself
+  bool left_by_order = false;                     // it was told to leave, or stopped here while it was PAUSED
   std::int64_t fetched_ms = 0;                    // when its model was fetched last, from whatever node; 0 = never
   std::string checkpoint;                         // the file that stands for the state where no other was written
   std::map<std::string, MemberEnd> others;        // by node
@@ -100,6 +101,7 @@ void fields(schema::Is<RunRecord> auto& it, auto&& field) {
         schema::list(schema::kMostMembers, schema::node_name()).named("members").noun("a list of names"));
   field("weights", it.weights,
         schema::list(schema::kMostMembers, schema::up_to(schema::kMostWeight)).noun("a list of weights"));
+  field("nodes", it.nodes, schema::list(schema::kMostMembers, schema::node_name()).noun("a list of names"));
   field("files", it.files, schema::plain().noun("an object of objects"));
   field("others", it.others, schema::plain().noun("an object of nodes"));
   field("key", it.key, schema::plain().digest());

@@ -51,11 +51,13 @@ struct StartRequest {
   std::string spec;    // canonical job
   std::string run_id;  // empty = the node draws one
   bool dry_run = false;
+  std::vector<std::string> without = {};  // these nodes
 };
 void fields(Is<StartRequest> auto& it, auto&& field) {
   field("spec", it.spec, lines(kMostSpecBytes));
   field("run_id", it.run_id, run_id_or_not());
   field("dry_run", it.dry_run);
+  field("without", it.without, list(kMostMembers, node_name()));
 }
 
 struct StopRequest {
@@ -65,6 +67,15 @@ struct StopRequest {
 void fields(Is<StopRequest> auto& it, auto&& field) {
   field("run", it.run, run_id());
   field("node", it.node, node_name_or_not());
+}
+
+struct LeaveRequest {
+  std::string node;   // empty = the asked one
+  bool back = false;  // it comes into the run again that it left so
+};
+void fields(Is<LeaveRequest> auto& it, auto&& field) {
+  field("node", it.node, node_name_or_not());
+  field("back", it.back);
 }
 
 struct LogsRequest {
@@ -136,8 +147,9 @@ struct ResumeRequest {
   std::string run;       // the whole id
   std::string settings;  // job lines that replace those of the run: steps and what does not change the past
   bool from_newest = true;
-  std::uint64_t from_step = 0;  // else this one
-  bool any_build = false;       // also where builds, processors or threads differ: the bits may, too
+  std::uint64_t from_step = 0;            // else this one
+  bool any_build = false;                 // also where builds, processors or threads differ: the bits may, too
+  std::vector<std::string> without = {};  // these nodes
 };
 void fields(Is<ResumeRequest> auto& it, auto&& field) {
   field("run", it.run, run_id());
@@ -145,11 +157,12 @@ void fields(Is<ResumeRequest> auto& it, auto&& field) {
   field("from_newest", it.from_newest);
   field("from_step", it.from_step);
   field("any_build", it.any_build);
+  field("without", it.without, list(kMostMembers, node_name()));
 }
 
-using RequestBody =
-    std::variant<StatusRequest, StartRequest, StopRequest, LogsRequest, FetchRequest, VersionRequest, Beat,
-                 BenchRequest, ForecastRequest, DeleteRequest, FetchedRequest, ExamineRequest, ResumeRequest>;
+using RequestBody = std::variant<StatusRequest, StartRequest, StopRequest, LogsRequest, FetchRequest, VersionRequest,
+                                 Beat, BenchRequest, ForecastRequest, DeleteRequest, FetchedRequest, ExamineRequest,
+                                 ResumeRequest, LeaveRequest>;
 struct Request {
   std::uint64_t id = 0;
   RequestBody body;
@@ -227,7 +240,7 @@ void fields(Is<SliceReply> auto& it, auto&& field) {
   field("final", it.final);
 }
 
-struct DoneReply {  // a run was deleted, or marked as fetched
+struct DoneReply {  // a run was deleted, marked as fetched, or is left
   std::string run_id;
   std::string node;
   std::uint64_t freed_bytes = 0;

@@ -220,7 +220,7 @@ inline std::string odd(const Ended& it) { return has_ended(it.state) ? "" : "an 
 using FrameBody =
     std::variant<Hello, Claim, Grant, Propose, Vote, Commit, Fail, StepFrame, Scalers, Chunk, Report, Goodbye, Credit,
                  Probe, ProbeReply, Refusal, Ended, Offer, Reached, Suspect, Prepare, Promise, Outvoted, Accept,
-                 Accepted, Decide, Join, Invite, Hold, Feed, Want, FeedSlice, Fed>;
+                 Accepted, Decide, Join, Invite, Hold, Feed, Want, FeedSlice, Fed, Leave>;
 
 struct Frame {
   FrameHeader header;

@@ -1,5 +1,6 @@
-// The frames by which a node comes back into a run that is on without it, or into one that it was never in (DESIGN.md,
-// section 6b; daemon/membership/join.h). Values; part of frame.h, which says what is checked.
+// The frames by which a node comes back into a run that is on without it, or into one that it was never in, and by
+// which one leaves it without the loss of a step (DESIGN.md, section 6b; daemon/membership/admission.h). Values; part
+// of frame.h, which says what is checked.
 #pragma once
 
 #include <cstddef>
@@ -100,5 +101,9 @@ void fields(Is<Fed> auto& it, auto&& field) {
   field("state", it.state);
   field("hears", it.hears, list(kMostMembers, up_to(kMostMembers - 1)));
 }
+
+// A member to the most senior one, again and again: it is to leave the view, where all hold one confirmed state.
+struct Leave {};
+void fields(Is<Leave> auto&, auto&&) {}
 
 }  // namespace tg::schema

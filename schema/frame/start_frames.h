@@ -21,7 +21,7 @@ inline std::string odd_weight(std::uint16_t weight) {
   return weight == 0 || weight > kMostWeight ? "a weight of " + std::to_string(weight) : "";
 }
 
-// Asks the node of the first seat for the right to propose, which one node at a time has.
+// Asks the first one of the nodes that are to take part for the right to propose, which one node at a time has.
 struct Claim {
   std::string run_id;
 };
@@ -66,17 +66,23 @@ struct Propose {
   std::string spec;  // canonical job
   Per<Seat, std::uint16_t> weights = {};
   std::optional<Resume> resume = {};        // nothing: a new run
-  std::vector<std::uint32_t> members = {};  // seats, ascending; empty: all nodes
+  std::vector<std::uint32_t> members = {};  // seats, ascending, of who is asked, then of the members; empty: all nodes
 };
 
 // The states of the run on the sender's disk that are whole, newest first.
 struct Offer {
   std::vector<StateId> states;
   std::string problem;  // why others are not offered, or why there are none; names the node
+  // The newest view that the sender knows of the run, and its members' seats; view 0: none.
+  std::uint32_t lineage = 0, view = 0;
+  std::vector<std::uint32_t> voters = {};
 };
 void fields(Is<Offer> auto& it, auto&& field) {
   field("states", it.states, list(kMostStates));
   field("problem", it.problem, line(kMostReasonBytes));
+  field("lineage", it.lineage);
+  field("view", it.view);
+  field("voters", it.voters, list(kMostMembers, up_to(kMostMembers - 1)));
 }
 
 struct Vote {

@@ -8,7 +8,7 @@ import signal
 import time
 import unittest
 
-from changes import changes, check_end, wait_for_change
+from changes import changes, check_end, wait_for_change, wait_recorded
 from mesh import Mesh
 from patience import wait_until
 from test_recompute import recompute
@@ -112,6 +112,36 @@ class ComesBack(Joining):
             self.finish(mesh, run, None)
 
 
+class ToldToLeave(Joining):
+    """No step is lost, and it stays out until it is told to come back, also when it is restarted."""
+
+    def test_whoever_it_is(self):
+        for size, victim in ((3, 2), (3, 0), (2, 0)):
+            with self.subTest(size=size, victim=victim), Mesh(size, MESH) as mesh:
+                _, run = self.begin(mesh)
+                leaver, other = mesh[victim], mesh[(victim + 1) % size]
+                left = mesh.ctl_ok("leave", leaver.name, node=other).out
+                self.assertRegex(left, rf"^{leaver.name} left run {run} at step \d+\n$")
+                record = wait_recorded(leaver, run, "INTERRUPTED")
+                self.assertEqual(record["reason"], f"{leaver.name} left, as it was told to; the run goes on without it")
+                change = wait_for_change(other, run, members=size - 1)
+                self.assertEqual(change.start, record["step"], "the others begin with what it had confirmed")
+                self.assertIn(f"at step {change.start}\n", left)
+                mesh.restart([victim])
+                mesh.wait_for_step(run, mesh.run(run, node=other)["step"] + 5, node=other)
+                time.sleep(5)  # it would be in again by then
+                self.assertEqual(len(other.record(run)["members"]), size - 1)
+                self.assertEqual(mesh.ctl_ok("join", leaver.name, node=other).out, f"{leaver.name} comes into run {run} again\n")
+                self.wait_until_all_are_in(mesh, run, 2)
+                self.finish(mesh, run, None)
+
+    def test_who_cannot(self):
+        with Mesh(2, MESH) as mesh:
+            self.assertIn("node-b is in no run", mesh.ctl("leave", "node-b").err)
+            self.assertIn("no run is on that node-b has left", mesh.ctl("join", "node-b").err)
+            self.assertIn("node-x", mesh.ctl("leave", "node-x").err)
+
+
 class PowerBack(Joining):
     """All nodes die. Some of them know more than the others: those go on, and the others are given it."""
 
@@ -147,6 +177,33 @@ class PowerBack(Joining):
             mesh.start_nodes()
             self.wait_until_it_goes_on(mesh, run)
             self.assertGreaterEqual(mesh.run(run)["step"], before, "nothing that was saved is done again")
+            self.finish(mesh, run, None)
+
+    def test_it_waits_for_its_members_alone(self):
+        """The first node is dead for good. The others went on, lose power, and go on when they are back; by order they would
+        as well if one of them were not. A new machine under its name comes in later."""
+        with Mesh(3, MESH) as mesh:
+            _, run = self.begin(mesh, self.JOB)
+            self.kill(mesh[0])
+            shutil.rmtree(mesh[0].state_dir)
+            wait_for_change(mesh[1], run, members=2)
+            self.wait_for_a_checkpoint(mesh.nodes[1:], run, 2)
+            self.kill_all(mesh, mesh.nodes[1:])
+            mesh[1].start()
+            wait_until(lambda: f"status names node-c alone: {mesh.ctl('status', run, node=mesh[1]).out}",
+                       lambda: "as soon as its members are back: node-c is not" in " ".join(mesh.ctl("status", run, node=mesh[1]).out.split()))  # fmt: skip
+            mesh[2].start()
+            wait_until(lambda: f"the two go on: {[node.record(run) for node in mesh.nodes[1:]]}",
+                       lambda: all(node.record(run)["state"] == "RUNNING" and node.record(run)["lineage"] == 2 for node in mesh.nodes[1:]))  # fmt: skip
+            self.kill_all(mesh, mesh.nodes[1:])
+            mesh[2].start()
+            refused = mesh.ctl("resume", run, "--without", "node-c", node=mesh[2])
+            refused.ends(2, "--without node-c: that is the asked node")
+            mesh.follow("resume", run, "--without", "node-a", "--without", "node-b", node=mesh[2])
+            wait_until(lambda: f"one goes on: {mesh[2].record(run)}", lambda: mesh[2].record(run)["members"] == ["node-c"])
+            mesh[0].start()
+            mesh[1].start()
+            self.wait_until_all_are_in(mesh, run, 0)
             self.finish(mesh, run, None)
 
     def test_a_wiped_one_is_named_and_a_resume_goes_on_without_what_it_knew(self):
@@ -195,6 +252,27 @@ class AtRandom(Joining):
                 code, out, err = recompute(folder)
                 self.assertEqual(code, 0, f"{deaths}, folder {folder}: {out} {err}")
                 print(f"{count} nodes, {deaths}: {joins} joins, view {view}, {time.monotonic() - began:.0f} s")
+
+
+class Without(Joining):
+    def test_a_start_without_a_node(self):
+        """That is dead for good, it seems; it comes in when it is there after all."""
+        for away in (2, 0):
+            with self.subTest(away=away), Mesh(3, MESH, absent=(away,)) as mesh:
+                here, name = mesh[1], mesh[away].name
+                mesh.ctl("start", mesh.job_file(JOB), "--without", "node-x", node=here).ends(2, "--without node-x: no node has that name")
+                dry = mesh.ctl_ok("start", mesh.job_file(JOB), "--without", name, "--dry-run", node=here).out
+                self.assertRegex(dry, r"members +2\n")
+                follower = mesh.follow("start", mesh.job_file(JOB), "--without", name, node=here)
+                run = follower.first_line()
+                mesh.wait_for_step(run, 10, node=here)
+                self.assertEqual(here.record(run)["members"], [node.name for i, node in enumerate(mesh.nodes) if i != away])
+                mesh[away].start()
+                self.wait_until_all_are_in(mesh, run, 1)
+                lines = self.finish(mesh, run, None)
+                self.assertEqual(len(lines[0]["members"]), 2)
+                code, out, err = recompute(mesh.fetch(run, node=here))
+                self.assertEqual(code, 0, f"{out} {err}")
 
 
 class StaysOut(Joining):

@@ -270,7 +270,7 @@ std::vector<FrameBody> sample_bodies() {
       Refusal{"node-b", "peer lines differ"},
       Ended{RunState::kCompleted, "", 1'700'000'000'123, 1000, 0xfedcba9876543210, 960, 4, SaveState::kNotSaved,
             "cannot write model.safetensors: No space left on device", true},
-      Offer{{{2, 1, 900, 0xfedcba9876543210}, {1, 4, 600, 5}}, "node-b: a file is torn"},
+      Offer{{{2, 1, 900, 0xfedcba9876543210}, {1, 4, 600, 5}}, "node-b: a file is torn", 2, 3, {0, 2}},
       Reached{},
       Suspect{2, "node-a lost the connection to node-c"},
       Prepare{{3, 1}},
@@ -301,13 +301,14 @@ std::vector<FrameBody> sample_bodies() {
       Want{524'288, true},
       FeedSlice{1'048'576, kPayload},
       Fed{{2, 1, 900, 0xfedcba9876543210}, {0, 2}},
+      Leave{},
   };
 }
 
 std::vector<Request> sample_requests() {
   return {
       {1, StatusRequest{"fir", true, Pick::kNewestEnded}},
-      {2, StartRequest{"model = lenet\n", "first", true}},
+      {2, StartRequest{"model = lenet\n", "first", true, {"node-c"}}},
       {3, StopRequest{"first", "node-b"}},
       {4, LogsRequest{"first", "node-b", 65536}},
       {5, FetchRequest{"first", "node-c", "model.safetensors", 524288}},
@@ -318,7 +319,8 @@ std::vector<Request> sample_requests() {
       {10, DeleteRequest{"first", "node-b"}},
       {11, FetchedRequest{"first", "node-b"}},
       {12, ExamineRequest{true, 3, 1000, 1'700'000'000'123}},
-      {13, ResumeRequest{"first", "steps = 2000\n", false, 900, true}},
+      {13, ResumeRequest{"first", "steps = 2000\n", false, 900, true, {"node-c", "node-d"}}},
+      {14, LeaveRequest{"node-b", true}},
   };
 }
 

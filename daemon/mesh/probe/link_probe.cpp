@@ -7,8 +7,10 @@
 
 namespace tg::daemon {
 
-LinkProbe::LinkProbe(std::size_t members, Seat self)
-    : members_(members), self_(self), missing_(members), over_(members < 2) {}
+LinkProbe::LinkProbe(std::vector<Seat> members, Seat self) : peers_(std::move(members)), over_(peers_.size() < 2) {
+  std::ranges::rotate(peers_, std::ranges::lower_bound(peers_, self));
+  if (!peers_.empty() && peers_.front() == self) peers_.erase(peers_.begin());
+}
 
 std::optional<LinkProbe::Burst> LinkProbe::start(double now_seconds) {
   if (over_ || running_) return std::nullopt;
@@ -20,10 +22,8 @@ LinkProbe::Burst LinkProbe::begin(std::uint32_t number, double now_seconds) {
   number_ = number;
   started_ = now_seconds;
   slowest_micros_ = 0;
-  missing_.assign(members_, true);
-  missing_[self_] = false;
-  Burst burst{number, 0, 0, {}};
-  for (std::size_t r = 1; r < members_; ++r) burst.peers.emplace_back((self_.index() + r) % members_);
+  missing_ = peers_;
+  Burst burst{number, 0, 0, peers_};
   const std::size_t share = kBursts[number - 1].bytes / burst.peers.size();
   burst.frame_bytes = std::clamp(share / kLeastFrames, kLeastFrameBytes, kMostFrameBytes);
   burst.frames_per_peer = std::max(kLeastFrames, share / burst.frame_bytes);
@@ -32,13 +32,12 @@ LinkProbe::Burst LinkProbe::begin(std::uint32_t number, double now_seconds) {
 }
 
 std::optional<LinkProbe::Burst> LinkProbe::replied(Seat from, const schema::ProbeReply& reply, double now_seconds) {
-  if (over_ || !running_ || reply.burst != number_ || from.index() >= members_ || !missing_[from]) return std::nullopt;
-  missing_[from] = false;
+  if (over_ || !running_ || reply.burst != number_ || std::erase(missing_, from) == 0) return std::nullopt;
   // A burst cannot have taken longer than we have waited for the answer, whatever the answer says. Clocks differ a
   // little.
   const double waited = 1.01e6 * (now_seconds - started_) + 1000;
   slowest_micros_ = std::max(slowest_micros_, std::min(reply.micros, static_cast<std::uint64_t>(waited)));
-  if (std::find(missing_.begin(), missing_.end(), true) != missing_.end()) return std::nullopt;
+  if (!missing_.empty()) return std::nullopt;
   const double seconds = 1e-6 * static_cast<double>(std::max<std::uint64_t>(slowest_micros_, 1));
   const double mbps = std::min(timed_mbps(seconds), schema::kMostLineMbps);
   mbps_ = number_ == std::size(kBursts) ? std::max(mbps_, mbps) : mbps;
@@ -55,7 +54,7 @@ void LinkProbe::tick(double now_seconds) {
   if (number_ == std::size(kBursts)) return;  // one as large has come in
   // The link to a peer that has not answered is no faster than this, whatever a smaller burst has shown. If no peer has
   // ever answered, nothing is known.
-  const bool answered = std::count(missing_.begin(), missing_.end(), true) < static_cast<std::ptrdiff_t>(members_ - 1);
+  const bool answered = missing_.size() < peers_.size();
   const double most = timed_mbps(kPatienceSeconds);
   if (number_ > 1 || answered) mbps_ = number_ > 1 ? std::min(mbps_, most) : most;
 }

@@ -1,5 +1,5 @@
-// Measures this node's link before a run: a burst of frames to all peers at once. Each peer tells how long its part
-// took to arrive (burst_meter.h); the slowest counts. The first burst is small enough for a link of a megabit per
+// Measures this node's link before a run: a burst of frames to all other members at once. Each peer tells how long its
+// part took to arrive (burst_meter.h); the slowest counts. The first burst is small enough for a link of a megabit per
 // second, even if its answers come after a burst of the peer's own. A burst too short to be trusted is followed by a
 // larger one, whose rate replaces the first. The better rate of the two largest counts: while all members measure at
 // once, a new connection gets less than its share.
@@ -38,8 +38,9 @@ class LinkProbe {
     std::vector<Seat> peers;  // in a circle after our own: not all begin with the same one
   };
 
-  // A mesh of one has no link: over at once.
-  LinkProbe(std::size_t members, Seat self);
+  // members: by seat, this node among them. Alone there is no link: over at once.
+  LinkProbe(std::vector<Seat> members, Seat self);
+  LinkProbe(std::size_t nodes, Seat self) : LinkProbe(seats_of(nodes), self) {}  // all of them
   std::optional<Burst> start(double now_seconds);
   std::optional<Burst> replied(Seat from, const schema::ProbeReply& reply, double now_seconds);
   void tick(double now_seconds);
@@ -48,13 +49,17 @@ class LinkProbe {
   double mbps() const { return mbps_; }  // payload; 0 = no peer answered
 
  private:
+  static std::vector<Seat> seats_of(std::size_t nodes) {
+    std::vector<Seat> seats;
+    for (std::size_t i = 0; i < nodes; ++i) seats.emplace_back(i);
+    return seats;
+  }
   Burst begin(std::uint32_t number, double now_seconds);
   double timed_mbps(double seconds) const;
 
-  const std::size_t members_;
-  const Seat self_;
-  Per<Seat, bool> missing_;
-  std::uint32_t number_ = 0;  // of the burst, from 1
+  std::vector<Seat> peers_;    // in a circle after our own
+  std::vector<Seat> missing_;  // of these
+  std::uint32_t number_ = 0;   // of the burst, from 1
   std::size_t timed_bytes_ = 0;
   std::uint64_t slowest_micros_ = 0;
   double started_ = 0;

@@ -116,6 +116,7 @@ void ExchangeNode::install(std::uint64_t start) {
   helper_.reset();
   feed_.reset();
   undone_ += committed_steps() > start;
+  cut_short_ += !member_->held() && !member_->reporting();
   member_->install(Round(start));
   confirmed_digests_.emplace(start, digest());
 }

@@ -43,6 +43,7 @@ class ExchangeNode : public VirtualNode, private daemon::Member::Delegate {
   // The digest of every state that it has confirmed, by step; of a view's first one as well.
   const std::map<std::uint64_t, std::uint64_t>& confirmed_digests() const { return confirmed_digests_; }
   std::uint64_t undone() const { return undone_; }
+  std::uint64_t cut_short() const { return cut_short_; }  // views that ended in a step
   double last_loss() const { return last_loss_; }
   std::uint64_t next_step_frames() const { return next_step_frames_; }  // of step k+1 while this member was in k
   std::uint64_t helped_pieces() const { return helped_pieces_; }
@@ -115,6 +116,7 @@ class ExchangeNode : public VirtualNode, private daemon::Member::Delegate {
   schema::Commit choice_;
   std::map<std::uint64_t, std::uint64_t> confirmed_digests_;
   std::uint64_t undone_ = 0;
+  std::uint64_t cut_short_ = 0;
   double last_loss_ = 0;
   std::uint64_t next_step_frames_ = 0, helped_pieces_ = 0;
 };

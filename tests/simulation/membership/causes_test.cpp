@@ -56,6 +56,10 @@ std::string happens(Cause cause) {
       b.disconnects(kA);
       b.disconnects(kC);
       return b.stops();
+    case Cause::kToldToLeave:
+      b.leaves();
+      b.is_held();
+      return b.hears(kA, schema::Decide{next_view({kA, kC})});
     case Cause::kLostOutsider:
       b.hears(kA, schema::Decide{next_view({kA, kB})});
       EXPECT_EQ(b.hears(kC, an_end(RunState::kInterrupted, 1, "node-c was left out"), kKey, 2), "");

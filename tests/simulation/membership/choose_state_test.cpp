@@ -23,8 +23,14 @@ Per<Seat, std::string> names(std::size_t count) {
   return all;
 }
 
+std::vector<Seat> all(std::size_t count) {
+  std::vector<Seat> seats;
+  for (std::size_t i = 0; i < count; ++i) seats.emplace_back(i);
+  return seats;
+}
+
 ChosenState chosen(const Per<Seat, Offer>& offers, std::optional<std::uint64_t> from_step = std::nullopt) {
-  return choose_state("run-1", {2, from_step}, offers, names(offers.size()));
+  return choose_state("run-1", {2, from_step}, all(offers.size()), offers, names(offers.size()));
 }
 
 StateId state_of(const ChosenState& chosen) {
@@ -78,7 +84,7 @@ TEST(ChooseState, WhoWentOnWithoutTheOthersGoesOnAndTheOthersAreGivenIt) {
 TEST(ChooseState, WhereNobodyCanComeInAllGoOnOrNone) {
   const StateId beginning{1, 1, 0, 1};
   const auto alone = [](const Per<Seat, Offer>& offers) {
-    return choose_state("run-1", {}, offers, names(offers.size()), {.joins = false});
+    return choose_state("run-1", {}, all(offers.size()), offers, names(offers.size()), {.joins = false});
   };
   const Offer left{{{1, 1, 30, 3}, beginning}, ""}, went_on{{{1, 2, 90, 9}, beginning}, ""};
   const ChosenState none = alone({went_on, left, went_on});
@@ -95,11 +101,35 @@ TEST(ChooseState, WhoKnowsNothingOfTheRunIsGivenItWhereAPersonAsks) {
   const ChosenState some = chosen({knows, wiped, knows});
   EXPECT_EQ(state_of(some), (StateId{1, 1, 30, 3}));
   EXPECT_EQ(std::get<StateAndMembers>(some).members, (std::vector<Seat>{Seat(0), Seat(2)}));
-  const ChosenState unasked = choose_state("run-1", {}, {knows, wiped, knows}, names(3), {.unasked = true});
+  const ChosenState unasked = choose_state("run-1", {}, all(3), {knows, wiped, knows}, names(3), {.unasked = true});
   EXPECT_EQ(std::get<NoState>(unasked).node, "node-1");
   EXPECT_NE(refusal(unasked).find("it was emptied"), std::string::npos);
   EXPECT_NE(refusal(unasked).find("tgctl resume run-1 goes on with those that have it"), std::string::npos);
   EXPECT_NE(refusal(chosen({wiped, wiped})), "");
+}
+
+// Of three nodes the first two went on in view 2.
+TEST(ChooseState, UnaskedItWaitsForTheMembersOfTheNewestViewAlone) {
+  const auto by_itself = [](const std::vector<Seat>& nodes, const Per<Seat, Offer>& offers) {
+    return choose_state("run-1", {}, nodes, offers, names(3), {.unasked = true});
+  };
+  const Offer went_on{{{1, 2, 90, 9}, {1, 1, 30, 3}}, "", 1, 2, {0, 1}}, left{{{1, 1, 30, 3}}, "", 1, 1, {0, 1, 2}};
+  const Offer wiped{{}, "it was emptied"};
+  const ChosenState two = by_itself({Seat(0), Seat(1)}, {went_on, went_on, {}});
+  EXPECT_EQ(state_of(two), (StateId{1, 2, 90, 9}));
+  EXPECT_EQ(members_of(two), 2u);
+  EXPECT_EQ(members_of(by_itself(all(3), {went_on, went_on, left})), 2u);
+  EXPECT_EQ(members_of(by_itself(all(3), {went_on, went_on, wiped})), 2u) << "it was no member in the end";
+  EXPECT_EQ(refusal(by_itself({Seat(0), Seat(2)}, {went_on, {}, left})),
+            "node-1 was a member in the end, and is not there");
+  EXPECT_NE(refusal(by_itself(all(3), {went_on, wiped, left})).find("node-1 has none (it was emptied)"),
+            std::string::npos);
+  // Who went on may be told so by one that did not learn of it in time: node-2 knows view 1 only.
+  const Offer told{{{1, 1, 30, 3}}, "", 1, 2, {0, 1}};
+  EXPECT_EQ(refusal(by_itself({Seat(0), Seat(2)}, {left, {}, told})),
+            "node-1 was a member in the end, and is not there");
+  EXPECT_EQ(state_of(choose_state("run-1", {}, {Seat(2)}, {{}, {}, left}, names(3))), (StateId{1, 1, 30, 3}))
+      << "a person may";
 }
 
 TEST(ChooseState, AMessageOfManyNodesIsBounded) {
@@ -107,7 +137,8 @@ TEST(ChooseState, AMessageOfManyNodesIsBounded) {
   for (Offer& offer : offers)
     for (std::uint64_t i = 0; i < schema::kMostStates; ++i) offer.states.push_back({1, 1, 1'000'000'000 + i, i});
   offers.back().states.clear();
-  const ChosenState none = choose_state("run-1", {}, offers, names(offers.size()), {.unasked = true});
+  const ChosenState none =
+      choose_state("run-1", {}, all(offers.size()), offers, names(offers.size()), {.unasked = true});
   EXPECT_EQ(std::get<NoState>(none).node, "node-126");
   EXPECT_LT(refusal(none).size(), schema::kMostReasonBytes);
   EXPECT_NE(refusal(none).find("; and so on for 119 more nodes; "), std::string::npos) << refusal(none);

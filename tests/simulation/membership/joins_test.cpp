@@ -173,6 +173,58 @@ TEST(Admission, AMemberGoesOnAtTheSeniorsWordAlone) {
   EXPECT_EQ(b.hears(kA, Hold{2, 1, 2, true, "node-c was lost"}, kKey, 2), "go on: node-c was lost");
 }
 
+// --- who leaves ---
+
+TEST(Admission, LetsAMemberGoWhereAllAreHeld) {
+  Machine a = running(kA, 3);
+  EXPECT_EQ(a.hears(kC, schema::Leave{}), "hold");
+  EXPECT_EQ(a.hears(kC, schema::Leave{}), "") << "it is asked for";
+  EXPECT_EQ(a.is_held(), "");
+  EXPECT_NE(a.hears(kC, schema::Suspect{2, "node-c left, as it was told to"}).find("write view 1, promised 1a"),
+            std::string::npos);
+}
+
+TEST(Admission, GoesOnWithWhoDoesNotLeaveAfterAll) {
+  Machine lost = running(kA, 3);
+  lost.hears(kC, schema::Leave{});
+  lost.is_held();
+  EXPECT_NE(lost.disconnects(kC).find("go on: node-a lost node-c, which was about to leave"), std::string::npos);
+  Machine silent = running(kA, 3);
+  silent.hears(kC, schema::Leave{});
+  silent.is_held();
+  EXPECT_EQ(silent.waits(10'000).find("over for c to b c: node-c was about to leave and has said nothing for 10 s"),
+            0u);
+}
+
+TEST(Leaving, AsksUntilItIsHeld) {
+  Machine c = running(kC, 3);
+  EXPECT_EQ(c.leaves(), "leave to a");
+  EXPECT_EQ(c.waits(500), "");
+  EXPECT_EQ(c.waits(500), "leave to a");
+  EXPECT_EQ(c.is_held(), "suspect c to a b: node-c left, as it was told to");
+  EXPECT_EQ(c.waits(1'000), "") << "the change is on";
+  c.hears(kA, schema::Prepare{ballot(1, kA)});
+  EXPECT_NE(c.hears(kA, Decide{next_view({kA, kB})})
+                .find("save run-1: INTERRUPTED: node-c left, as it was told to; the run "
+                      "goes on without it"),
+            std::string::npos);
+}
+
+TEST(Leaving, TheMostSeniorMemberHoldsForItself) {
+  Machine a = running(kA, 2);
+  EXPECT_EQ(a.leaves(), "hold");
+  EXPECT_EQ(a.is_held().find("suspect a to b: node-a left, as it was told to"), 0u);
+}
+
+TEST(Leaving, SaysWhyNot) {
+  EXPECT_EQ(running(kA, 1).leaves(), "no: node-a is the only member of run run-1; tgctl stop run-1 ends it");
+  EXPECT_EQ(Machine(kA, 2).leaves(), "no: node-a is in no run");
+  Machine alone = running(kB, 2);
+  alone.disconnects(kA);
+  alone.waits(20'000);
+  EXPECT_EQ(alone.leaves().find("no: run run-1 is PAUSED"), 0u);
+}
+
 // --- the newcomer ---
 
 schema::NextView members() { return next_view({kA, kB}); }

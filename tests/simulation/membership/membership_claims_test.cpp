@@ -23,6 +23,37 @@ TEST(Membership, OtherSeatsClaimFirst) {
   EXPECT_EQ(b->state(), RunState::kStarting);
 }
 
+// A machine that is dead for good: the first of the others grants, and nobody asks it.
+TEST(Membership, AStartWithoutANodeIsTheOthersAlone) {
+  Machine c(kC, 3);
+  c.disconnects(kA);
+  EXPECT_EQ(c.starts_with({kB, kC}), "claim run-1 to b");
+  EXPECT_EQ(c.hears(kA, granted()), "") << "not its to give";
+  EXPECT_EQ(c.hears(kB, granted()), "propose run-1 with b c to b\nprepare run-1 with b c");
+  const auto proposal = c.sent<schema::Propose>();
+  EXPECT_EQ(c.connects(kA), "");
+  EXPECT_EQ(c.disconnects(kA), "") << "it has no part in it";
+  EXPECT_EQ(c.hears(kA, schema::Goodbye{"node-a was shut down"}, 0, 0), "");
+  Machine b(kB, 3);
+  b.disconnects(kA);
+  EXPECT_EQ(b.hears(kC, Claim{"run-1"}), "grant to c");
+  EXPECT_EQ(b.hears(kC, proposal), "prepare run-1 with b c");
+  EXPECT_EQ(b.prepares(yes()), "vote yes to c");
+  c.hears(kB, yes());
+  EXPECT_EQ(c.prepares(yes()), "commit direct to b\nbegin run-1, direct\nanswer run-1: RUNNING\nwrite view 1");
+  Machine a(kA, 3);
+  EXPECT_EQ(a.hears(kC, proposal), "") << "it is not asked";
+}
+
+TEST(Membership, AStartWithoutANodeWaitsForTheOthers) {
+  Machine c(kC, 3);
+  c.disconnects(kA);
+  c.disconnects(kB);
+  EXPECT_EQ(c.starts_with({kB, kC}), "");
+  EXPECT_EQ(c->waited_for(), std::vector<Seat>{kB});
+  EXPECT_EQ(c.connects(kB), "claim run-1 to b");
+}
+
 TEST(Membership, ARefusedClaimNamesTheRunThatHasTheRight) {
   Machine a = running_proposer();
   EXPECT_EQ(a.hears(kC, Claim{"run-2"}, 88), "refuse to c (key 88): " + taken("RUNNING", "node-a"));

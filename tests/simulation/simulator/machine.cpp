@@ -110,6 +110,7 @@ Said words(const schema::Hold& hold) {
 }
 Said words(const schema::Feed& feed) { return {"feed", "step " + std::to_string(feed.state.step)}; }
 Said words(const schema::Fed& fed) { return {"fed", "step " + std::to_string(fed.state.step)}; }
+Said words(const schema::Leave&) { return {"leave", ""}; }
 template <class Body>
 Said words(const Body&) {
   return {"a frame that is not membership's", ""};
@@ -273,6 +274,11 @@ std::string Machine::start(const std::string& id, std::uint64_t key, const std::
     machine.start(kToken, {key, id, spec, 30'000}, now_ms);
   });
 }
+std::string Machine::starts_with(const std::vector<Seat>& asked) {
+  RunIdentity run{kKey, "run-1", schema::canonical_job({}), 30'000};
+  run.members = asked;
+  return after([=](Membership& machine, std::uint64_t now_ms) { machine.start(kToken, run, now_ms); });
+}
 std::string Machine::resumes(const schema::Resume& resume, const std::string& id, std::uint64_t key,
                              std::optional<schema::StateId> not_from, const std::string& spec) {
   RunIdentity run{key, id, spec, 30'000};
@@ -366,6 +372,13 @@ std::string Machine::stops(const std::string& id) {
   const auto no = std::make_shared<std::string>();
   const std::string done = after([=](Membership& machine, std::uint64_t now_ms) {
     if (const Status status = machine.stop(id, now_ms); !status.ok()) *no = "no: " + status.error().message;
+  });
+  return *no + done;
+}
+std::string Machine::leaves() {
+  const auto no = std::make_shared<std::string>();
+  const std::string done = after([=](Membership& machine, std::uint64_t now_ms) {
+    if (const Status status = machine.leave(now_ms); !status.ok()) *no = "no: " + status.error().message;
   });
   return *no + done;
 }

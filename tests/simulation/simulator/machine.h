@@ -40,6 +40,7 @@ class Machine {
   // --- events ---
   std::string start(const std::string& id = "run-1", std::uint64_t key = kKey,
                     const std::string& spec = schema::canonical_job({}));
+  std::string starts_with(const std::vector<Seat>& asked);  // run-1, of these nodes
   std::string resumes(const schema::Resume& resume, const std::string& id = "run-1", std::uint64_t key = kKey,
                       std::optional<schema::StateId> not_from = {}, const std::string& spec = "join-limit = 0s\n");
   std::string connects(Seat peer, std::uint16_t weight = 1);
@@ -69,6 +70,7 @@ class Machine {
   std::string feeds(const schema::Feed& feed);            // what it can give
   std::string is_fed(const std::string& why_not = "");    // it has the state
   std::string stops(const std::string& id = "run-1");     // a client's stop; "no: ..." where it is refused
+  std::string leaves();                                   // a client's leave; "no: ..." where it is refused
   std::string shuts_down();
   std::string waits(std::uint64_t ms);
 

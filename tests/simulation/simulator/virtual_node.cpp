@@ -69,8 +69,13 @@ void VirtualNode::start(std::uint64_t token, const daemon::RunIdentity& run) {
 }
 
 Status VirtualNode::stop(const std::string& run_id) {
-  if (!membership_.paused().empty()) left_by_order_ = run_id;
   Status status = membership_.stop(run_id, network_.now_ms());
+  carry_out_all();
+  return status;
+}
+
+Status VirtualNode::leave() {
+  Status status = membership_.leave(network_.now_ms());
   carry_out_all();
   return status;
 }
@@ -268,6 +273,7 @@ void VirtualNode::carry_out(const daemon::EndRun& action) {
   Outcome& one = outcomes_[action.id];
   TG_CHECK(!one.end, action.id);
   one.end = action.state;
+  if (action.by_order) left_by_order_ = action.id;
   one.told.push_back(action.state);
   if (running_) {
     one.verdict = action.end;

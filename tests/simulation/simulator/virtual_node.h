@@ -102,6 +102,8 @@ class VirtualNode : public Machine {
 
   void start(std::uint64_t token, const daemon::RunIdentity& run);
   Status stop(const std::string& run_id);
+  Status leave();
+  void come_back() { left_by_order_.clear(); }
   void shut_down();
   void lose(Seat peer, const std::string& message);
   // The engine hangs from now on: beats go on, progress does not.
@@ -206,7 +208,7 @@ class VirtualNode : public Machine {
   std::vector<BeforeRun> before_run_;  // frames of a run that has not begun here yet
   bool saving_ = false;
   std::optional<schema::Phase> hung_;
-  std::string left_by_order_;  // a run that was stopped here while it was PAUSED: it does not come into that again
+  std::string left_by_order_;  // a run that it was told to leave: it does not come into that again
   bool stuck_ = false;
   std::uint64_t ticks_ = 0;
   std::map<std::string, Outcome> outcomes_;

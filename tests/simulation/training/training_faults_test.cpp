@@ -136,6 +136,29 @@ TEST(TrainingFaults, WithoutWhoIsShutDownTheOthersGoOn) {
   });
 }
 
+// In a hold: nobody goes back, and no step in flight is thrown away.
+TEST(TrainingFaults, WhoIsToldToLeaveCostsNoStep) {
+  in_a_run(100, {1, 8}, [](TrainingCluster& cluster, const schema::JobSpec& job) {
+    cluster.network().run_for(cluster.random().between(0, 100));
+    const Seat victim = cluster.any();
+    const Status told = cluster.node(victim).leave();
+    EXPECT_EQ(told.ok(), cluster.size() > 1);
+    if (!told.ok()) return;
+    EXPECT_TRUE(cluster.run_until([&] { return cluster.node(victim).outcome("run-1").end.has_value(); }, 3'000));
+    const Outcome& outcome = cluster.node(victim).outcome("run-1");
+    EXPECT_EQ(outcome.end, schema::RunState::kInterrupted);
+    EXPECT_EQ(outcome.reason, cluster.name(victim) + " left, as it was told to; the run goes on without it");
+    const std::vector<Seat> rest = cluster.all_but({victim});
+    EXPECT_TRUE(cluster.run_until([&] { return cluster.train_alone(rest, 1); }, kChangeMs));
+    for (const Seat seat : cluster.seats()) {
+      EXPECT_EQ(cluster.trainer(seat).undone(), 0u);
+      EXPECT_EQ(cluster.trainer(seat).cut_short(), 0u);
+    }
+    EXPECT_EQ(cluster.node(rest.front()).membership().view().number(), 2u);
+    cluster.stop_and_expect_replayed(job);
+  });
+}
+
 // A node that has finished may leave at once; nobody else is disturbed.
 TEST(TrainingFaults, WhoFinishedFirstMayShutDown) {
   for_each_seed(200, {2, 8}, [](std::uint64_t seed, std::size_t nodes) {
