@@ -397,6 +397,9 @@ struct Plan {
 
   fromStep @15 :UInt64;
   # The step at which the run begins: 0, or of the state that it is resumed from.
+
+  diskBytes @16 :UInt64;
+  # What the run takes at most on the disk of a node's state directory, metrics and log aside; 0 = not said.
 }
 
 struct Share {

@@ -162,6 +162,9 @@ struct Resume {
   # True: builds, processors or threads may differ from those of the run's beginning.
 
   start @4 :StateId;
+
+  unasked @5 :Bool;
+  # True: the nodes go on by themselves. A node that was told to leave the run offers nothing then.
 }
 
 struct Offer {

@@ -253,6 +253,8 @@ std::string format_plan(const schema::StartReply& plan) {
                           ? ""
                           : ", and " + format_bytes(static_cast<double>(plan.device_bytes)) + " of its GPU's")},
   };
+  if (plan.disk_bytes > 0)
+    rows.push_back({"disk", "up to " + format_bytes(static_cast<double>(plan.disk_bytes)) + " per node"});
   if (!plan.unpredicted.empty()) {
     rows.push_back({"not predicted", plan.unpredicted});
     return format_table(rows);

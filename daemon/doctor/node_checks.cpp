@@ -181,9 +181,7 @@ std::string wrong_configuration(const schema::NodeConfig& config) {
 
 std::uint64_t usual_run_disk_bytes() {
   const schema::JobSpec job = usual_job();
-  const engine::Model model = engine::make_model(job.model);
-  constexpr std::uint64_t kStates = 4, kModels = 2;
-  return kStates * checkpoint_bytes(job, model) + kModels * model.segments.padded_count() * sizeof(float);
+  return disk_bytes(job, engine::make_model(job.model));
 }
 
 Result<std::string> test_engine(const engine::ComputeDevice& compute) {

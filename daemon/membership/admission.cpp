@@ -148,6 +148,10 @@ void Admission::give_up(const View& view, const std::string& why) {
   out_.emit(GoOn{run_.key, why});
 }
 
+void Admission::end(const ViewChange& change, const std::string& why) {
+  if (leads(change) && phase_ != Phase::kNone && phase_ != Phase::kChanging) give_up(change.view(), why);
+}
+
 void Admission::lost(Seat peer, const ViewChange& change) {
   if (phase_ == Phase::kNone || seat_ != peer || phase_ == Phase::kChanging || change.in_change()) return;
   give_up(change.view(),

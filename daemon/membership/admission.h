@@ -58,6 +58,7 @@ class Admission {
   // The answer to HoldRun: all members are held. Then the answer to ReadPast: what is given to the newcomer.
   void held(const ViewChange& change, std::uint64_t now_ms);
   void feeds(schema::Feed feed, const ViewChange& change, std::uint64_t now_ms);
+  void end(const ViewChange& change, const std::string& why);  // the run is to stop
   void lost(Seat peer, const ViewChange& change);
   void installed();  // another view
   void tick(const ViewChange& change, std::uint64_t now_ms);

@@ -97,6 +97,7 @@ void Membership::follow(std::uint64_t now_ms) {
   if (!change_) return;
   if (const auto outcome = change_->take_outcome()) {
     admission_->installed();
+    held_ = false;
     if (outcome->stays)
       end_.install(change_->view());
     else if (ask_to_leave_ms_ && !shut_down_)
@@ -120,6 +121,7 @@ void Membership::follow(std::uint64_t now_ms) {
   }
   change_.reset();
   admission_.reset();
+  held_ = false;
   ask_to_leave_ms_.reset();
 }
 
@@ -273,8 +275,12 @@ void Membership::join_frame(Seat from, const schema::FrameHeader& header, const 
   if (const auto* feed = std::get_if<schema::Feed>(&body)) joining_.on(from, key, header.view, *feed);
   if (!change_ || !end_.is(key)) return;
   if (header.view != end_.view().number()) return speaks(from, key, header.view, now_ms);
-  if (const auto* hold = std::get_if<schema::Hold>(&body); hold && from == end_.view().by_seniority().front())
+  if (const auto* hold = std::get_if<schema::Hold>(&body); hold && from == end_.view().by_seniority().front()) {
+    held_ = !hold->over;
     hold->over ? out_.emit(GoOn{key, hold->why}) : out_.emit(NoteHold{key, hold->why});
+  }
+  if (const auto* hold = std::get_if<schema::Hold>(&body); hold && hold->over && end_.view().has(from))
+    admission_->end(*change_, hold->why);
   if (const auto* leave = std::get_if<schema::Leave>(&body)) admission_->on(from, *leave, *change_, stops(), now_ms);
   if (const auto* want = std::get_if<schema::Want>(&body)) admission_->on(from, *want, now_ms);
   if (const auto* fed = std::get_if<schema::Fed>(&body)) admission_->on(from, *fed, *change_, now_ms);
@@ -393,6 +399,7 @@ Status Membership::stop(const std::string& run_id, std::uint64_t now_ms) {
     follow(now_ms);
   } else if (end_.active()) {
     end_.stop();
+    end_hold(peers_.own_name() + " was told to stop the run");
   } else {
     start_.stop(now_ms);
   }
@@ -411,6 +418,15 @@ Status Membership::leave(std::uint64_t now_ms) {
   ask_to_leave_ms_ = now_ms;
   ask_to_leave(now_ms);
   return {};
+}
+
+// Nobody waits for a newcomer any more. The most senior member ends the hold.
+void Membership::end_hold(const std::string& why) {
+  const Seat senior = end_.view().by_seniority().front();
+  if (senior == peers_.self()) return admission_->end(*change_, why);
+  if (!held_) return;
+  const auto self = static_cast<std::uint32_t>(peers_.self().index());
+  out_.send({senior}, end_.run().key, end_.view().number(), schema::Hold{.seat = self, .over = true, .why = why});
 }
 
 void Membership::stays_out() { joining_.drop(); }

@@ -150,6 +150,7 @@ class Membership {
   void begin_admission();
   void not_joined(std::uint64_t now_ms);
   void ask_to_leave(std::uint64_t now_ms);
+  void end_hold(const std::string& why);
   bool stops() const { return shut_down_ || end_.state() == schema::RunState::kStopping; }
   std::string words_of_leaving() const { return peers_.own_name() + " left, as it was told to"; }
 
@@ -164,6 +165,7 @@ class Membership {
   schema::Vote own_vote_;                      // of the run that was prepared last
   engine::EachName own_names_;                 // the same
   std::map<std::uint64_t, PastVoter> voters_;  // by key
+  bool held_ = false;  // for a newcomer, as the most senior member said last
   bool shut_down_ = false;
   std::uint64_t leaving_ms_ = 0;                  // since when it is shut down
   std::optional<std::uint64_t> ask_to_leave_ms_;  // a client wants this node to leave the run; when it asks again

@@ -20,7 +20,6 @@ struct RunIdentity {
   // record has them.
   Per<Seat, std::uint16_t> weights = {};
   std::optional<schema::Resume> resume = {};  // it goes on from resume->start, once that is chosen; nothing: a new run
-  bool unasked = false;                       // it goes on by itself
   // Of its first view; of who is asked to take part, as long as no state is chosen. By seat; empty: all nodes.
   std::vector<Seat> members = {};
   std::optional<schema::StateId> not_from = {};  // the proposer does not go on from this one

@@ -293,7 +293,7 @@ void Start::send_proposal(std::uint64_t now_ms) {
 
 void Start::take_offer(Seat from, schema::Offer offer, std::uint64_t now_ms) {
   if (!offers_.take(from, std::move(offer)) || !offers_.missing().empty()) return;
-  const ChosenState chosen = offers_.choose(run_.id, *run_.resume, {run_.unasked, somebody_joins(run_.spec)});
+  const ChosenState chosen = offers_.choose(run_.id, *run_.resume, {run_.resume->unasked, somebody_joins(run_.spec)});
   if (const auto* none = std::get_if<NoState>(&chosen))
     return fail_proposal({none->error.kind, none->node, "prepare", none->error.message});
   const auto& [state, members] = std::get<StateAndMembers>(chosen);

@@ -44,6 +44,7 @@ class Node {
 
  private:
   using Clock = std::chrono::steady_clock;
+  static constexpr std::uint64_t kNobody = 0;  // the token of a call that nobody waits for
   void take_events();
   void tick();
   void take_votes();
@@ -88,7 +89,7 @@ class Node {
   void take_slice(Seat from, const schema::FrameHeader& header, const schema::FeedSlice& slice);
   void log_run(const std::string& id);
 
-  // --- what Membership has decided ---
+  // --- what Membership has decided: carry_out.cpp ---
   void carry_out_all();  // until neither membership nor the run has anything left to say
   void take_outcome();
   void carry_out(SendFrame& action);

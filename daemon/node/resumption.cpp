@@ -122,7 +122,7 @@ std::optional<RunIdentity> Resumption::due(std::uint64_t now_ms, std::uint64_t k
   if (run.ok()) {
     std::vector<Stretch> past = stretches_in(context_.disk.store.directory(newest->id) + "/" + kViewsFile);
     past.push_back(stretch_of(*newest));
-    run->unasked = true;
+    run->resume->unasked = true;
     run->not_from = begun_in_vain(past, kMostTries);
     return *run;
   }
@@ -134,8 +134,10 @@ std::optional<RunIdentity> Resumption::due(std::uint64_t now_ms, std::uint64_t k
 
 void Resumption::find(const RunIdentity& run) {
   const std::optional<RunRecord> record = context_.disk.store.recorded(run.id);
-  if (const std::string why = why_none(run, record); !why.empty())
-    return queue_.post(StatesFound{run.key, run.id, {.states = {}, .refused = {why}}, false});
+  std::string why = why_none(run, record);
+  if (why.empty() && run.resume->unasked && record->left_by_order)
+    why = context_.self.config.node + " was told to leave run " + run.id;
+  if (!why.empty()) return queue_.post(StatesFound{run.key, run.id, {.states = {}, .refused = {why}}, false});
   context_.disk.saver.post([&context = context_, &queue = queue_, id = run.id, key = run.key] {
     const auto advance = [&context] { ++context.news.progress.count; };
     Result<FoundStates> found = context.disk.store.states(id, advance);

@@ -62,8 +62,9 @@ ViewPart part_of(const RunContext& context, const RunIdentity& identity, const V
 std::unique_ptr<Trainer> make_trainer(const RunContext& context, const RunIdentity& identity,
                                       const schema::JobSpec& job, const View& view,
                                       const std::optional<SavedStart>& start, std::uint64_t number,
-                                      const std::shared_ptr<Timeline>& timeline) {
-  const PreparationOptions options = preparation(context, identity, job, start);
+                                      const std::shared_ptr<Timeline>& timeline, bool joins) {
+  PreparationOptions options = preparation(context, identity, job, start);
+  if (joins) options.job.initial.clear();  // it is given the state
   const engine::ComputeDevice& compute = context.machine.compute;
   const Trainer::Makers makers{
       [options, part = part_of(context, identity, view), &compute](const std::function<void()>& advance) {
@@ -118,7 +119,7 @@ Run::Run(const RunContext& context, RunIdentity identity, schema::JobSpec job, V
       keeper_(context, identity_.key, job_),
       candidate_(context, identity_.key, job_, identity_.global_batch, joins ? std::vector<Seat>() : view.seats()),
       start_(std::move(start)),
-      trainer_(make_trainer(context, identity_, job_, view, start_, number_, timeline_)),
+      trainer_(make_trainer(context, identity_, job_, view, start_, number_, timeline_, joins)),
       view_(std::in_place, parts(), std::move(view)) {}
 
 RunView::Parts Run::parts() {
@@ -167,6 +168,7 @@ schema::StartReply Run::facts(const schema::Commit& choice) const {
   reply.memory_bytes = member_bytes(job_, prepared_->model, layouts, workers_for(context_.threads_for(job_))) +
                        fitted_->activation_bytes - fitted_->device_bytes;
   reply.device_bytes = fitted_->device_bytes + fitted_->device_reserve;
+  reply.disk_bytes = disk_bytes(job_, prepared_->model);
   reply.from_step = prepared_->replica->committed_rounds().value();
   return reply;
 }
@@ -315,6 +317,7 @@ void Run::log_beginning(const schema::StartReply& facts) const {
                            {"device", context_.machine.compute.name()},
                            {"local-batch", facts.local_batch},
                            {"memory-bytes", facts.memory_bytes},
+                           {"disk-bytes", facts.disk_bytes},
                            {"activation-bytes", fitted_->activation_bytes},
                            {"device-bytes", fitted_->device_bytes},
                            {"initial-digest", hex_digest(prepared_->initial_digest)}});

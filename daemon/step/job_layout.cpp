@@ -56,11 +56,24 @@ std::uint64_t home_bytes(const schema::JobSpec& job, const engine::Model& model)
          2 * model.statistics.padded_count() * sizeof(float) + model.segments.padded_count() * sizeof(float);
 }
 
-std::uint64_t checkpoint_bytes(const schema::JobSpec& job, const engine::Model& model) {
-  if (job.checkpoint_every_ms == 0) return 0;
+namespace {
+
+std::uint64_t state_bytes(const schema::JobSpec& job, const engine::Model& model) {
   const auto arrays =
       static_cast<std::uint64_t>(1 + engine::slot_count(optimizer_of(job).kind) + (keeps_average(job) ? 1 : 0));
   return (model.segments.padded_count() * arrays + model.statistics.padded_count()) * sizeof(float);
+}
+
+}  // namespace
+
+std::uint64_t checkpoint_bytes(const schema::JobSpec& job, const engine::Model& model) {
+  return job.checkpoint_every_ms == 0 ? 0 : state_bytes(job, model);
+}
+
+std::uint64_t disk_bytes(const schema::JobSpec& job, const engine::Model& model) {
+  constexpr std::uint64_t kStates = 4, kModels = 2;
+  return kStates * state_bytes(job, model) +
+         kModels * (model.segments.padded_count() + model.statistics.padded_count()) * sizeof(float);
 }
 
 std::uint64_t member_bytes(const schema::JobSpec& job, const engine::Model& model, const Layouts& layouts,
@@ -76,9 +89,10 @@ std::uint64_t member_bytes(const schema::JobSpec& job, const engine::Model& mode
   const std::uint64_t fixed = schema::kMostIdlePoolBytes + kProgramBytes + queued;
   // In the members' step frames, of this step and the next.
   const std::uint64_t measured = 2 * layouts.layout.members * model.statistics.parameter_count() * sizeof(float);
+  const std::uint64_t fed = job.join_limit_ms == 0 ? 0 : schema::kFeedWindowBytes + schema::kFeedSliceBytes;
   const int slots = engine::slot_count(optimizer_of(job).kind);
   return Replica::bytes(model, slots, keeps_average(job)) + segments.padded_count() * sizeof(float) + measured + fixed +
-         checkpoint_bytes(job, model) +
+         checkpoint_bytes(job, model) + fed +
          std::max(buffers(layouts.layout), layouts.of_float_steps ? buffers(*layouts.of_float_steps) : 0);
 }
 

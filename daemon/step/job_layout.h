@@ -30,8 +30,12 @@ inline constexpr std::uint64_t kProgramBytes = 32u << 20;
 std::uint64_t home_bytes(const schema::JobSpec& job, const engine::Model& model);
 // The copy that a checkpoint is written from; 0 where none are written.
 std::uint64_t checkpoint_bytes(const schema::JobSpec& job, const engine::Model& model);
+// What a run takes at most on a node's disk: two checkpoints, one that is being written, the last state, two models.
+// What a node that comes in is given is such a checkpoint there; the vote, metrics and log are small beside it.
+std::uint64_t disk_bytes(const schema::JobSpec& job, const engine::Model& model);
 // What a member with so many workers holds for the whole of a run: state, gradient, buffers, frames under way, idle
-// frame buffers, the copy for a checkpoint, the program. Without what the engine keeps between forward and backward.
+// frame buffers, the copy for a checkpoint, what is under way to a node that comes in, the program. Without what the
+// engine keeps between forward and backward.
 std::uint64_t member_bytes(const schema::JobSpec& job, const engine::Model& model, const Layouts& layouts,
                            std::size_t workers);
 

@@ -102,6 +102,7 @@ Propose take(wire::Propose::Reader from) {
   if (!from.hasResume()) return proposal;
   const wire::Resume::Reader resume = from.getResume();
   proposal.resume = Resume{.lineage = resume.getLineage(), .from_step = {}, .any_build = resume.getAnyBuild()};
+  proposal.resume->unasked = resume.getUnasked();
   if (!resume.getFromNewest()) proposal.resume->from_step = resume.getFromStep();
   if (resume.hasStart()) proposal.resume->start = take_fields<StateId>(capnp::DynamicStruct::Reader(resume.getStart()));
   return proposal;

@@ -36,6 +36,7 @@ void put(wire::Frame::Builder frame, const Propose& propose) {
   resume.setFromNewest(!propose.resume->from_step.has_value());
   resume.setFromStep(propose.resume->from_step.value_or(0));
   resume.setAnyBuild(propose.resume->any_build);
+  resume.setUnasked(propose.resume->unasked);
   if (propose.resume->start) put(resume.initStart(), *propose.resume->start);
 }
 

@@ -58,6 +58,7 @@ struct Resume {
   std::optional<std::uint64_t> from_step;  // which the user asked for; nothing = the newest
   bool any_build = false;
   std::optional<StateId> start = {};  // chosen
+  bool unasked = false;               // the nodes go on by themselves
   bool operator==(const Resume&) const = default;
 };
 

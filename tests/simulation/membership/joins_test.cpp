@@ -165,6 +165,19 @@ TEST(Admission, AnotherChangeTakesItsPlace) {
   EXPECT_EQ(a.hears(kC, Fed{kState, {0, 1}}, kKey, 2).find("prepare"), std::string::npos);
 }
 
+TEST(Admission, AStopEndsTheHold) {
+  Machine a = feeding();
+  EXPECT_EQ(a.stops(),
+            "ask to stop\nover for c to b c (view 2): node-a was told to stop the run"
+            "\ngo on: node-a was told to stop the run");
+  Machine told = feeding();
+  Machine b = two_of_three(kB);
+  b.hears(kA, Hold{2, 1, 2, false, "node-c joins"}, kKey, 2);
+  EXPECT_EQ(b.stops(), "ask to stop\nover for b to a (view 2): node-b was told to stop the run");
+  EXPECT_EQ(told.hears(kB, b.sent<Hold>(), kKey, 2),
+            "over for c to b c (view 2): node-b was told to stop the run\ngo on: node-b was told to stop the run");
+}
+
 TEST(Admission, AMemberGoesOnAtTheSeniorsWordAlone) {
   Machine b = two_of_three(kB);
   EXPECT_EQ(b.hears(kA, Hold{2, 1, 2, false, "node-c joins"}, kKey, 2), "note: node-c joins");
