@@ -10,7 +10,7 @@ from addresses import with_port
 from patience import PATIENCE
 
 TGD = os.environ.get("TGD", "tgd")
-OF_TESTS = ("TGD_BUILD", "TGD_CUTS", "TGD_DEATHS", "TGD_PATIENCE", "TGD_PAUSE", "TGD_STARTS")  # tgd takes TGD_* that look like its own for typing errors
+OF_TESTS = ("TGD_BUILD", "TGD_CUTS", "TGD_DEATHS", "TGD_JOINS", "TGD_PATIENCE", "TGD_PAUSE", "TGD_SEED", "TGD_STARTS")  # tgd takes TGD_* that look like its own for typing errors
 TAIL_LINES = 25
 
 _libc = ctypes.CDLL(None)

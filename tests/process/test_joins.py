@@ -3,12 +3,14 @@ it, and is a member again, last in seniority. TGD_JOINS is the number of repetit
 
 import os
 import random
+import re
 import shutil
 import signal
+import statistics
 import time
 import unittest
 
-from changes import changes, check_end, wait_for_change, wait_recorded
+from changes import changes, check_end, seconds_of, wait_for_change, wait_recorded
 from mesh import Mesh
 from patience import wait_until
 from test_recompute import recompute
@@ -228,9 +230,25 @@ class PowerBack(Joining):
 class AtRandom(Joining):
     SEED = int(os.environ.get("TGD_SEED", "33"))
 
+    def lines(self, mesh, what):
+        """(time, match) of all nodes' logs, in the order of time."""
+        found = [(seconds_of(one[1]), one) for node in mesh.nodes for one in re.finditer(rf"ts=(\S+) .*{what}", node.log_text())]
+        return sorted(found, key=lambda one: one[0])
+
+    def times(self, mesh, deaths):
+        """Seconds from a death to the others' next step, from a start to membership, and that the others waited for it."""
+        begun = self.lines(mesh, r'event=view-changed .*why="([^"]*)".* rebuilt-ms=\d')
+        fed = self.lines(mesh, r'event=joins what="(\S+) joins: 0 %')
+        for name, died, started in deaths:
+            without = next((at for at, line in begun if at > died and name in line[2] and "joins" not in line[2]), None)
+            back = next((at for at, line in begun if at > started and line[2] == f"{name} joins"), None)
+            hold = max((at for at, line in fed if line[2] == name and started < at < (back or 0)), default=None)
+            yield without and without - died, back and back - started, hold and back - hold
+
     def test_deaths_and_returns(self):
         """Each node dies once, at any moment, the others' joins among them, and comes back. Then all are in, with one
         digest, and it is the one that is computed from the record."""
+        table = []
         for repetition in range(REPETITIONS):
             draw = random.Random(f"{self.SEED} {repetition}")
             count = draw.randint(3, 5)
@@ -239,10 +257,11 @@ class AtRandom(Joining):
                 began, deaths = time.monotonic(), []
                 for victim in draw.sample(range(count), count):
                     how = draw.choice([signal.SIGKILL, signal.SIGTERM])
+                    died = time.time()
                     mesh[victim].signal(how)
                     mesh[victim].wait()
-                    deaths.append((mesh[victim].name, how.name))
                     time.sleep(draw.uniform(0, 1))
+                    deaths.append((mesh[victim].name, died, time.time()))
                     mesh[victim].start()
                     time.sleep(draw.uniform(0, 4))
                 view = self.wait_until_all_are_in(mesh, run, 1)
@@ -251,7 +270,11 @@ class AtRandom(Joining):
                 folder = mesh.fetch(run)
                 code, out, err = recompute(folder)
                 self.assertEqual(code, 0, f"{deaths}, folder {folder}: {out} {err}")
-                print(f"{count} nodes, {deaths}: {joins} joins, view {view}, {time.monotonic() - began:.0f} s")
+                table += self.times(mesh, deaths)
+                print(f"{count} nodes, {len(deaths)} deaths, {joins} joins, view {view}, {time.monotonic() - began:.0f} s", flush=True)
+        for what, column in zip(("to the others' next step", "from the start to membership", "that the others waited for it"), zip(*table)):
+            seen = sorted(one for one in column if one is not None)
+            print(f"{what}: {len(seen)} of {len(column)}, median {statistics.median(seen):.2f} s, of ten nine within {seen[len(seen) * 9 // 10]:.2f} s, most {seen[-1]:.2f} s")
 
 
 class Without(Joining):

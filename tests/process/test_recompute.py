@@ -9,6 +9,7 @@ import unittest
 
 from files import write_cifar10
 from mesh import Mesh
+from node import OF_TESTS
 from patience import PATIENCE, communicate, wait_until
 from resuming import kill_all, start_all, stretches, wait_for_checkpoint
 
@@ -17,7 +18,8 @@ TGD = os.environ["TGD"]
 
 def recompute(*arguments):
     """Its exit code, stdout and stderr."""
-    with subprocess.Popen([TGD, "recompute", *map(str, arguments)], cwd="/", stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+    own = {name: value for name, value in os.environ.items() if name not in OF_TESTS}
+    with subprocess.Popen([TGD, "recompute", *map(str, arguments)], cwd="/", env=own, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         out, err = communicate(process, PATIENCE)
     return process.returncode, out, err
 
