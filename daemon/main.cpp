@@ -215,8 +215,8 @@ ControlServer::Hooks control_hooks(EventQueue& queue, LinkTable& links, const De
                 queue.post(PeerPrepares{seat, run});
               },
           .beats =
-              [&queue](Seat seat, const std::string& run, std::uint32_t view) {
-                queue.post(PeerBeats{seat, run, view});
+              [&queue](Seat seat, const std::string& run, std::uint32_t lineage, std::uint32_t view) {
+                queue.post(PeerBeats{seat, run, lineage, view});
               },
           .link = link,
           .own_problem = [&metrics_problem] { return metrics_problem; },

@@ -155,6 +155,9 @@ struct Beat {
 
   view @6 :UInt32;
   # The view of that run that the sender is in, 0 without one.
+
+  lineage @7 :UInt32 = 1;
+  # How often the run had begun when the sender came into it.
 }
 
 struct Reply {

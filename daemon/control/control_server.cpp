@@ -415,10 +415,11 @@ void ControlServer::State::handle(const Client& client, const schema::Beat& beat
   if (peer == self) return complain(beat.node, "a beat under our own name: are two nodes called " + beat.node + "?");
   runs_of_peers[peer] = beat.run_id;
   liveness.beat(peer, beat, steady_ms());
-  if (beat.view == 0 || (beat.run_id == watching.run_id && beat.view == progress.view)) return;
+  const bool as_here = beat.run_id == watching.run_id && beat.view == progress.view && beat.lineage == progress.lineage;
+  if (beat.view == 0 || as_here) return;
   if (!hooks.beats || steady_ms() < told_view_ms[peer] + kTellViewMs) return;
   told_view_ms[peer] = steady_ms();
-  hooks.beats(peer, beat.run_id, beat.view);
+  hooks.beats(peer, beat.run_id, beat.lineage, beat.view);
 }
 
 // A node that slept wakes up in a run that the others have ended. Until it has ended it too, nothing can be started. ""
@@ -483,6 +484,7 @@ void ControlServer::State::send_beats(std::uint64_t now_ms) {
   beat.step = progress.step;
   beat.progress = progress.count;
   beat.view = beat.run_id.empty() ? 0 : progress.view.load();
+  beat.lineage = progress.lineage;
   const std::string bytes = schema::encode_request({0, beat});
   for (const Seat peer : names.places()) {
     // A beat that cannot be sent now is useless later.

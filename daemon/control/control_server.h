@@ -45,7 +45,7 @@ class ControlServer {
     std::function<void(Verdict)> lost;
     std::function<void(Seat, const std::string& run_id)> prepares = {};  // it got on with preparing that run
     // Its beats are of that view, which is not this node's; said once a second at most.
-    std::function<void(Seat, const std::string& run_id, std::uint32_t view)> beats = {};
+    std::function<void(Seat, const std::string& run_id, std::uint32_t lineage, std::uint32_t view)> beats = {};
     std::function<LinkView(Seat)> link;                   // of the mesh; without it every link is up
     std::function<std::string()> own_problem = {};        // what else is wrong with this node, "" if nothing is
     std::function<schema::ComputeStatus()> compute = {};  // the device that trains here

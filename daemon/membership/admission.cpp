@@ -85,7 +85,11 @@ void Admission::held(const ViewChange& change, std::uint64_t now_ms) {
   if (phase_ == Phase::kNone) return give_up(change.view(), "");  // whom it was for was lost before
   phase_ = comes_ ? Phase::kReading : Phase::kParting;
   since_ms_ = heard_ms_ = now_ms;
-  if (comes_) out_.emit(ReadPast{run_.key});
+  if (comes_) return out_.emit(ReadPast{run_.key});
+  if (seat_ == peers_.self()) return;
+  const std::string why = peers_.name(seat_) + " leaves";
+  out_.send({seat_}, run_.key, change.view().number(),
+            schema::Hold{.seat = static_cast<std::uint32_t>(seat_.index()), .why = why});
 }
 
 void Admission::feeds(schema::Feed feed, const ViewChange& change, std::uint64_t now_ms) {

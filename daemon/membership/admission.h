@@ -61,6 +61,8 @@ class Admission {
   void end(const ViewChange& change, const std::string& why);  // the run is to stop
   void lost(Seat peer, const ViewChange& change);
   void installed();  // another view
+  // All are held so that this member can leave.
+  bool parts(Seat seat) const { return phase_ == Phase::kParting && seat_ == seat; }
   void tick(const ViewChange& change, std::uint64_t now_ms);
 
  private:

@@ -117,7 +117,7 @@ NoState only_the_beginning(const Offered& all) {
            "--from 0"}};
 }
 
-// Of the newest view that anybody knows; where nobody knows one they are all nodes.
+// Of the newest view that anybody knows; where nobody knows one they are all who are asked.
 std::vector<Seat> newest_voters(const Offered& all) {
   const auto view_of = [](const Offer& offer) { return std::tie(offer.lineage, offer.view); };
   const Offer* newest = &all.offers[all.nodes.front()];

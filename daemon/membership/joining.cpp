@@ -69,15 +69,17 @@ void Joining::on(Seat from, std::uint64_t key, const schema::Hold& hold, std::ui
   if (phase_ == Phase::kNone || hold.seat != peers_.self().index()) return;
   if (prepares() && run_.key != key) return;
   out_.emit(NoteHold{key, hold.why});
+  if (from == host_) heard_ms_ = now_ms;
   if (!hold.over) return;
   next_ms_ = now_ms + kRefusedMs;
   if (from == host_ && (phase_ == Phase::kFeeding || phase_ == Phase::kFed)) again(next_ms_);
 }
 
-void Joining::on(Seat from, std::uint64_t key, std::uint32_t view, const schema::Feed& feed) {
+void Joining::on(Seat from, std::uint64_t key, std::uint32_t view, const schema::Feed& feed, std::uint64_t now_ms) {
   if ((phase_ != Phase::kReady && phase_ != Phase::kFeeding) || run_.key != key || view != view_.number) return;
   phase_ = Phase::kFeeding;
   host_ = from;
+  heard_ms_ = now_ms;
   state_ = feed.state;
   out_.emit(TakeFeed{key, from, view, feed});
 }
@@ -121,6 +123,7 @@ void Joining::drop() {
 void Joining::tick(std::uint64_t now_ms) {
   if (phase_ == Phase::kNone) return;
   if (now_ms >= on_ms_ + kOverMs) return drop();
+  if (phase_ == Phase::kFeeding && now_ms >= heard_ms_ + kSilenceMs) again(now_ms);
   const bool asks = phase_ == Phase::kAsking || phase_ == Phase::kReady;
   if (asks && now_ms >= next_ms_) ask(now_ms);
   if (phase_ == Phase::kFed && now_ms >= next_ms_) tell(now_ms);

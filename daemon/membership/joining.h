@@ -24,6 +24,7 @@ class Joining {
   static constexpr std::uint64_t kRefusedMs = 3'000;    // after a no
   static constexpr std::uint64_t kFailedMs = 60'000;    // after this node could not
   static constexpr std::uint64_t kDecisionMs = 20'000;  // for the view that takes it in
+  static constexpr std::uint64_t kSilenceMs = 5'000;    // of who feeds it, who says each second how far that is
   static constexpr std::uint64_t kOverMs = 5'000;       // without a beat of the run: it is over, or out of reach
   struct Voter {                                        // this node, as in schema::ViewMember
     std::uint64_t directory, incarnation;
@@ -44,7 +45,7 @@ class Joining {
   void is_on(const std::string& run_id, std::uint64_t now_ms);  // without this node, which is idle
   void on(Seat from, std::uint64_t key, const schema::Invite& invite, std::uint64_t now_ms);
   void on(Seat from, std::uint64_t key, const schema::Hold& hold, std::uint64_t now_ms);
-  void on(Seat from, std::uint64_t key, std::uint32_t view, const schema::Feed& feed);
+  void on(Seat from, std::uint64_t key, std::uint32_t view, const schema::Feed& feed, std::uint64_t now_ms);
   void prepared(std::uint64_t key, const schema::Vote& vote, std::uint64_t now_ms);
   // The answer to TakeFeed: the state is whole and proven. True: Membership can become a member with it.
   bool fed(std::uint64_t key, std::uint64_t now_ms);
@@ -74,7 +75,7 @@ class Joining {
   Seat host_;          // who has invited or feeds it
   schema::Vote vote_;  // once it is prepared
   schema::StateId state_;
-  std::uint64_t on_ms_ = 0, next_ms_ = 0, fed_ms_ = 0;
+  std::uint64_t on_ms_ = 0, next_ms_ = 0, heard_ms_ = 0, fed_ms_ = 0;
 };
 
 }  // namespace tg::daemon

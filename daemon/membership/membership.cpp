@@ -121,7 +121,7 @@ void Membership::follow(std::uint64_t now_ms) {
   }
   change_.reset();
   admission_.reset();
-  held_ = false;
+  held_ = stop_asked_ = false;
   ask_to_leave_ms_.reset();
 }
 
@@ -272,11 +272,14 @@ void Membership::join_frame(Seat from, const schema::FrameHeader& header, const 
     // What comes next may be another state: this one begins no view any more.
     if (ViewChange* const change = change_of(key); had_the_state && !joining_.is_fed() && change) change->drop_state();
   }
-  if (const auto* feed = std::get_if<schema::Feed>(&body)) joining_.on(from, key, header.view, *feed);
+  if (const auto* feed = std::get_if<schema::Feed>(&body)) joining_.on(from, key, header.view, *feed, now_ms);
   if (!change_ || !end_.is(key)) return;
   if (header.view != end_.view().number()) return speaks(from, key, header.view, now_ms);
   if (const auto* hold = std::get_if<schema::Hold>(&body); hold && from == end_.view().by_seniority().front()) {
     held_ = !hold->over;
+    if (held_ && stop_asked_) end_hold(peers_.own_name() + " was told to stop the run");
+    const bool leaves = held_ && ask_to_leave_ms_ && Seat(hold->seat) == peers_.self();
+    if (leaves && !change_->in_change()) change_->leave(words_of_leaving(), now_ms);
     hold->over ? out_.emit(GoOn{key, hold->why}) : out_.emit(NoteHold{key, hold->why});
   }
   if (const auto* hold = std::get_if<schema::Hold>(&body); hold && hold->over && end_.view().has(from))
@@ -293,8 +296,9 @@ void Membership::is_on(const std::string& run_id, std::uint64_t now_ms) {
 
 void Membership::held(std::uint64_t key, std::uint64_t now_ms) {
   if (!change_ || !end_.is(key)) return;
-  if (!ask_to_leave_ms_) return admission_->held(*change_, now_ms);
-  if (!change_->in_change()) change_->leave(words_of_leaving(), now_ms);
+  admission_->held(*change_, now_ms);
+  if (admission_->parts(peers_.self()) && ask_to_leave_ms_ && !change_->in_change())
+    change_->leave(words_of_leaving(), now_ms);
   follow(now_ms);
 }
 
@@ -360,8 +364,15 @@ void Membership::speaks(Seat from, std::uint64_t key, std::uint32_t view, std::u
   if (ViewChange* const change = change_of(key)) change->speaks(from, view, now_ms);
 }
 
-void Membership::beats(Seat from, const std::string& run_id, std::uint32_t view, std::uint64_t now_ms) {
-  if (change_ && end_.run().id == run_id) return speaks(from, end_.run().key, view, now_ms);
+void Membership::beats(Seat from, const std::string& run_id, std::uint32_t lineage, std::uint32_t view,
+                       std::uint64_t now_ms) {
+  if (change_ && end_.run().id == run_id) {
+    const std::uint32_t own = end_.run().lineage();
+    if (lineage == own) return speaks(from, end_.run().key, view, now_ms);
+    if (lineage < own || paused().empty()) return;
+    end_.interrupted(Cause::kLeftOut, peers_.own_name() + " was left out: the run was taken up again without it");
+    return follow(now_ms);
+  }
   for (const auto& [key, voter] : voters_)
     if (voter.run_id == run_id) return speaks(from, key, view, now_ms);
 }
@@ -399,6 +410,7 @@ Status Membership::stop(const std::string& run_id, std::uint64_t now_ms) {
     follow(now_ms);
   } else if (end_.active()) {
     end_.stop();
+    stop_asked_ = true;
     end_hold(peers_.own_name() + " was told to stop the run");
   } else {
     start_.stop(now_ms);
@@ -422,6 +434,7 @@ Status Membership::leave(std::uint64_t now_ms) {
 
 // Nobody waits for a newcomer any more. The most senior member ends the hold.
 void Membership::end_hold(const std::string& why) {
+  if (!change_ || !end_.runs()) return;
   const Seat senior = end_.view().by_seniority().front();
   if (senior == peers_.self()) return admission_->end(*change_, why);
   if (!held_) return;
@@ -433,10 +446,9 @@ void Membership::stays_out() { joining_.drop(); }
 
 void Membership::ask_to_leave(std::uint64_t now_ms) {
   if (!ask_to_leave_ms_) return;
-  if (!paused().empty()) {  // it may be the only one that can go on
-    if (!shut_down_) change_->stay();
-    return ask_to_leave_ms_.reset();
-  }
+  if (end_.view().size() == 1) return ask_to_leave_ms_.reset();  // it stays: nobody else is left
+  const bool needed = !paused().empty();                         // it may be the only one that can go on
+  if (needed && !shut_down_) change_->stay();
   if (now_ms < *ask_to_leave_ms_ || change_->in_change()) return;
   ask_to_leave_ms_ = now_ms + ViewChange::kAgainMs;
   const Seat senior = end_.view().by_seniority().front();

@@ -76,7 +76,7 @@ class Membership {
   void frame(Seat from, const schema::FrameHeader& header, const schema::FrameBody& body, std::uint64_t now_ms);
   // Any other frame, or a beat, that is not of the view that this node knows.
   void speaks(Seat from, std::uint64_t key, std::uint32_t view, std::uint64_t now_ms);
-  void beats(Seat from, const std::string& run_id, std::uint32_t view, std::uint64_t now_ms);
+  void beats(Seat from, const std::string& run_id, std::uint32_t lineage, std::uint32_t view, std::uint64_t now_ms);
   // A run is on at other nodes, and this one, which is in none, may come into it.
   void is_on(const std::string& run_id, std::uint64_t now_ms);
   // The answers to HoldRun (again and again, as long as it is so), ReadPast and TakeFeed (why: "" = it has the state).
@@ -165,7 +165,8 @@ class Membership {
   schema::Vote own_vote_;                      // of the run that was prepared last
   engine::EachName own_names_;                 // the same
   std::map<std::uint64_t, PastVoter> voters_;  // by key
-  bool held_ = false;  // for a newcomer, as the most senior member said last
+  bool held_ = false;                          // for a newcomer or for who leaves, as the most senior member said last
+  bool stop_asked_ = false;                    // here, of the run that goes on
   bool shut_down_ = false;
   std::uint64_t leaving_ms_ = 0;                  // since when it is shut down
   std::optional<std::uint64_t> ask_to_leave_ms_;  // a client wants this node to leave the run; when it asks again

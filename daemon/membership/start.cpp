@@ -242,7 +242,7 @@ void Start::on_grant(Seat from, std::uint64_t key, const schema::Grant& grant, s
     return;
   }
   if (!grant.granted) return refuse_pending(take_pending(), grant.message);
-  if (pending_->disconnected(peers_).empty()) return propose(now_ms);
+  if (pending_->disconnected(peers_).empty() && !right_.holder()) return propose(now_ms);
   give_grant_back(from, key);
   pending_->wait_again();
 }

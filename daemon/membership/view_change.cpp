@@ -132,6 +132,8 @@ void ViewChange::admit(Newcomer newcomer, std::uint64_t now_ms) {
 void ViewChange::be_fed(std::uint64_t step) {
   TG_CHECK(!view_.has_voter(peers_.self(), self_.directory), view_.number());
   has_state_ = frozen_ = true;
+  leaves_ = false;  // what it was told, or could not do, was about the time before
+  unfit_.clear();
   for (Voice& one : voices_) one.broke = false;
   standing_ = {.has_state = true, .step = step, .goes_back = false};
 }

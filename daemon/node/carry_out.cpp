@@ -64,7 +64,7 @@ void Node::on(StatesFound& event) {
 
 void Node::carry_out(PrepareRun& action) {
   Result<schema::JobSpec> job = schema::parse_job(action.run.spec, "proposal");
-  Status valid = job.ok() ? schema::validate_job(*job, context_.self.names.size()) : Status(job.error());
+  Status valid = job.ok() ? schema::validate_job(*job, action.view.size()) : Status(job.error());
   if (valid.ok() && !action.run.resume && !action.joins && action.run.id != shown_id_ &&
       context_.disk.store.exists(action.run.id))
     valid = Error{ErrorKind::kRefused,
@@ -382,6 +382,7 @@ void Node::watch(const std::string& run) {
   const View& view = run_->view().view();
   Per<Seat, bool> members(context_.self.names.size(), false);
   for (const Seat seat : view.seats()) members[seat] = true;
+  context_.news.progress.lineage = run_->identity().lineage();
   context_.news.progress.view = view.number();
   control_.watch(run, run_->view().step_timeout_ms(), members);
 }

@@ -48,7 +48,7 @@ struct PeerPrepares {  // it, or this node, got on with preparing this run
 struct PeerBeats {  // in another view, or run, than this node
   Seat peer;
   std::string run_id;
-  std::uint32_t view = 0;
+  std::uint32_t lineage = 1, view = 0;
 };
 struct Benched {
   std::uint64_t key = 0;

@@ -17,7 +17,7 @@ namespace {
 
 constexpr std::uint64_t kTickMs = 20;
 constexpr int kGoodbyeLingerMs = 500;
-constexpr std::uint64_t kFirstBeatsMs = 2 * schema::kMostBeatMs;  // of all, once all are there
+constexpr std::uint64_t kFirstBeatsMs = 4 * schema::kMostBeatMs;  // of who has come, or had been there before
 constexpr std::uint64_t kElsewhereMs = 5'000;  // after the last beat of a run that is on without this node
 constexpr std::uint64_t kStoreMs = 60'000;     // between looks for runs that are too old, and for room to save one
 
@@ -355,11 +355,13 @@ void Node::on(PeerPrepares& event) {
 }
 
 void Node::on(PeerBeats& event) {
+  const std::optional<RunRecord> record = context_.disk.store.recorded(event.run_id);
+  // Of a beginning that the run has left behind: who is still in that will hear of it.
+  if (record && record->begun() && event.lineage < record->status.lineage) return;
   on_elsewhere_until_ms_ = now_ms() + kElsewhereMs;
   on_elsewhere_ = event.run_id;
-  membership_.beats(event.peer, event.run_id, event.view, now_ms());
+  membership_.beats(event.peer, event.run_id, event.lineage, event.view, now_ms());
   if (leaving_ || (run_ && run_->begun())) return;
-  const std::optional<RunRecord> record = context_.disk.store.recorded(event.run_id);
   if (!(record && record->left_by_order)) membership_.is_on(event.run_id, now_ms());
 }
 
@@ -425,6 +427,10 @@ void Node::start(std::uint64_t token, const schema::StartRequest& request) {
 void Node::resume(std::uint64_t token, const schema::ResumeRequest& request) {
   Result<RunIdentity> identity = resumption_.asked(request, draw());
   if (!identity.ok()) return control_.reply(token, identity.error());
+  if (identity->id == on_elsewhere_ && now_ms() < on_elsewhere_until_ms_)
+    return control_.reply(
+        token, Error{ErrorKind::kRefused,
+                     "run " + identity->id + " is on; " + context_.self.config.node + " comes into it by itself"});
   Result<std::vector<Seat>> asked = all_but(request.without);
   if (!asked.ok()) return control_.reply(token, asked.error());
   identity->members = *std::move(asked);
@@ -455,8 +461,8 @@ void Node::propose(std::uint64_t token, const RunIdentity& identity) {
     show(identity, *job, schema::RunState::kPending);
 }
 
-// As soon as all who were members in the end are there: the first of them speaks for all nodes that are there. Where
-// nobody can be given the state all nodes are awaited.
+// As soon as all who were members in the end are there: the first of them speaks for these. The others come into the
+// run when it is on; where nobody can be given the state all nodes are awaited.
 void Node::resume_by_itself(std::uint64_t now) {
   if (leaving_ || busy() || !membership_.idle() || now < on_elsewhere_until_ms_) return;
   const std::optional<RunRecord> record = resumption_.interrupted();
@@ -470,14 +476,15 @@ void Node::resume_by_itself(std::uint64_t now) {
   std::string away;
   for (const Seat seat : awaited)
     if (!is_there(seat)) away += (away.empty() ? "" : ", ") + context_.self.names[seat];
-  // A run that goes on without this node is told by the first beats.
-  if (!away.empty()) all_up_ms_ = now;
   show_next(*record, away);
-  if (awaited.front() != context_.self.config.seat() || now < all_up_ms_ + kFirstBeatsMs) return;
+  // A run that goes on without this node is told by the first beats of whoever has come.
+  std::vector<Seat> there;
+  std::ranges::copy_if(all, std::back_inserter(there), is_there);
+  if (there != std::exchange(there_, there)) there_since_ms_ = now;
+  if (!away.empty() || awaited.front() != context_.self.config.seat() || now < there_since_ms_ + kFirstBeatsMs) return;
   std::optional<RunIdentity> run = resumption_.due(now, draw());
   if (!run) return;
-  std::ranges::copy_if(all, std::back_inserter(run->members), is_there);
-  if (run->members.size() == all.size()) run->members.clear();
+  if (awaited.size() < all.size()) run->members = awaited;
   context_.news.log.info("auto-resume", {{"run", run->id}});
   propose(kNobody, *run);
 }
@@ -537,15 +544,16 @@ void Node::stop(std::uint64_t token, const schema::StopRequest& request) {
 // Out of the run that this node is in, or that is on without it, until it is told to come back; a record says so.
 void Node::leave(std::uint64_t token, const schema::LeaveRequest& request) {
   const std::string& node = context_.self.config.node;
-  if (run_ && !request.back) {
+  const bool begun = run_ && run_->begun();
+  if (begun && !request.back) {
     const Status leaves = membership_.leave(now_ms());
     if (!leaves.ok()) return control_.reply(token, leaves.error());
     return control_.reply(token, schema::DoneReply{run_->identity().id, node, 0});
   }
   const std::optional<RunRecord> record =
-      !run_ && now_ms() < on_elsewhere_until_ms_ ? context_.disk.store.recorded(on_elsewhere_) : std::nullopt;
+      !begun && now_ms() < on_elsewhere_until_ms_ ? context_.disk.store.recorded(on_elsewhere_) : std::nullopt;
   if (!record)
-    return control_.reply(token, Error{ErrorKind::kRefused, run_           ? node + " is in run " + run_->identity().id
+    return control_.reply(token, Error{ErrorKind::kRefused, begun          ? node + " is in run " + run_->identity().id
                                                             : request.back ? "no run is on that " + node + " has left"
                                                                            : node + " is in no run"});
   if (!request.back) membership_.stays_out();

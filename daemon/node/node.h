@@ -150,8 +150,9 @@ class Node {
   std::uint64_t begins_ms_ = 0;                    // the present view, not before
   std::uint64_t on_elsewhere_until_ms_ = 0;        // a run is on without this node: none can be begun
   std::string on_elsewhere_;                       // that run, as the last beat said
-  std::uint64_t all_up_ms_ = 0;                    // the nodes that were away last are there
-  std::string not_resumed_;                        // why the last try to go on by itself came to nothing
+  std::vector<Seat> there_;                        // these nodes, as it was looked last
+  std::uint64_t there_since_ms_ = 0;
+  std::string not_resumed_;  // why the last try to go on by itself came to nothing
   std::uint64_t last_tick_ms_ = 0, step_timeout_ms_ = 0, last_store_ms_ = 0;
 };
 

@@ -63,16 +63,17 @@ Result<RunIdentity> Resumption::asked(const schema::ResumeRequest& request, std:
 Result<RunIdentity> Resumption::identity_of(const RunRecord& record, const schema::JobSpec& job,
                                             std::uint64_t key) const {
   const Per<Seat, std::string>& names = context_.self.names;
-  if (const Status valid = schema::validate_job(job, names.size()); !valid.ok()) return valid.error();
+  const Stretch first = beginners(record, context_.disk.store.directory(record.id));
+  if (const Status valid = schema::validate_job(job, first.members.size()); !valid.ok()) return valid.error();
   RunIdentity run{key, record.id, schema::canonical_job(job), job.start_timeout_ms};
   if (const std::string why = why_none(run, record); !why.empty()) return Error{ErrorKind::kRefused, why};
   // The members' shares of a batch stay what they were, whatever the nodes' configurations say now.
   run.weights.assign(names.size(), 1);
-  const Stretch first = beginners(record, context_.disk.store.directory(record.id));
   for (std::size_t i = 0; i < first.weights.size() && i < first.members.size(); ++i)
     for (const Seat seat : names.places())
       if (names[seat] == first.members[i]) run.weights[seat] = first.weights[i];
-  run.global_batch = record.global_batch != 0 ? record.global_batch : schema::resolved_global_batch(job, names.size());
+  run.global_batch =
+      record.global_batch != 0 ? record.global_batch : schema::resolved_global_batch(job, first.members.size());
   run.resume = schema::Resume{.lineage = record.status.lineage + 1, .from_step = {}};
   return run;
 }
@@ -117,7 +118,8 @@ std::optional<RunIdentity> Resumption::due(std::uint64_t now_ms, std::uint64_t k
   const std::optional<RunRecord> newest = interrupted();
   if (!newest) return std::nullopt;
   if (std::exchange(tried_, newest->id) != newest->id) pause_ms_ = kFirstTryMs;
-  next_try_ms_ = now_ms + std::exchange(pause_ms_, std::min(2 * pause_ms_, kLatestTryMs));
+  const std::uint64_t pause_ms = std::exchange(pause_ms_, std::min(2 * pause_ms_, kLatestTryMs));
+  next_try_ms_ = now_ms + pause_ms + pause_ms * (key % 512) / 1024;  // two that speak at once do so once
   Result<RunIdentity> run = identity_of(*newest, *schema::parse_job(newest->spec, "run.json"), key);
   if (run.ok()) {
     std::vector<Stretch> past = stretches_in(context_.disk.store.directory(newest->id) + "/" + kViewsFile);

@@ -97,9 +97,10 @@ class SimulatedView::OneMember : public Member::Delegate {
       member_.on(Evaluated{origin, of_.around_.learning.evaluate(rank_, *node_.replica)});
     });
   }
-  // The view ends with `last`: all members ask for it, in their frames of the step that leads there.
+  // The view ends with `last`, where all members hold, with its evaluation if that is due: they ask for it in their
+  // frames of the step that leads there.
   void step_begins(Step step) override {
-    if (step.next() == of_.options_.last && step.next().value() < of_.options_.job.steps) member_.request_stop();
+    if (step.next() == of_.options_.last && step.next().value() < of_.options_.job.steps) member_.request_hold();
   }
   bool may_start_early(Step) override { return false; }
   void committed(const Member::Committed& committed) override {
@@ -147,7 +148,8 @@ Status SimulatedView::run() {
         return Error{ErrorKind::kRunFailed, failed->message};
       if (!one->member().unfit().empty()) return Error{ErrorKind::kRunFailed, one->member().unfit()};
     }
-    if (std::ranges::all_of(members_, [](const auto& one) { return one->member().finished().has_value(); })) return {};
+    const auto is_over = [](const auto& one) { return one->member().finished().has_value() || one->member().held(); };
+    if (std::ranges::all_of(members_, is_over)) return {};
     TG_CHECK(any, "nobody can do anything", members_.front()->member().step().value());
   }
 }

@@ -131,6 +131,7 @@ struct Beat {  // one way, node to node
   std::uint64_t step = 0;
   std::uint64_t progress = 0;  // grows whenever the member gets anything done
   std::uint32_t view = 0;      // of that run
+  std::uint32_t lineage = 1;   // the same: how often it has begun
 };
 void fields(Is<Beat> auto& it, auto&& field) {
   field("node", it.node, node_name());
@@ -140,6 +141,7 @@ void fields(Is<Beat> auto& it, auto&& field) {
   field("step", it.step);
   field("progress", it.progress);
   field("view", it.view);
+  field("lineage", it.lineage);
 }
 
 // Goes on with a run that has ended, from a state that all its members have.

@@ -313,7 +313,7 @@ std::vector<Request> sample_requests() {
       {4, LogsRequest{"first", "node-b", 65536}},
       {5, FetchRequest{"first", "node-c", "model.safetensors", 524288}},
       {6, VersionRequest{}},
-      {7, Beat{"node-d", 99, "first", Phase::kScalerWait, 12, 3456, 2}},
+      {7, Beat{"node-d", 99, "first", Phase::kScalerWait, 12, 3456, 2, 3}},
       {8, BenchRequest{}},
       {9, ForecastRequest{"model = lenet\n", 8, 1000, 0.25}},
       {10, DeleteRequest{"first", "node-b"}},

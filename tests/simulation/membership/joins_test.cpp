@@ -192,7 +192,8 @@ TEST(Admission, LetsAMemberGoWhereAllAreHeld) {
   Machine a = running(kA, 3);
   EXPECT_EQ(a.hears(kC, schema::Leave{}), "hold");
   EXPECT_EQ(a.hears(kC, schema::Leave{}), "") << "it is asked for";
-  EXPECT_EQ(a.is_held(), "");
+  EXPECT_EQ(a.hears(kB, schema::Leave{}), "") << "one at a time";
+  EXPECT_EQ(a.is_held(), "held for c to c: node-c leaves");
   EXPECT_NE(a.hears(kC, schema::Suspect{2, "node-c left, as it was told to"}).find("write view 1, promised 1a"),
             std::string::npos);
 }
@@ -214,7 +215,10 @@ TEST(Leaving, AsksUntilItIsHeld) {
   EXPECT_EQ(c.leaves(), "leave to a");
   EXPECT_EQ(c.waits(500), "");
   EXPECT_EQ(c.waits(500), "leave to a");
-  EXPECT_EQ(c.is_held(), "suspect c to a b: node-c left, as it was told to");
+  EXPECT_EQ(c.is_held(), "") << "it may be for another one";
+  EXPECT_EQ(c.hears(kA, Hold{.seat = 1, .why = "node-b leaves"}), "note: node-b leaves");
+  EXPECT_EQ(c.hears(kA, Hold{.seat = 2, .why = "node-c leaves"}),
+            "suspect c to a b: node-c left, as it was told to\nnote: node-c leaves");
   EXPECT_EQ(c.waits(1'000), "") << "the change is on";
   c.hears(kA, schema::Prepare{ballot(1, kA)});
   EXPECT_NE(c.hears(kA, Decide{next_view({kA, kB})})
@@ -227,6 +231,62 @@ TEST(Leaving, TheMostSeniorMemberHoldsForItself) {
   Machine a = running(kA, 2);
   EXPECT_EQ(a.leaves(), "hold");
   EXPECT_EQ(a.is_held().find("suspect a to b: node-a left, as it was told to"), 0u);
+}
+
+// It can be told to leave, and comes back without being restarted: from then on it is as good as any other.
+TEST(Leaving, WhoIsBackIsAMemberAsAnyOther) {
+  Machine c = running(kC, 3);
+  c.leaves();
+  c.hears(kA, Hold{.seat = 2, .why = "node-c leaves"});
+  c.hears(kA, schema::Prepare{ballot(1, kA)});
+  c.hears(kA, Decide{next_view({kA, kB})});
+  c.saves(an_end(schema::RunState::kInterrupted, 1));
+  c.hears_that_it_is_on();
+  c.waits(3'000);
+  c.hears(kA, Invite{"run-1", schema::canonical_job({}), {1, 1, 1}, 64, 1, next_view({kA, kB}), {}}, kKey, 2);
+  c.prepares(yes());
+  c.hears(kA, kFeed, kKey, 2);
+  c.is_fed();
+  schema::NextView back = next_view({kA, kB, kC}, 12, 3);
+  back.members.back().since = 3;
+  c.hears(kA, Decide{back}, kKey, 2);
+  ASSERT_EQ(c->view().size(), 3u);
+  const std::string promise = c.hears(kA, schema::Prepare{ballot(1, kA)}, kKey, 3);
+  EXPECT_NE(promise.find("promise 1a"), std::string::npos) << promise;
+  EXPECT_EQ(promise.find("leaves"), std::string::npos) << promise;
+}
+
+TEST(Leaving, NobodyIsLeftAlone) {
+  Machine a = running(kA, 2);
+  a.leaves();
+  a.disconnects(kB);
+  a.waits(20'000);
+  EXPECT_EQ(a.waits(2'000).find("leave"), std::string::npos);
+  EXPECT_EQ(a->state(), schema::RunState::kRunning);
+  EXPECT_EQ(a->view().size(), 1u) << "it went on";
+}
+
+// The others have no word of what this node does any more.
+TEST(Leaving, AStopWhileTheRunIsSavedDoesNoHarm) {
+  Machine a = running(kA, 3);
+  a.finishes(schema::RunState::kCompleted, "");
+  EXPECT_EQ(a.stops(), "");
+}
+
+// The others lost power, and went on from a checkpoint with another key.
+TEST(Paused, ARunThatWasTakenUpAgainElsewhereIsLeft) {
+  Machine c = running(kC, 3);
+  c.disconnects(kA);
+  c.disconnects(kB);
+  c.waits(20'000);
+  EXPECT_EQ(c->state(), schema::RunState::kPaused);
+  c.connects(kA);
+  EXPECT_EQ(c.hears_beat(kA, 1, 1), "");
+  EXPECT_NE(c.hears_beat(kA, 1, 2).find(
+                "save run-1: INTERRUPTED: node-c was left out: the run was taken up again without it"),
+            std::string::npos);
+  Machine b = running(kB, 3);
+  EXPECT_EQ(b.hears_beat(kA, 1, 2), "") << "it goes on itself";
 }
 
 TEST(Leaving, SaysWhyNot) {
@@ -261,6 +321,22 @@ schema::NextView with_c() {
   schema::NextView next = next_view({kA, kB, kC}, 12, 3);
   next.members.back().since = 3;
   return next;
+}
+
+TEST(Joining, WhoFeedsItMayDie) {
+  Machine c = ready();
+  c.hears(kA, kFeed, kKey, 2);
+  for (int second = 0; second < 20; ++second) {
+    c.hears(kA, Hold{2, 1, 2, false, "node-c joins"}, kKey, 2);
+    c.hears_that_it_is_on();
+    EXPECT_EQ(c.waits(1'000), "") << "it is fed";
+  }
+  c.disconnects(kA);
+  c.hears_that_it_is_on();
+  EXPECT_EQ(c.waits(4'000), "join run-1 to b (key 0) (view 0): prepared, hears b");
+  schema::NextView later = next_view({kB}, 14, 3);
+  c.hears(kB, Invite{"run-1", schema::canonical_job({}), {1, 1, 1}, 64, 1, later, {}}, kKey, 3);
+  EXPECT_EQ(c.hears(kB, Feed{{1, 3, 14, 0xd14}, {10}}, kKey, 3), "take feed of step 14 from b");
 }
 
 TEST(Joining, FromTheFirstBeatToTheView) {

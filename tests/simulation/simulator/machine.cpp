@@ -350,8 +350,8 @@ std::string Machine::remembers(PastRun run, std::uint64_t key) {
 std::string Machine::remembers_voter(const VoterState& vote) {
   return after([=](Membership& machine, std::uint64_t) { machine.remember_voter(vote, "run-1"); });
 }
-std::string Machine::hears_beat(Seat from, std::uint32_t view) {
-  return after([=](Membership& machine, std::uint64_t now_ms) { machine.beats(from, "run-1", view, now_ms); });
+std::string Machine::hears_beat(Seat from, std::uint32_t view, std::uint32_t lineage) {
+  return after([=](Membership& machine, std::uint64_t now_ms) { machine.beats(from, "run-1", lineage, view, now_ms); });
 }
 std::string Machine::hears_that_it_is_on() {
   return after([](Membership& machine, std::uint64_t now_ms) { machine.is_on("run-1", now_ms); });

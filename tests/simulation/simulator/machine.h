@@ -62,15 +62,15 @@ class Machine {
   std::string stopping();           // the union of flags says stop
   std::string finished(Seat peer);  // its last report is in
   std::string remembers(PastRun run, std::uint64_t key = kKey);
-  std::string remembers_voter(const VoterState& vote);    // of run-1
-  std::string hears_beat(Seat from, std::uint32_t view);  // of run-1
-  std::string saves(const schema::Ended& own);            // run-1's state, or not
-  std::string hears_that_it_is_on();                      // run-1, without this node
-  std::string is_held();                                  // with all members
-  std::string feeds(const schema::Feed& feed);            // what it can give
-  std::string is_fed(const std::string& why_not = "");    // it has the state
-  std::string stops(const std::string& id = "run-1");     // a client's stop; "no: ..." where it is refused
-  std::string leaves();                                   // a client's leave; "no: ..." where it is refused
+  std::string remembers_voter(const VoterState& vote);                               // of run-1
+  std::string hears_beat(Seat from, std::uint32_t view, std::uint32_t lineage = 1);  // of run-1
+  std::string saves(const schema::Ended& own);                                       // run-1's state, or not
+  std::string hears_that_it_is_on();                                                 // run-1, without this node
+  std::string is_held();                                                             // with all members
+  std::string feeds(const schema::Feed& feed);                                       // what it can give
+  std::string is_fed(const std::string& why_not = "");                               // it has the state
+  std::string stops(const std::string& id = "run-1");  // a client's stop; "no: ..." where it is refused
+  std::string leaves();                                // a client's leave; "no: ..." where it is refused
   std::string shuts_down();
   std::string waits(std::uint64_t ms);
 

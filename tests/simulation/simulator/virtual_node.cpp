@@ -122,7 +122,7 @@ void VirtualNode::on_connection(Seat peer, bool up) {
 void VirtualNode::on_beat(Seat from, const schema::Beat& beat) {
   liveness_.beat(from, beat, network_.now_ms());
   if (stuck_ || beat.view == 0) return;
-  membership_.beats(from, beat.run_id, beat.view, network_.now_ms());
+  membership_.beats(from, beat.run_id, beat.lineage, beat.view, network_.now_ms());
   if (!running_ && !leaving_ && beat.run_id != left_by_order_) membership_.is_on(beat.run_id, network_.now_ms());
   carry_out_all();
 }
@@ -138,7 +138,8 @@ void VirtualNode::on_tick() {
                             phase_,
                             step_,
                             progress_,
-                            running_ ? membership_.view().number() : 0};
+                            running_ ? membership_.view().number() : 0,
+                            membership_.current() != nullptr ? membership_.current()->lineage() : 1};
     for (const Seat peer : others()) network_.send_beat(options_.self, peer, beat);
     liveness_.beat(options_.self, beat, now_ms);
   }
