@@ -89,7 +89,7 @@ class Node {
   void take_slice(Seat from, const schema::FrameHeader& header, const schema::FeedSlice& slice);
   void log_run(const std::string& id);
 
-  // --- what Membership has decided: carry_out.cpp ---
+  // --- what Membership has decided ---
   void carry_out_all();  // until neither membership nor the run has anything left to say
   void take_outcome();
   void carry_out(SendFrame& action);
