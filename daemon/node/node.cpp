@@ -17,9 +17,7 @@ namespace {
 
 constexpr std::uint64_t kTickMs = 20;
 constexpr int kGoodbyeLingerMs = 500;
-constexpr std::uint64_t kFirstBeatsMs = 4 * schema::kMostBeatMs;  // of who has come, or had been there before
-constexpr std::uint64_t kElsewhereMs = 5'000;  // after the last beat of a run that is on without this node
-constexpr std::uint64_t kStoreMs = 60'000;     // between looks for runs that are too old, and for room to save one
+constexpr std::uint64_t kStoreMs = 60'000;  // between looks for runs that are too old, and for room to save one
 
 std::uint64_t micros_of(std::chrono::steady_clock::time_point time) {
   return static_cast<std::uint64_t>(
@@ -57,6 +55,8 @@ Node::Node(const RunContext& context, EventQueue& queue, ControlServer& control,
       advisor_(context, queue, control),
       dry_run_(context, control, advisor_, [this] { return draw(); }),
       resumption_(context, queue),
+      auto_resume_(context, resumption_),
+      pending_(context),
       examiner_({.config = context.self.config,
                  .compute = context.machine.compute,
                  .build = context.self.build,
@@ -214,11 +214,7 @@ void Node::look_at_links(std::uint64_t now) {
     waits += (waits.empty() ? "waits for " : "; ") + context_.self.names[peer] + (problem ? ": " + problem->why : "");
     if (problem && !problem->waiting_helps) membership_.cannot_join(peer, problem->why, now);
   }
-  if (waits == std::exchange(waits_, waits) || shown_id_.empty()) return;
-  if (std::optional<RunRecord> record = context_.disk.store.find(shown_id_)) {
-    record->status.reason = waits;
-    context_.disk.store.update(record->status);
-  }
+  pending_.waits(waits);
 }
 
 void Node::save_held() {
@@ -358,8 +354,7 @@ void Node::on(PeerBeats& event) {
   const std::optional<RunRecord> record = context_.disk.store.recorded(event.run_id);
   // Of a beginning that the run has left behind: who is still in that will hear of it.
   if (record && record->begun() && event.lineage < record->status.lineage) return;
-  on_elsewhere_until_ms_ = now_ms() + kElsewhereMs;
-  on_elsewhere_ = event.run_id;
+  auto_resume_.hears_of(event.run_id, now_ms());
   membership_.beats(event.peer, event.run_id, event.lineage, event.view, now_ms());
   if (leaving_ || (run_ && run_->begun())) return;
   if (!(record && record->left_by_order)) membership_.is_on(event.run_id, now_ms());
@@ -427,7 +422,7 @@ void Node::start(std::uint64_t token, const schema::StartRequest& request) {
 void Node::resume(std::uint64_t token, const schema::ResumeRequest& request) {
   Result<RunIdentity> identity = resumption_.asked(request, draw());
   if (!identity.ok()) return control_.reply(token, identity.error());
-  if (identity->id == on_elsewhere_ && now_ms() < on_elsewhere_until_ms_)
+  if (identity->id == auto_resume_.on_elsewhere(now_ms()))
     return control_.reply(
         token, Error{ErrorKind::kRefused,
                      "run " + identity->id + " is on; " + context_.self.config.node + " comes into it by itself"});
@@ -458,45 +453,17 @@ void Node::propose(std::uint64_t token, const RunIdentity& identity) {
   const RunIdentity* const current = membership_.current();
   if (current == nullptr || current->key != identity.key) return;
   if (const Result<schema::JobSpec> job = schema::parse_job(identity.spec, "job"); job.ok())
-    show(identity, *job, schema::RunState::kPending);
+    pending_.show(identity, *job, schema::RunState::kPending);
 }
 
-// As soon as all who were members in the end are there: the first of them speaks for these. The others come into the
-// run when it is on; where nobody can be given the state all nodes are awaited.
 void Node::resume_by_itself(std::uint64_t now) {
-  if (leaving_ || busy() || !membership_.idle() || now < on_elsewhere_until_ms_) return;
-  const std::optional<RunRecord> record = resumption_.interrupted();
-  if (!record) return;
-  const auto is_there = [&](Seat seat) {
-    return seat == context_.self.config.seat() || (context_.network.mesh.links().up(seat) && control_.up(seat));
-  };
-  std::vector<Seat> all;
-  for (const Seat seat : context_.self.names.places()) all.push_back(seat);
-  const std::vector<Seat> awaited = Resumption::joins(*record) ? membership_.voters_of(record->id) : all;
-  std::string away;
-  for (const Seat seat : awaited)
-    if (!is_there(seat)) away += (away.empty() ? "" : ", ") + context_.self.names[seat];
-  show_next(*record, away);
-  // A run that goes on without this node is told by the first beats of whoever has come.
-  std::vector<Seat> there;
-  std::ranges::copy_if(all, std::back_inserter(there), is_there);
-  if (there != std::exchange(there_, there)) there_since_ms_ = now;
-  if (!away.empty() || awaited.front() != context_.self.config.seat() || now < there_since_ms_ + kFirstBeatsMs) return;
-  std::optional<RunIdentity> run = resumption_.due(now, draw());
-  if (!run) return;
-  if (awaited.size() < all.size()) run->members = awaited;
-  context_.news.log.info("auto-resume", {{"run", run->id}});
-  propose(kNobody, *run);
-}
-
-// away: names of nodes that are not there.
-void Node::show_next(const RunRecord& run, const std::string& away) const {
-  std::string next = "it goes on by itself as soon as its members are back";
-  if (!away.empty())
-    next += ": " + away + (away.find(',') == away.npos ? " is" : " are") + " not";
-  else if (!not_resumed_.empty())
-    next = "it does not go on by itself: " + not_resumed_;
-  context_.disk.store.show_next(run.id, schema::clip_text(next, schema::kMostReasonBytes));
+  if (leaving_ || busy() || !membership_.idle()) return;
+  const AutoResume::Nodes nodes{[this](Seat seat) {
+                                  return seat == context_.self.config.seat() ||
+                                         (context_.network.mesh.links().up(seat) && control_.up(seat));
+                                },
+                                [this](const std::string& run) { return membership_.voters_of(run); }};
+  if (const std::optional<RunIdentity> run = auto_resume_.due(nodes, now, draw())) propose(kNobody, *run);
 }
 
 // What an earlier run still takes is not there for another one.
@@ -505,24 +472,6 @@ Status Node::nothing_left_behind() const {
   if (busy.empty()) return {};
   return Error{ErrorKind::kRefused, context_.self.config.node + " is " + busy +
                                         "; start again when tgctl status no longer says so, or restart tgd there"};
-}
-
-// A run that has not begun is shown by status too, but not recorded.
-void Node::show(const RunIdentity& identity, const schema::JobSpec& job, schema::RunState state) {
-  schema::RunStatus status;
-  status.id = shown_id_ = identity.id;
-  status.state = state;
-  status.since_ms = status.started_ms = unix_time_ms();
-  status.model = to_word(job.model);
-  status.data = to_word(job.data);
-  status.gradients = to_word(job.gradients);
-  status.steps = job.steps;
-  for (const Seat seat : context_.self.names.places())
-    if (identity.members.empty() || std::ranges::count(identity.members, seat) > 0)
-      status.members.push_back({.node = context_.self.names[seat], .state = state});
-  status.lineage = identity.lineage();
-  context_.disk.store.show_resuming(identity.id);  // or coming into, where there is a record of it
-  context_.disk.store.update(status);
 }
 
 void Node::stop(std::uint64_t token, const schema::StopRequest& request) {
@@ -551,7 +500,7 @@ void Node::leave(std::uint64_t token, const schema::LeaveRequest& request) {
     return control_.reply(token, schema::DoneReply{run_->identity().id, node, 0});
   }
   const std::optional<RunRecord> record =
-      !begun && now_ms() < on_elsewhere_until_ms_ ? context_.disk.store.recorded(on_elsewhere_) : std::nullopt;
+      begun ? std::nullopt : context_.disk.store.recorded(auto_resume_.on_elsewhere(now_ms()));
   if (!record)
     return control_.reply(token, Error{ErrorKind::kRefused, begun          ? node + " is in run " + run_->identity().id
                                                             : request.back ? "no run is on that " + node + " has left"
@@ -615,7 +564,7 @@ void Node::carry_out(SendFrame& action) {
 
 void Node::carry_out(FindStates& action) {
   if (const Result<schema::JobSpec> job = schema::parse_job(action.run.spec, "proposal"); job.ok()) {
-    show(action.run, *job, schema::RunState::kStarting);
+    pending_.show(action.run, *job, schema::RunState::kStarting);
     control_.watch(action.run.id, job->step_timeout_ms);  // a member may die while it looks, too
   }
   context_.news.progress.view = 0;
@@ -632,7 +581,7 @@ void Node::on(StatesFound& event) {
 void Node::carry_out(PrepareRun& action) {
   Result<schema::JobSpec> job = schema::parse_job(action.run.spec, "proposal");
   Status valid = job.ok() ? schema::validate_job(*job, action.view.size()) : Status(job.error());
-  if (valid.ok() && !action.run.resume && !action.joins && action.run.id != shown_id_ &&
+  if (valid.ok() && !action.run.resume && !action.joins && action.run.id != pending_.id() &&
       context_.disk.store.exists(action.run.id))
     valid = Error{ErrorKind::kRefused,
                   context_.self.config.node + " knows a run " + action.run.id + " already; choose another --id"};
@@ -651,7 +600,7 @@ void Node::carry_out(PrepareRun& action) {
     refusal.message = valid.error().message;
     return membership_.prepared(action.run.key, refusal, now_ms());
   }
-  show(action.run, *job, schema::RunState::kStarting);
+  pending_.show(action.run, *job, schema::RunState::kStarting);
   context_.news.progress.view = 0;
   if (action.joins)
     control_.watch(action.run.id, job->step_timeout_ms, Per<Seat, bool>(context_.self.names.size(), false));
@@ -671,7 +620,7 @@ void Node::carry_out(PrepareRun& action) {
 void Node::carry_out(BeginRun& action) {
   TG_CHECK(is_current(action.run.key));
   choice_ = action.choice;
-  shown_id_.clear();
+  pending_.began();
   step_timeout_ms_ = begins_ms_ = 0;
   fitted_.reset();
   changed_.reset();
@@ -704,7 +653,7 @@ void Node::carry_out(DropRun& action) {
     context_.news.progress.phase = schema::Phase::kIdle;
     run_.reset();
   }
-  context_.disk.store.forget(std::exchange(shown_id_, ""));
+  pending_.came_to_nothing();
 }
 
 void Node::carry_out(SaveRun& action) {
@@ -734,10 +683,11 @@ void Node::carry_out(EndRun& action) {
   if (is_current(action.key)) tell_change(false);
   context_.news.metrics.numbers().run_state = action.state;
   const bool begun = is_current(action.key) && run_->begun();
-  if (begun) not_resumed_.clear();
+  if (begun) auto_resume_.came_to("");
   std::string reason = action.reason;
   if (!begun && !schema::is_fact(action.state)) reason += absent_problems();
-  const Status recorded = begun ? run_->keeper().ended(action.end) : save_unbegun(action, reason);
+  const Status recorded =
+      begun ? run_->keeper().ended(action.end) : pending_.record_end(action.id, action.state, reason);
   if (!recorded.ok())
     context_.news.log.error("record-failed", {{"run", action.id}, {"error", recorded.error().message}});
   if (action.by_order) context_.disk.store.amend(action.key, [](RunRecord& record) { record.left_by_order = true; });
@@ -751,27 +701,16 @@ void Node::carry_out(EndRun& action) {
   context_.news.progress.phase = schema::Phase::kIdle;
   context_.news.progress.view = 0;
   if (is_current(action.key)) run_.reset();
-  shown_id_.clear();
+  pending_.began();
   for (const LastWords::Gone& gone : last_words_.take_all())  // the next run has nothing to do with them
     membership_.gave_up(gone.peer, gone.message, gone.up_again, now_ms());
 }
 
-Status Node::save_unbegun(const EndRun& action, const std::string& reason) {
-  RunRecord record;
-  record.id = record.status.id = action.id;
-  record.node = context_.self.config.node;
-  record.build = context_.self.build;
-  record.member_names = context_.self.names;
-  record.status.state = action.state;
-  record.status.reason = reason;
-  record.status.since_ms = record.status.started_ms = unix_time_ms();
-  return context_.disk.store.write(record);
-}
-
 void Node::carry_out(AnswerStart& action) {
   if (action.token == kNobody) {
-    not_resumed_ = action.status.ok() ? "" : action.status.error().message + absent_problems();
-    if (!action.status.ok()) context_.news.log.warning("auto-resume", {{"run", action.run_id}, {"why", not_resumed_}});
+    const std::string why = action.status.ok() ? "" : action.status.error().message + absent_problems();
+    auto_resume_.came_to(why);
+    if (!action.status.ok()) context_.news.log.warning("auto-resume", {{"run", action.run_id}, {"why", why}});
     return context_.disk.store.forget(action.status.ok() ? "" : action.run_id);
   }
   if (action.status.ok() && run_ && run_->identity().id == action.run_id) {
@@ -904,12 +843,7 @@ void Node::carry_out(SendSlices& action) {
 // Who is about to come into a run shows what it waits for, too.
 void Node::carry_out(NoteHold& action) {
   if (is_current(action.key) && run_->begun()) return run_->note_hold(action.what);
-  if (action.what.empty() || action.what == std::exchange(joining_, action.what)) return;
-  context_.news.log.info("joins", {{"what", action.what}});
-  if (std::optional<RunRecord> record = context_.disk.store.find(shown_id_); record && !shown_id_.empty()) {
-    record->status.reason = action.what;
-    context_.disk.store.update(record->status);
-  }
+  if (pending_.joins(action.what)) context_.news.log.info("joins", {{"what", action.what}});
 }
 
 void Node::carry_out(GoOn& action) {
@@ -931,7 +865,7 @@ void Node::carry_out(TakeFeed& action) {
 void Node::carry_out(JoinRun& action) {
   TG_CHECK(is_current(action.run.key));
   choice_ = {action.choice, "", 0};
-  shown_id_.clear();
+  pending_.began();
   step_timeout_ms_ = 0;
   begins_ms_ = action.next.waits ? now_ms() + ViewChange::kGraceMs : 0;
   fitted_.reset();

@@ -26,8 +26,10 @@
 #include "daemon/membership/view_links.h"
 #include "daemon/mesh/probe/burst_meter.h"
 #include "daemon/node/advisor.h"
+#include "daemon/node/auto_resume.h"
 #include "daemon/node/dry_run.h"
 #include "daemon/node/event_queue.h"
+#include "daemon/node/pending_run.h"
 #include "daemon/node/resumption.h"
 #include "daemon/node/service_manager.h"
 #include "daemon/run/run.h"
@@ -75,11 +77,9 @@ class Node {
   void propose(std::uint64_t token, const RunIdentity& identity);
   Result<std::vector<Seat>> all_but(const std::vector<std::string>& names) const;
   void resume_by_itself(std::uint64_t now);
-  void show_next(const RunRecord& run, const std::string& away) const;
   void stop(std::uint64_t token, const schema::StopRequest& request);
   void leave(std::uint64_t token, const schema::LeaveRequest& request);
   void examine(std::uint64_t token, const schema::ExamineRequest& request);
-  void show(const RunIdentity& identity, const schema::JobSpec& job, schema::RunState state);
   Status nothing_left_behind() const;
   void remember(const RunRecord& record);
   void show_last_run();
@@ -114,7 +114,6 @@ class Node {
   void carry_out(GoOn& action);
   void carry_out(TakeFeed& action);
   void carry_out(JoinRun& action);
-  Status save_unbegun(const EndRun& action, const std::string& reason);
   std::string absent_problems() const;
   std::string service_status() const;
 
@@ -135,24 +134,18 @@ class Node {
   Advisor advisor_;  // bench and plan
   DryRun dry_run_;   // what a start would do
   Resumption resumption_;
-  Examiner examiner_;  // doctor
+  AutoResume auto_resume_;
+  PendingRun pending_;  // what status shows before it begins
+  Examiner examiner_;   // doctor
   BurstMeter bursts_;
   LastWords last_words_;
   ViewLinks view_links_;
-  std::string waits_;                 // for whom a pending start waits, as status shows it
-  std::string joining_;               // how far this node is with coming into a run
-  std::string shown_id_;              // of a run that status shows and that has not begun
   std::uint64_t dropped_frames_ = 0;  // of steps, but of another run or view; logged with the end of a run
   bool leaving_ = false, stopped_ = false;
   std::map<std::uint64_t, std::string> voted_in_;  // runs whose votes are written here, by key
   std::optional<InstallView> changed_;             // not in the log yet: its first step has not begun
   std::optional<RunFitted> fitted_;                // kept until the view may begin
   std::uint64_t begins_ms_ = 0;                    // the present view, not before
-  std::uint64_t on_elsewhere_until_ms_ = 0;        // a run is on without this node: none can be begun
-  std::string on_elsewhere_;                       // that run, as the last beat said
-  std::vector<Seat> there_;                        // these nodes, as it was looked last
-  std::uint64_t there_since_ms_ = 0;
-  std::string not_resumed_;  // why the last try to go on by itself came to nothing
   std::uint64_t last_tick_ms_ = 0, step_timeout_ms_ = 0, last_store_ms_ = 0;
 };
 

@@ -98,40 +98,6 @@ std::string Resumption::why_none(const RunIdentity& run, const std::optional<Run
   return "";
 }
 
-std::optional<RunRecord> Resumption::interrupted() const {
-  const std::vector<RunRecord> records = context_.disk.store.records();
-  const auto newest =
-      std::ranges::max_element(records, {}, [](const RunRecord& record) { return record.status.since_ms; });
-  if (newest == records.end() || newest->status.state != schema::RunState::kInterrupted) return std::nullopt;
-  const Result<schema::JobSpec> job = schema::parse_job(newest->spec, "run.json");
-  if (!job.ok() || !job->auto_resume || newest->left_by_order) return std::nullopt;
-  return *newest;
-}
-
-bool Resumption::joins(const RunRecord& record) {
-  const Result<schema::JobSpec> job = schema::parse_job(record.spec, "run.json");
-  return job.ok() && job->join_limit_ms > 0;
-}
-
-std::optional<RunIdentity> Resumption::due(std::uint64_t now_ms, std::uint64_t key) {
-  if (now_ms < next_try_ms_) return std::nullopt;
-  const std::optional<RunRecord> newest = interrupted();
-  if (!newest) return std::nullopt;
-  if (std::exchange(tried_, newest->id) != newest->id) pause_ms_ = kFirstTryMs;
-  const std::uint64_t pause_ms = std::exchange(pause_ms_, std::min(2 * pause_ms_, kLatestTryMs));
-  next_try_ms_ = now_ms + pause_ms + pause_ms * (key % 512) / 1024;  // two that speak at once do so once
-  Result<RunIdentity> run = identity_of(*newest, *schema::parse_job(newest->spec, "run.json"), key);
-  if (run.ok()) {
-    std::vector<Stretch> past = stretches_in(context_.disk.store.directory(newest->id) + "/" + kViewsFile);
-    past.push_back(stretch_of(*newest));
-    run->resume->unasked = true;
-    run->not_from = begun_in_vain(past, kMostTries);
-    return *run;
-  }
-  context_.news.log.warning("auto-resume", {{"run", newest->id}, {"why", run.error().message}});
-  return std::nullopt;
-}
-
 // --- as a member ---
 
 void Resumption::find(const RunIdentity& run) {

@@ -1,0 +1,60 @@
+#include "daemon/node/pending_run.h"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "kernels/base/log.h"
+
+namespace tg::daemon {
+
+void PendingRun::show(const RunIdentity& run, const schema::JobSpec& job, schema::RunState state) {
+  schema::RunStatus status;
+  status.id = id_ = run.id;
+  status.state = state;
+  status.since_ms = status.started_ms = unix_time_ms();
+  status.model = to_word(job.model);
+  status.data = to_word(job.data);
+  status.gradients = to_word(job.gradients);
+  status.steps = job.steps;
+  for (const Seat seat : context_.self.names.places())
+    if (run.members.empty() || std::ranges::count(run.members, seat) > 0)
+      status.members.push_back({.node = context_.self.names[seat], .state = state});
+  status.lineage = run.lineage();
+  context_.disk.store.show_resuming(run.id);  // or coming into, where there is a record of it
+  context_.disk.store.update(status);
+}
+
+void PendingRun::waits(const std::string& why) {
+  if (why != std::exchange(waits_, why)) show_reason(why);
+}
+
+bool PendingRun::joins(const std::string& how_far) {
+  if (how_far.empty() || how_far == std::exchange(joins_, how_far)) return false;
+  show_reason(how_far);
+  return true;
+}
+
+void PendingRun::show_reason(const std::string& reason) {
+  if (id_.empty()) return;
+  if (std::optional<RunRecord> record = context_.disk.store.find(id_)) {
+    record->status.reason = reason;
+    context_.disk.store.update(record->status);
+  }
+}
+
+void PendingRun::came_to_nothing() { context_.disk.store.forget(std::exchange(id_, "")); }
+
+Status PendingRun::record_end(const std::string& run, schema::RunState state, const std::string& reason) {
+  RunRecord record;
+  record.id = record.status.id = run;
+  record.node = context_.self.config.node;
+  record.build = context_.self.build;
+  record.member_names = context_.self.names;
+  record.status.state = state;
+  record.status.reason = reason;
+  record.status.since_ms = record.status.started_ms = unix_time_ms();
+  return context_.disk.store.write(record);
+}
+
+}  // namespace tg::daemon
