@@ -79,7 +79,7 @@ Result<schema::JobSpec> read_job(const Command& command) {
   Result<schema::JobSpec> job = schema::parse_job(*text, command.operand);
   if (!job) return job;
   for (const std::string& setting : command.settings) {
-    const Status status = schema::set_job_key(*job, setting);
+    const Status status = schema::override_job_key(*job, setting);
     if (!status) return Error{status.error().kind, "--set " + setting + ": " + status.error().message};
   }
   if (const Status status = schema::validate_job(*job, 0); !status) return status.error();

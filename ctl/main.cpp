@@ -45,6 +45,8 @@ int run(const Command& command) {
       return delete_run(*client, command);
     case Verb::kList:
       return list(*client, command);
+    case Verb::kCompare:
+      return compare(*client, command);
     case Verb::kLogs:
       return logs(*client, command);
     case Verb::kWait:

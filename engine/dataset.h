@@ -61,11 +61,18 @@ class DamagedFiles {
   std::vector<std::string> messages_;
 };
 
+// Files in the classes' folders that are no pictures.
+struct LeftOutFiles {
+  std::size_t count = 0;
+  std::string first;  // from the data's folder on
+};
+
 struct Dataset {
   DatasetKind kind = DatasetKind::kSynthetic;
   ImageSet train, test;
   std::vector<std::string> classes;  // their names; label c is classes[c]
   Damaged damaged = Damaged::kFatal;
+  LeftOutFiles left_out;
   std::shared_ptr<DamagedFiles> skipped = std::make_shared<DamagedFiles>();
   // Covers file bytes (decompressed) and, for folders, names; or generator version, seed, sizes and some of the images.
   std::uint64_t hash = 0;

@@ -310,6 +310,19 @@ struct Run {
   left @34 :List(Departure);
   next @35 :Text;
   # Who was a member once and is none now, in the order of names, at most kMostMembers.
+
+  trainingSamples @39 :UInt64;
+  globalBatch @40 :UInt64;
+  # Of an epoch, and of a step; 0 = not known.
+
+  dataRead @36 :Text;
+  # What the run trains on, in a sentence of at most kMostSeenBytes.
+
+  dataWarnings @37 :Text;
+  # What in that may not be what its user meant: lines, at most kMostWarningsBytes.
+
+  settings @38 :Text;
+  # The job's keys that are not the defaults, KEY = VALUE: lines, at most kMostSettingsBytes.
 }
 
 struct Departure {
@@ -403,6 +416,10 @@ struct Plan {
 
   diskBytes @16 :UInt64;
   # What the run takes at most on the disk of a node's state directory, metrics and log aside; 0 = not said.
+
+  dataRead @17 :Text;
+  dataWarnings @18 :Text;
+  # As in Run.
 }
 
 struct Share {

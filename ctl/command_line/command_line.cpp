@@ -15,6 +15,8 @@ namespace {
 
 namespace po = boost::program_options;
 
+constexpr std::size_t kMostCompared = 16;
+
 // What other programs call it.
 struct OtherVerb {
   const char* word;
@@ -104,6 +106,12 @@ Status apply(Command& command, const VerbRow& verb, const po::option& option) {
     const std::string value = option.value.empty() ? "" : option.value[0];
     if (*verb.operand == '\0')
       return usage(std::string(verb.name) + " takes no \"" + schema::clip_text(value, 100) + "\"");
+    if (!command.operand.empty() && verb.verb == Verb::kCompare) {
+      if (command.more_operands.size() + 1 == kMostCompared)
+        return usage("compare shows at most " + std::to_string(kMostCompared) + " runs at once");
+      command.more_operands.push_back(value);
+      return {};
+    }
     if (!command.operand.empty()) {
       return usage(std::string(verb.name) + " takes one " + verb.operand + "; \"" + schema::clip_text(value, 100) +
                    "\" is one too many");
@@ -166,6 +174,11 @@ Status check_known(const std::string& operand, const VerbRow& verb, const std::v
                schema::joined(known));
 }
 
+Status check_run_name(const std::string& name) {
+  if (name == kLastRun || schema::is_run_id(name)) return {};
+  return Error{ErrorKind::kNotFound, "no run is named \"" + schema::clip_text(name, 100) + "\"; tgctl list shows them"};
+}
+
 Status check(const Command& command, const VerbRow& verb) {
   const std::string operand = verb.operand;
   const std::string example = std::string("; for example: ") + verb.examples[0];
@@ -192,15 +205,15 @@ Status check(const Command& command, const VerbRow& verb) {
   if (operand == "SHELL") return check_known(command.operand, verb, shells());
   if (operand == "PAGE") return check_known(command.operand, verb, manual_names());
   if (verb.verb == Verb::kKeygen) return check_keygen(command, example);
-  const bool names_run = operand == "RUN" || operand == "[RUN]";
+  if (verb.verb == Verb::kCompare && command.more_operands.empty())
+    return usage("compare needs two runs or more" + example);
+  for (const std::string& run : command.more_operands)
+    if (const Status named = check_run_name(run); !named) return named;
+  const bool names_run = operand.find("RUN") != std::string::npos;
   const bool last = command.operand == kLastRun;
   if (last && verb.verb == Verb::kDelete)
     return usage(std::string(kLastRun) + " is not for delete: what is the newest may change; give the run's id");
-  if (names_run && !last && !command.operand.empty() && !schema::is_run_id(command.operand)) {
-    return Error{ErrorKind::kNotFound,
-                 "no run is named \"" + schema::clip_text(command.operand, 100) + "\"; tgctl list shows them"};
-  }
-  return {};
+  return names_run && !command.operand.empty() ? check_run_name(command.operand) : Status();
 }
 
 }  // namespace

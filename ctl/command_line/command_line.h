@@ -25,6 +25,7 @@ enum class Verb : std::uint8_t {
   kFetch,
   kDelete,
   kList,
+  kCompare,
   kLogs,
   kWait,
   kBench,
@@ -43,8 +44,9 @@ struct Command {
   std::string help;      // if not empty, print this and nothing else
   bool version = false;  // --version: tgctl's own, asks nobody
   std::string address;
-  std::string key_file;  // --key, TGCTL_KEY; "" = none
-  std::string operand;   // JOB, RUN or NODE, "" where it may be left out and was
+  std::string key_file;                    // --key, TGCTL_KEY; "" = none
+  std::string operand;                     // JOB, RUN or NODE, "" where it may be left out and was
+  std::vector<std::string> more_operands;  // compare
   // start, resume, plan
   std::vector<std::string> settings;
   std::vector<std::string> without;  // start, resume

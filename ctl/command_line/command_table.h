@@ -21,7 +21,7 @@ struct OptionRow {
 struct VerbRow {
   Verb verb;
   const char* name;
-  const char* operand;  // "JOB", "RUN", "[RUN]" or ""
+  const char* operand;  // "JOB", "RUN", "[RUN]", "RUN RUN..." or ""
   const char* summary;
   const char* examples[2];
   const char* details;

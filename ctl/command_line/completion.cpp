@@ -64,7 +64,7 @@ void add_argument(Completion& completion, const OptionRow& option, Verb verb) {
 void add_operand(Completion& completion, const VerbRow& verb) {
   const std::string_view operand = verb.operand;
   if (operand == "JOB") completion.place = Place::kJob;
-  if (operand == "RUN" || operand == "[RUN]") {
+  if (operand.find("RUN") != operand.npos) {
     completion.place = Place::kRun;
     // Not to whoever has typed nothing: where there is one run, Tab is to complete its id.
     if (verb.verb != Verb::kDelete && !completion.begun.empty()) add(completion, {kLastRun});
@@ -138,7 +138,7 @@ void complete_tgctl(Completion& completion, const std::vector<std::string>& word
   } else if (begun.starts_with('-')) {
     for (const char* name : options_at(walk)) add(completion, {"--" + std::string(name)});
     if (walk.verb == nullptr) add(completion, {"--version"});
-  } else if (walk.operands > 0) {
+  } else if (walk.operands > 0 && !(walk.verb != nullptr && walk.verb->verb == Verb::kCompare)) {
     return;
   } else if (walk.help) {
     add(completion, verb_names());

@@ -1,8 +1,10 @@
 #include "ctl/format/status_text.h"
 
 #include <algorithm>
+#include <sstream>
 #include <utility>
 
+#include "ctl/format/comparison.h"
 #include "ctl/format/progress.h"
 #include "kernels/base/hex.h"
 
@@ -10,6 +12,7 @@ namespace tg::ctl {
 namespace {
 
 constexpr std::string_view kNothing = "-";
+constexpr std::size_t kWideColumns = 110;  // from here on a list has a column for what differs
 
 std::string or_nothing(std::string text) { return text.empty() ? std::string(kNothing) : text; }
 
@@ -85,6 +88,19 @@ std::vector<schema::MemberShare> shares_of(const schema::RunStatus& run) {
   return shares;
 }
 
+// A row for each line.
+void add_lines(const std::string& name, const std::string& lines, Rows& rows) {
+  std::istringstream in(lines);
+  for (std::string line; std::getline(in, line);) rows.push_back({name, line});
+}
+
+// "seed = 3, steps = 200": what its job sets.
+std::string one_line(const schema::RunStatus& run) {
+  std::string text;
+  for (const auto& [key, value] : settings_of(run)) text += (text.empty() ? "" : ", ") + key + " = " + value;
+  return text;
+}
+
 // "64, at most 16 per member", "64, split by weight: node-a 48, node-b 16"
 std::string batch(const schema::StartReply& plan) {
   std::uint64_t most = plan.local_batch;
@@ -153,13 +169,20 @@ std::string format_devices(const schema::MeshStatus& mesh, std::size_t columns) 
 std::string format_runs(const std::vector<schema::RunStatus>& runs, std::int64_t now_ms, std::size_t columns) {
   if (runs.empty()) return "no runs\n";
   Rows rows{{"RUN", "STATE", "FOR", "LEFT", "STEP", "LOSS", "ACCURACY"}};
+  const std::vector<std::string> differing = differing_settings(runs);
+  const bool column = columns >= kWideColumns && !differing.front().empty();
+  if (column) rows[0].push_back("DIFFERS");
   std::vector<std::string> notes{""};
-  for (const schema::RunStatus& run : runs) {
+  for (std::size_t i = 0; i < runs.size(); ++i) {
+    const schema::RunStatus& run = runs[i];
     rows.push_back({run.id, std::string(to_word(run.state)), age(run.since_ms, now_ms), left(run, now_ms),
                     std::to_string(run.step) + "/" + std::to_string(run.steps),
                     when_stepped(run, format_fixed(run.loss, 4)), accuracy(run)});
-    const std::string members = schema::has_ended(run.state) ? "" : members_text(run), why = note(run);
-    notes.push_back(members + (members.empty() || why.empty() ? "" : "; ") + why);
+    if (column) rows.back().push_back(fit_line(differing[i], columns - kColumns));
+    std::string text = schema::has_ended(run.state) ? "" : members_text(run);
+    for (const std::string& more : {note(run), column ? std::string() : differing[i]})
+      text += (text.empty() || more.empty() ? "" : "; ") + more;
+    notes.push_back(text);
   }
   return format_list(std::move(rows), notes, columns);
 }
@@ -189,6 +212,9 @@ std::string format_run(const schema::RunStatus& run, std::int64_t now_ms, std::s
   rows.push_back({"started", or_nothing(format_second(run.started_ms))});
   if (schema::has_ended(run.state)) rows.push_back({"ended", or_nothing(format_second(run.since_ms))});
   rows.push_back({"model, data", or_nothing(run.model) + ", " + or_nothing(run.data)});
+  if (!run.data_read.empty()) rows.push_back({"data read", run.data_read});
+  add_lines("warning", run.data_warnings, rows);
+  if (!run.settings.empty()) rows.push_back({"job", one_line(run)});
   rows.push_back({"gradients", or_nothing(run.gradients) + ", exchange " + or_nothing(run.exchange) + ", coding " +
                                    or_nothing(run.coding)});
   if (const std::string uneven = schema::uneven_shares(shares_of(run)); !uneven.empty())
@@ -245,6 +271,7 @@ std::string format_plan(const schema::StartReply& plan) {
       {"members", std::to_string(plan.members)},
       {"global batch", batch(plan)},
       {"parameters", std::to_string(plan.parameters)},
+      {"data read", or_nothing(plan.data_read)},
       {"exchange", or_nothing(plan.exchange) + ", coding " + or_nothing(plan.coding)},
       {"compute",
        replays ? "nothing, gradients are replayed" : format_seconds(plan.compute_seconds) + " per step, measured"},
@@ -253,6 +280,7 @@ std::string format_plan(const schema::StartReply& plan) {
                           ? ""
                           : ", and " + format_bytes(static_cast<double>(plan.device_bytes)) + " of its GPU's")},
   };
+  add_lines("warning", plan.data_warnings, rows);
   if (plan.disk_bytes > 0)
     rows.push_back({"disk", "up to " + format_bytes(static_cast<double>(plan.disk_bytes)) + " per node"});
   if (!plan.unpredicted.empty()) {

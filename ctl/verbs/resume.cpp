@@ -14,7 +14,7 @@ namespace {
 schema::JobSpec job_of(const schema::RunStatus& run, const Command& command) {
   schema::JobSpec job;
   job.steps = run.steps;
-  for (const std::string& setting : command.settings) (void)schema::set_job_key(job, setting);  // they are checked
+  for (const std::string& setting : command.settings) (void)schema::override_job_key(job, setting);  // they are checked
   return job;
 }
 

@@ -1,5 +1,6 @@
 #include <optional>
 #include <random>
+#include <sstream>
 #include <string>
 #include <utility>
 
@@ -48,6 +49,9 @@ int start(Client& client, const Command& command, const schema::JobSpec& job) {
     return kOk;
   }
   print(plan->run_id + "\n");
+  if (!plan->data_read.empty()) say("reads " + plan->data_read);
+  std::istringstream warnings(plan->data_warnings);
+  for (std::string line; std::getline(warnings, line);) warn(line);
   if (warning) warn(*warning);
   return command.detach ? static_cast<int>(kOk) : follow(client, plan->run_id, talk);
 }

@@ -16,6 +16,7 @@ int join(Client& client, const Command& command);
 int fetch(Client& client, const Command& command);
 int delete_run(Client& client, const Command& command);
 int list(Client& client, const Command& command);
+int compare(Client& client, const Command& command);
 int logs(Client& client, const Command& command);
 int wait(Client& client, const Command& command);
 int bench(Client& client, const Command& command);

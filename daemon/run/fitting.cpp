@@ -156,7 +156,7 @@ std::unique_ptr<engine::BatchSource> batches_of(const PreparationOptions& option
   if (replays(options.job)) return nullptr;
   return std::make_unique<engine::BatchSource>(
       prepared.data, engine::BatchSource::Options{options.job.seed, part.global_batch, part.share(), first,
-                                                  options.job.steps, prepared.recipe, data_threads(prepared), &home});
+                                                  prepared.steps, prepared.recipe, data_threads(prepared), &home});
 }
 
 // What is known of it once the kit has its engine.

@@ -174,6 +174,11 @@ Result<std::shared_ptr<Prepared>> prepare_run(const PreparationOptions& options,
   if (!replays(job) && prepared->data->train.count() == 0)
     return Error{ErrorKind::kInvalidJob, "there is nothing to train on in the data"};
   advance();
+  const Result<std::uint64_t> steps = schema::resolved_steps(job, prepared->data->train.count(), part.global_batch);
+  if (!steps.ok()) return steps.error();
+  prepared->steps = *steps;
+  if (!replays(job))
+    prepared->read = engine::what_was_read(*prepared->data, prepared->recipe, part.global_batch, !job.flip);
   prepared->data_hash = prepared->data->hash;
   prepared->model_hash = prepared->model.hash();
   prepared->threads = options.threads;

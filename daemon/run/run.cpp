@@ -140,6 +140,7 @@ void Run::prepared(Result<std::shared_ptr<const PreparedView>> result) {
   if (result.ok()) {
     fitted_ = result.value();
     prepared_ = fitted_->run;
+    job_.steps = prepared_->steps;
     view_->prepared(prepared_, evaluates_first());
   }
   candidate_.prepared(std::move(result));
@@ -170,6 +171,11 @@ schema::StartReply Run::facts(const schema::Commit& choice) const {
   reply.device_bytes = fitted_->device_bytes + fitted_->device_reserve;
   reply.disk_bytes = disk_bytes(job_, prepared_->model);
   reply.from_step = prepared_->replica->committed_rounds().value();
+  reply.data_read = prepared_->read.summary;
+  for (const std::string& warning : prepared_->read.warnings) {
+    const std::string line = schema::clip_text(warning, schema::kMostSeenBytes) + "\n";
+    if (reply.data_warnings.size() + line.size() <= schema::kMostWarningsBytes) reply.data_warnings += line;
+  }
   return reply;
 }
 
@@ -208,6 +214,11 @@ schema::RunStatus Run::first_status(const schema::StartReply& facts) const {
   status.view = view_->view().number();
   status.view_step = facts.from_step;
   status.view_since_ms = status.since_ms;
+  status.training_samples = prepared_->data->train.count();
+  status.global_batch = identity_.global_batch;
+  status.data_read = facts.data_read;
+  status.data_warnings = facts.data_warnings;
+  status.settings = schema::changed_keys(job_, schema::kMostSettingsBytes);
   if (!start_) return status;
   const schema::RunStatus& before = start_->record->status;
   status.started_ms = before.started_ms;
@@ -226,7 +237,7 @@ RunRecord Run::first_record() const {
   record.id = identity_.id;
   record.spec = identity_.spec;
   record.seed = job_.seed;
-  record.spec_hash = schema::job_hash(job_);
+  record.spec_hash = schema::hash_text(identity_.spec);
   record.model_hash = prepared_->model_hash;
   record.data_hash = prepared_->data_hash;
   record.initial_digest = journal_.status().initial_digest;
@@ -321,6 +332,9 @@ void Run::log_beginning(const schema::StartReply& facts) const {
                            {"activation-bytes", fitted_->activation_bytes},
                            {"device-bytes", fitted_->device_bytes},
                            {"initial-digest", hex_digest(prepared_->initial_digest)}});
+  if (!facts.data_read.empty()) log.info("data", {{"run", identity_.id}, {"read", facts.data_read}});
+  for (const std::string& warning : prepared_->read.warnings)
+    log.warning("data", {{"run", identity_.id}, {"what", warning}});
   for (const std::string& note : prepared_->initial_notes) log.info("initial", {{"run", identity_.id}, {"what", note}});
   if (const std::string uneven = schema::uneven_shares(view_->shares()); !uneven.empty())
     log.info("batch-split", {{"run", identity_.id}, {"samples", uneven}});

@@ -130,7 +130,7 @@ class Run {
   const RunContext& context_;
   const std::uint64_t number_;
   const RunIdentity identity_;
-  const schema::JobSpec job_;
+  schema::JobSpec job_;  // prepared: its steps are those of its epochs
   const std::shared_ptr<Timeline> timeline_ = std::make_shared<Timeline>();  // shared with their threads
   Journal journal_;
   Keeper keeper_;

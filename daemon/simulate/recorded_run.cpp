@@ -121,6 +121,10 @@ Result<std::vector<Leg>> legs_of(const RunRecord& record, std::vector<Stretch> p
     const Result<schema::JobSpec> job = job_of(record, leg.stretch);
     if (!job) return job.error();
     leg.job = *job;
+    const Result<std::uint64_t> steps =
+        schema::resolved_steps(*job, record.status.training_samples, std::max<std::uint64_t>(record.global_batch, 1));
+    if (!steps) return steps.error();
+    leg.job.steps = *steps;
     if (leg.first > leg.last || leg.last > leg.job.steps)
       return odd_line(leg.stretch, "goes from step " + std::to_string(leg.first) + " to " + std::to_string(leg.last) +
                                        " of " + std::to_string(leg.job.steps));

@@ -104,6 +104,9 @@ Result<RunRecord> from_json(const OrderedJson& root) {
   record.node = record.own.node;
   spec_from_json(object_of(root, "spec", take), record, take);
   if (!problem.empty()) return Error{ErrorKind::kCorrupt, problem};
+  record.status.global_batch = record.global_batch;
+  if (Result<schema::JobSpec> job = schema::parse_job(record.spec, "run.json"); record.begun() && job.ok())
+    record.status.settings = schema::changed_keys(*job, schema::kMostSettingsBytes);
   return record;
 }
 

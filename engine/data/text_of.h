@@ -1,11 +1,19 @@
-// Shapes in messages. Pure.
+// Shapes and numbers in messages. Pure.
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 #include "engine/model.h"
 
 namespace tg::engine {
+
+// 1,200
+inline std::string grouped(std::uint64_t number) {
+  std::string digits = std::to_string(number);
+  for (std::size_t left = digits.size(); left > 3; left -= 3) digits.insert(left - 3, ",");
+  return digits;
+}
 
 inline std::string text_of(const ImageShape& shape) {
   if (shape.height == 0 && shape.channels != 0) return "different sizes";

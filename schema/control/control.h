@@ -199,6 +199,7 @@ struct StartReply {  // what a start will do, or would do (--dry-run)
   std::uint64_t device_bytes = 0;        // of a device's memory, beside memory_bytes; 0 = the processor computes
   std::uint64_t from_step = 0;           // where it begins: 0, or the state that it is resumed from
   std::uint64_t disk_bytes = 0;          // per node, of states and models
+  std::string data_read = {}, data_warnings = {};  // as in RunStatus
 };
 void fields(Is<StartReply> auto& it, auto&& field) {
   field("run_id", it.run_id, run_id_or_not());
@@ -218,6 +219,8 @@ void fields(Is<StartReply> auto& it, auto&& field) {
   field("shares", it.shares, list(kMostMembers));
   field("from_step", it.from_step);
   field("disk_bytes", it.disk_bytes);
+  field("data_read", it.data_read, line(kMostSeenBytes));
+  field("data_warnings", it.data_warnings, lines(kMostWarningsBytes));
 }
 
 struct StopReply {

@@ -203,6 +203,10 @@ struct RunStatus {
   std::int64_t view_since_ms = 0;     // and when
   std::vector<Departure> left = {};   // who was a member once and is none now, by name
   std::string next = {};              // of an INTERRUPTED run: when the nodes go on with it, or why they do not
+  std::uint64_t training_samples = 0, global_batch = 0;  // of an epoch, and of a step; 0 = not known
+  std::string data_read;      // what it trains on (engine/data/what_was_read.h); "" = replayed, or it has not begun
+  std::string data_warnings;  // what in that may not be what its user meant, a line each
+  std::string settings;       // the job's keys that are not the defaults, KEY = VALUE, a line each
   bool has_left(std::string_view node) const;
   // A run that came to its end, but not every member has its state on its disk.
   bool saved_by_all() const;
@@ -244,6 +248,11 @@ void fields(Is<RunStatus> auto& it, auto&& field) {
   field("view_since_ms", it.view_since_ms, plain().time().not_kept());
   field("left", it.left, list(kMostMembers).noun("a list of departures"));
   field("next", it.next, line(kMostReasonBytes).not_kept());
+  field("training_samples", it.training_samples);
+  field("global_batch", it.global_batch, plain().not_kept());  // the record has one of its own
+  field("data_read", it.data_read, line(kMostSeenBytes));
+  field("data_warnings", it.data_warnings, lines(kMostWarningsBytes));
+  field("settings", it.settings, lines(kMostSettingsBytes).not_kept());  // the record has the whole job
 }
 
 struct MeshStatus {

@@ -10,6 +10,7 @@
 namespace tg::schema {
 namespace {
 
+constexpr std::uint64_t kMostEpochs = 1'000'000;
 constexpr std::uint64_t kMostSteps = UINT32_MAX - 1;  // a step's number is 32 bits of a frame's header
 constexpr std::uint64_t kMostBatch = 1u << 24;
 constexpr std::uint64_t kMostThreads = 1024;
@@ -39,6 +40,8 @@ void add_task_rows(std::vector<Row>& rows) {
                "every node, such as fetch writes; a path that does not begin with / is relative to data-dir. "
                "The last layer is drawn if the file has another number of classes."));
   rows.push_back(whole_row("steps", &JobSpec::steps, {1, kMostSteps}, "Steps until the run is complete."));
+  rows.push_back(whole_row("epochs", &JobSpec::epochs, {0, kMostEpochs},
+                           "Passes over the training set, instead of steps; 0 = not used."));
   rows.push_back(whole_row("seed", &JobSpec::seed, {},
                            "Seed of initial parameters, sample order, augmentation and ternary draws."));
   rows.push_back(
@@ -190,10 +193,10 @@ void add_running_rows(std::vector<Row>& rows) {
 }
 
 // What does not change the steps that a run has already made.
-constexpr std::string_view kResumable[] = {"steps",          "learning-rate",  "schedule",       "schedule-factor",
-                                           "schedule-every", "schedule-power", "evaluate-every", "checkpoint-every",
-                                           "trace",          "auto-resume",    "step-timeout",   "start-timeout",
-                                           "join-limit"};
+constexpr std::string_view kResumable[] = {
+    "steps",          "epochs",         "learning-rate",  "schedule",         "schedule-factor",
+    "schedule-every", "schedule-power", "evaluate-every", "checkpoint-every", "trace",
+    "auto-resume",    "step-timeout",   "start-timeout",  "join-limit"};
 
 std::vector<Row> make_rows() {
   std::vector<Row> rows;
@@ -211,15 +214,23 @@ struct OtherWord {
   const char* word;
   const char* key;
 };
-constexpr OtherWord kOtherWords[] = {{"epochs", "steps"},         {"epoch", "steps"},
-                                     {"iterations", "steps"},     {"max-steps", "steps"},
-                                     {"lr", "learning-rate"},     {"rate", "learning-rate"},
-                                     {"batch", "global-batch"},   {"batch-size", "global-batch"},
-                                     {"network", "model"},        {"arch", "model"},
-                                     {"dataset", "data"},         {"data-path", "data-dir"},
-                                     {"random-seed", "seed"},     {"nodes", "members"},
-                                     {"workers", "members"},      {"decay", "weight-decay"},
-                                     {"lr-schedule", "schedule"}, {"eval-every", "evaluate-every"}};
+constexpr OtherWord kOtherWords[] = {{"epoch", "epochs"},
+                                     {"iterations", "steps"},
+                                     {"max-steps", "steps"},
+                                     {"lr", "learning-rate"},
+                                     {"rate", "learning-rate"},
+                                     {"batch", "global-batch"},
+                                     {"batch-size", "global-batch"},
+                                     {"network", "model"},
+                                     {"arch", "model"},
+                                     {"dataset", "data"},
+                                     {"data-path", "data-dir"},
+                                     {"random-seed", "seed"},
+                                     {"nodes", "members"},
+                                     {"workers", "members"},
+                                     {"decay", "weight-decay"},
+                                     {"lr-schedule", "schedule"},
+                                     {"eval-every", "evaluate-every"}};
 
 std::string unknown_job_key(std::string_view name) {
   std::string dashed(name);
@@ -247,6 +258,9 @@ Status validate_compute(const JobSpec& spec) {
     return invalid("evaluate-every = " + std::to_string(spec.evaluate_every) +
                    " needs compute = train: a replayed run has no data to evaluate on; set evaluate-every to 0");
   }
+  if (spec.epochs > 0)
+    return invalid("epochs = " + std::to_string(spec.epochs) +
+                   " needs compute = train: a replayed run has no data to pass over; set steps");
   if (!spec.initial.empty())
     return invalid("initial = " + spec.initial + " needs compute = train: a replayed run learns nothing; leave it out");
   if (spec.micro_batch > 0)
@@ -310,6 +324,13 @@ Status set_job_key(JobSpec& spec, std::string_view assignment) {
   return {};
 }
 
+Status override_job_key(JobSpec& spec, std::string_view assignment) {
+  if (const Status set = set_job_key(spec, assignment); !set) return set;
+  const bool steps = assignment.substr(0, assignment.find_first_of("= ")) == "steps";
+  if (steps) spec.epochs = 0;
+  return {};
+}
+
 Status validate_job(const JobSpec& spec, std::size_t members) {
   if (spec.schedule == ScheduleKind::kStaircase && spec.schedule_every == 0) {
     return invalid("schedule = staircase needs schedule-every, the steps of a stair");
@@ -346,10 +367,31 @@ std::string canonical_job(const JobSpec& spec) {
   return text;
 }
 
+std::string changed_keys(const JobSpec& spec, std::size_t most) {
+  const JobSpec defaults;
+  std::string text;
+  for (const Row& row : job_options()) {
+    const std::string value = row.get(spec);
+    if (value == row.get(defaults)) continue;
+    const std::string line = row.name + " = " + value + "\n";
+    if (text.size() + line.size() > most) break;
+    text += line;
+  }
+  return text;
+}
+
 std::uint64_t job_hash(const JobSpec& spec) { return hash_text(canonical_job(spec)); }
 
 std::uint64_t resolved_global_batch(const JobSpec& spec, std::size_t members) {
   return spec.batch_per_node > 0 ? spec.batch_per_node * members : spec.global_batch;
+}
+
+Result<std::uint64_t> resolved_steps(const JobSpec& spec, std::uint64_t samples, std::uint64_t global_batch) {
+  if (spec.epochs == 0) return spec.steps;
+  const std::uint64_t steps = (spec.epochs * samples + global_batch - 1) / global_batch;  // 2^20 epochs, 2^32 samples
+  if (steps <= kMostSteps) return std::max<std::uint64_t>(steps, 1);
+  return invalid("epochs = " + std::to_string(spec.epochs) + " are " + std::to_string(steps) +
+                 " steps of this set; at most " + std::to_string(kMostSteps));
 }
 
 }  // namespace tg::schema

@@ -41,6 +41,7 @@ struct JobSpec {
   std::vector<double> mean, deviation;  // per channel
   std::string initial;                  // file with the initial parameters; empty = drawn from the seed
   std::uint64_t steps = 1000;
+  std::uint64_t epochs = 0;  // if set, the steps follow from it once the data are read (resolved_steps)
   std::uint64_t seed = 1;
   std::uint64_t global_batch = 64;
   std::uint64_t batch_per_node = 0;  // if set, global batch = this times members
@@ -99,11 +100,17 @@ const std::vector<Option<JobSpec>>& job_options();
 Result<JobSpec> parse_job(std::string_view text, std::string_view file);
 // Sets one key of a spec from "key=value" (--set).
 Status set_job_key(JobSpec& spec, std::string_view assignment);
+// The same as a user's last word: steps take the place of epochs.
+Status override_job_key(JobSpec& spec, std::string_view assignment);
 // Checks what no single key can: B < 1, staircase without schedule-every, ... For B < N pass the members, 0 = unknown.
 Status validate_job(const JobSpec& spec, std::size_t members);
 // Every key, sorted, one `key = value` per line; parse_job(canonical_job(s)) == s.
 std::string canonical_job(const JobSpec& spec);
+// The same for the keys that are not the defaults, in the order of the reference; whole lines of at most `most` bytes.
+std::string changed_keys(const JobSpec& spec, std::size_t most);
 std::uint64_t job_hash(const JobSpec& spec);
 std::uint64_t resolved_global_batch(const JobSpec& spec, std::size_t members);
+// Passes over so many samples, the last step's batch reaching into the next one. An error if that is too many.
+Result<std::uint64_t> resolved_steps(const JobSpec& spec, std::uint64_t samples, std::uint64_t global_batch);
 
 }  // namespace tg::schema

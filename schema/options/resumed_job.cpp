@@ -43,7 +43,7 @@ Result<JobSpec> resumed_job(const JobSpec& before, std::string_view settings) {
   JobSpec job = before;
   for (const Assignment& one : *assignments) {
     if (const Status status = check_key(one.key); !status) return status.error();
-    if (const Status status = set_job_key(job, one.key + "=" + one.value); !status) return status.error();
+    if (const Status status = override_job_key(job, one.key + "=" + one.value); !status) return status.error();
   }
   return job;
 }
@@ -55,12 +55,19 @@ Status may_resume(const RunStatus& run, const JobSpec& job, std::optional<std::u
   if (!has_ended(run.state))
     return Error{ErrorKind::kRefused, "run " + run.id + " is " + state + "; there is nothing to resume"};
   const std::uint64_t begin = from_step.value_or(run.step);
-  const bool done = run.state == RunState::kCompleted ? job.steps <= begin : job.steps < begin;
+  JobSpec resolved = job;
+  if (run.training_samples > 0 && run.global_batch > 0) {
+    const Result<std::uint64_t> steps = resolved_steps(job, run.training_samples, run.global_batch);
+    if (!steps) return steps.error();
+    resolved.steps = *steps;
+  }
+  const bool done = run.state == RunState::kCompleted ? resolved.steps <= begin : resolved.steps < begin;
   if (!done) return {};
-  const std::string more = std::to_string(begin > job.steps / 2 ? 2 * begin : job.steps + begin);
+  const std::string more = std::to_string(begin > resolved.steps / 2 ? 2 * begin : resolved.steps + begin);
   return Error{ErrorKind::kRefused, "run " + run.id + " is " + state + " at step " + std::to_string(run.step) + " of " +
-                                        std::to_string(job.steps) + "; to train on, give it more steps: tgctl resume " +
-                                        run.id + " --set steps=" + more};
+                                        std::to_string(resolved.steps) +
+                                        "; to train on, give it more steps: tgctl resume " + run.id +
+                                        " --set steps=" + more};
 }
 
 }  // namespace tg::schema

@@ -53,6 +53,53 @@ class Data(unittest.TestCase):
             job["test-share"] = 0.5
             mesh.ctl("start", mesh.job_file(job)).refuses(2, "test-share is set", "leave out one")
 
+    def test_what_was_read(self):
+        """A sentence and warnings, before a run and in all that is left of it; and epochs, which are passes over that."""
+        with Mesh(2) as mesh:
+            folder = os.path.join(mesh.folder, "pictures")
+            write_pictures(folder)
+            shutil.rmtree(os.path.join(folder, "test", "grey"))
+            with open(os.path.join(folder, "train", "grey", "a.webp"), "wb") as file:
+                file.write(b"RIFF")
+            job = JOB | {"data": "folder", "data-dir": folder, "steps": None, "epochs": 2}
+            read = "3 classes, 36 + 8 pictures of 1x28x28, 6 steps an epoch, flip horizontal, 1 file left out (train/grey/a.webp: not a JPEG or PNG)"
+            warnings = [
+                "1 file left out (train/grey/a.webp: not a JPEG or PNG); convert what shall be trained on",
+                "class grey has no test samples: the accuracy says nothing of it",
+                "training flips half of the pictures left to right; letters, digits and signs do not survive that: "
+                "flip = none leaves it out, flip = horizontal says that it is meant",
+            ]
+            flat = lambda text: " ".join(text.split())
+            dry = flat(mesh.ctl_ok("start", mesh.job_file(job), "--dry-run").out)
+            run = mesh.start(job)
+            shown = mesh.run(run)
+            self.assertEqual((shown["data_read"], shown["data_warnings"], shown["step"], shown["steps"]), (read, warnings, 12, 12))
+            self.assertIn("epochs = 2", shown["settings"])
+            with open(mesh[1].run_file(run, "run.json"), encoding="utf-8") as file:
+                record = json.load(file)
+            self.assertEqual((record["data_read"], record["data_warnings"]), (read, warnings))
+            status, log = flat(mesh.ctl_ok("status", run).out), mesh.ctl_ok("logs", run).out
+            for text in [read, *warnings]:
+                self.assertIn(text, dry)
+                self.assertIn(text, status)
+                self.assertIn(text, log)
+
+            # Said at the start, too, and not again of what is meant.
+            started = mesh.ctl_ok("start", mesh.job_file(job | {"flip": "horizontal"}), "--detach")
+            self.assertIn(f"reads {read}", started.err)
+            self.assertNotIn("flip = none", started.err)
+            second = started.out.strip()
+            mesh.ctl_ok("wait", second, "--timeout", "60s")
+            self.assertRegex(mesh.ctl_ok("compare", run, second).out, r"flip +auto +horizontal\n")
+            self.assertIn("flip=horizontal", mesh.ctl_ok("list").out)
+
+            # More epochs of a run that is COMPLETED; its recomputation knows how many steps they were.
+            mesh.ctl("resume", run).refuses(1, "COMPLETED at step 12 of 12")
+            mesh.ctl_ok("resume", run, "--set", "epochs=3")
+            self.assertEqual((mesh.run(run)["step"], mesh.run(run)["steps"]), (18, 18))
+            mesh.ctl_ok("resume", run, "--set", "steps=20")
+            self.assertEqual((mesh.run(run)["step"], mesh.run(run)["steps"]), (20, 20))
+
     def test_a_wait_for_data_is_shown(self):
         """Pictures much larger than what the network sees: to decode them takes longer than to learn from them."""
         with Mesh(1) as mesh:

@@ -126,7 +126,7 @@ class OneNode(unittest.TestCase):
     def test_unknown_key(self):
         self.start({"stepz": 3}).refuses(USAGE, "stepz", '"steps"', ".job:")
         self.start({}, "--set", "global-bach=3").refuses(USAGE, "global-bach", "global-batch")
-        self.start({"epochs": 3}).refuses(USAGE, "epochs", '"steps"', "tgctl help job")
+        self.start({"iterations": 3}).refuses(USAGE, "iterations", '"steps"', "tgctl help job")
 
     def test_fetch_into_a_file(self):
         run = self.mesh.start({"steps": 1})

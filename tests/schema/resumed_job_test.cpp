@@ -46,7 +46,7 @@ TEST(ResumedJob, KeepsWhatIsNotSet) {
 
 TEST(ResumedJob, OnlyWhatDoesNotChangeThePastCanBeSet) {
   EXPECT_EQ(resumable_keys(),
-            "steps, learning-rate, schedule, schedule-factor, schedule-every, schedule-power, evaluate-every, "
+            "steps, epochs, learning-rate, schedule, schedule-factor, schedule-every, schedule-power, evaluate-every, "
             "start-timeout, step-timeout, checkpoint-every, join-limit, auto-resume, trace");
   std::size_t allowed = 0;
   for (const Option<JobSpec>& row : job_options()) {
@@ -54,7 +54,7 @@ TEST(ResumedJob, OnlyWhatDoesNotChangeThePastCanBeSet) {
     EXPECT_EQ(resumed_job({}, setting).ok(), row.resumable) << setting;
     allowed += row.resumable;
   }
-  EXPECT_EQ(allowed, 13u);
+  EXPECT_EQ(allowed, 14u);
   const std::string message = "seed cannot change: what the run has trained so far came from it. A resume may set " +
                               resumable_keys() + "; for another seed start a new run";
   EXPECT_EQ(resumed_job({}, "steps = 5\nseed = 2").error().message, message);
@@ -87,6 +87,27 @@ TEST(ResumedJob, ACompletedRunNeedsMoreSteps) {
             "steps=2000");
   EXPECT_EQ(refusal(run, 1001), "");
   EXPECT_EQ(refusal(run, 1000, 600), "") << "from an earlier state";
+}
+
+TEST(ResumedJob, EpochsAreStepsOfTheSetThatWasRead) {
+  JobSpec job;
+  EXPECT_EQ(resolved_steps(job, 100, 64).value(), 1000u) << "no epochs";
+  job.epochs = 3;
+  EXPECT_EQ(resolved_steps(job, 100, 64).value(), 5u) << "300 samples in batches of 64";
+  EXPECT_EQ(resolved_steps(job, 1, 1000).value(), 1u);
+  job.epochs = 1'000'000;
+  EXPECT_EQ(resolved_steps(job, 1'000'000, 1).error().message,
+            "epochs = 1000000 are 1000000000000 steps of this set; at most 4294967294");
+
+  RunStatus run = ended(RunState::kCompleted, 5);
+  run.training_samples = 100;
+  run.global_batch = 64;
+  job.epochs = 3;
+  EXPECT_NE(may_resume(run, job, std::nullopt).error().message.find("COMPLETED at step 5 of 5"), std::string::npos);
+  job.epochs = 4;
+  EXPECT_TRUE(may_resume(run, job, std::nullopt).ok());
+  EXPECT_EQ(resumed_job(job, "steps = 5").value().epochs, 0u) << "the last word";
+  EXPECT_EQ(resumed_job(job, "seed = 1").ok(), false);
 }
 
 TEST(ResumedJob, WhatGoesOnIsNotResumed) {

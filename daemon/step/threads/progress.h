@@ -6,6 +6,7 @@
 #include <string>
 
 #include "daemon/step/threads/left_behind.h"
+#include "engine/data/text_of.h"
 #include "schema/control/control.h"
 
 namespace tg::daemon {
@@ -22,12 +23,7 @@ struct Progress {
 
 // "1,200 of 60,000 images"
 inline std::string images_text(std::uint64_t done, std::uint64_t of) {
-  const auto grouped = [](std::uint64_t number) {
-    std::string digits = std::to_string(number);
-    for (std::size_t left = digits.size(); left > 3; left -= 3) digits.insert(left - 3, ",");
-    return digits;
-  };
-  return grouped(done) + " of " + grouped(of) + " images";
+  return engine::grouped(done) + " of " + engine::grouped(of) + " images";
 }
 
 }  // namespace tg::daemon

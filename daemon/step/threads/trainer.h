@@ -32,6 +32,7 @@
 #include "daemon/step/threads/fault_injection.h"
 #include "daemon/step/threads/progress.h"
 #include "daemon/step/threads/timeline.h"
+#include "engine/data/what_was_read.h"
 #include "engine/dataset.h"
 #include "engine/engine.h"
 #include "engine/model.h"
@@ -50,7 +51,9 @@ struct Prepared {
   std::uint64_t data_hash = 0, model_hash = 0;
   std::uint64_t initial_digest = 0;  // of the state that the run, or its resume, begins with
   std::uint64_t threads = 0;
+  std::uint64_t steps = 0;                 // until the run is complete
   std::vector<std::string> initial_notes;  // for the log, where the parameters were not drawn
+  engine::WhatWasRead read;                // nothing of a replay
   std::string description;                 // for the artefacts (run/description.h); empty when gradients are replayed
 };
 

@@ -133,6 +133,7 @@ Result<Dataset> load_folder(const DatasetOptions& options) {
   data.kind = options.kind;
   data.damaged = options.damaged;
   data.classes = std::move(list->classes);
+  data.left_out = std::move(list->left_out);
   ContentHash hash;
   for (const std::string& name : data.classes) add_text(name, hash);
   std::vector<std::string> files = list->train.files;

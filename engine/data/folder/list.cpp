@@ -40,9 +40,12 @@ bool exists(const std::string& path) {
 
 struct File {
   std::string name, class_name;
-  bool operator<(const File& other) const { return name < other.name; }
 };
-using Files = std::vector<File>;
+// Of one part of the set.
+struct Files {
+  std::vector<File> pictures;
+  LeftOutFiles left_out;
+};
 using Advance = std::function<void()>;
 
 Error unlisted(const std::string& path, const std::error_code& code) {
@@ -65,9 +68,15 @@ Status add_class(const std::string& directory, const std::string& prefix, const 
       return invalid(at->path().string() + " is more than " + std::to_string(kMostFolderDepth) +
                      " folders below its class; move it further up");
     std::error_code ignored;
-    if (!is_picture(at->path().filename().string()) || at->is_directory(ignored)) continue;
-    files.push_back({prefix + name + at->path().string().substr(path.size()), name});
-    if (files.size() > kMostSamples)
+    if (at->is_directory(ignored)) continue;
+    std::string file = prefix + name + at->path().string().substr(path.size());
+    if (!is_picture(at->path().filename().string())) {
+      std::string& first = files.left_out.first;
+      if (files.left_out.count++ == 0 || file < first) first = std::move(file);
+      continue;
+    }
+    files.pictures.push_back({std::move(file), name});
+    if (files.pictures.size() > kMostSamples)
       return invalid(directory + " holds more than " + std::to_string(kMostSamples) + " pictures");
   }
   if (code) return unlisted(path, code);
@@ -95,13 +104,13 @@ Result<Files> files_by_class(const std::string& directory, const std::string& pr
   if (!classes) return classes.error();
   Files files;
   for (const std::string& name : *classes) {
-    const std::size_t before = files.size();
+    const std::size_t before = files.pictures.size();
     if (const Status added = add_class(directory, prefix, name, advance, files); !added) return added.error();
-    if (files.size() == before)
+    if (files.pictures.size() == before)
       return invalid(directory + "/" + prefix + name +
                      " counts as a class but holds no .jpg, .jpeg or .png; move it elsewhere");
   }
-  std::sort(files.begin(), files.end());
+  std::ranges::sort(files.pictures, {}, &File::name);
   return files;
 }
 
@@ -121,11 +130,11 @@ Result<Files> files_of_list(const std::string& path, const Advance& advance) {
     if (listed.class_name.empty())
       return invalid(place +
                      "no class: put the file into a folder of its class, or write a tab and its class behind it");
-    files.push_back({std::move(listed.file), std::move(listed.class_name)});
-    if (files.size() > kMostSamples)
+    files.pictures.push_back({std::move(listed.file), std::move(listed.class_name)});
+    if (files.pictures.size() > kMostSamples)
       return invalid(path + " lists more than " + std::to_string(kMostSamples) + " pictures");
   }
-  std::sort(files.begin(), files.end());
+  std::ranges::sort(files.pictures, {}, &File::name);
   return files;
 }
 
@@ -153,7 +162,7 @@ Result<Parts> find_parts(const std::string& directory, const Advance& advance) {
     if (!exists(directory + "/" + place)) continue;
     auto test = read(place);
     if (!test) return test.error();
-    if (test->empty()) continue;  // ImageNet's test/ has pictures without classes
+    if (test->pictures.empty()) continue;  // ImageNet's test/ has pictures without classes
     parts.test = *std::move(test);
     parts.test_place = directory + "/" + place;
     break;
@@ -163,7 +172,7 @@ Result<Parts> find_parts(const std::string& directory, const Advance& advance) {
 
 std::vector<std::string> classes_of(const Files& files) {
   std::vector<std::string> names;
-  for (const File& file : files) names.push_back(file.class_name);
+  for (const File& file : files.pictures) names.push_back(file.class_name);
   std::ranges::sort(names);
   names.erase(std::unique(names.begin(), names.end()), names.end());
   if (std::ranges::all_of(names, is_number))
@@ -173,7 +182,7 @@ std::vector<std::string> classes_of(const Files& files) {
 
 Result<FolderPart> labelled(Files files, const std::map<std::string, std::uint16_t>& labels, const std::string& place) {
   FolderPart part;
-  for (File& file : files) {
+  for (File& file : files.pictures) {
     const auto found = labels.find(file.class_name);
     if (found == labels.end())
       return invalid(place + " has the class " + file.class_name + " (" + file.name +
@@ -238,7 +247,7 @@ Result<FolderList> list_folder(const std::string& directory, double test_share, 
                                const std::function<void()>& advance) {
   auto parts = find_parts(directory, advance);
   if (!parts) return parts.error();
-  if (parts->train.empty())
+  if (parts->train.pictures.empty())
     return invalid("data-dir " + directory +
                    " has no pictures for training: put .jpg, .jpeg or .png files into a folder "
                    "per class, directly or in train/");
@@ -255,6 +264,11 @@ Result<FolderList> list_folder(const std::string& directory, double test_share, 
                    std::to_string(kMostClasses));
   std::map<std::string, std::uint16_t> labels;
   for (std::size_t c = 0; c < list.classes.size(); ++c) labels[list.classes[c]] = static_cast<std::uint16_t>(c);
+  list.left_out = parts->train.left_out;
+  if (parts->test) {
+    list.left_out.count += parts->test->left_out.count;
+    if (list.left_out.first.empty()) list.left_out.first = parts->test->left_out.first;
+  }
   auto train = labelled(std::move(parts->train), labels, directory);
   if (!train) return train.error();
   list.train = *std::move(train);

@@ -17,6 +17,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/dataset.h"
 #include "kernels/base/status.h"
 
 namespace tg::engine {
@@ -28,6 +29,7 @@ struct FolderPart {
 struct FolderList {
   std::vector<std::string> classes;
   FolderPart train, test;
+  LeftOutFiles left_out;
 };
 
 // Lists a folder. Errors say what was found and what to do. advance: called for each name that is met; what it throws

@@ -1,0 +1,112 @@
+#include "ctl/format/comparison.h"
+
+#include <algorithm>
+#include <set>
+#include <sstream>
+
+#include "ctl/format/table.h"
+#include "schema/options/job.h"
+#include "schema/options/options.h"
+
+namespace tg::ctl {
+namespace {
+
+using Settings = std::map<std::string, std::string>;
+
+std::string value_of(const Settings& settings, const std::string& key) {
+  if (const auto found = settings.find(key); found != settings.end()) return found->second;
+  const schema::Option<schema::JobSpec>* const row = schema::find_option(schema::job_options(), key);
+  return row == nullptr ? "" : row->get(schema::JobSpec());
+}
+
+// In the order of the reference, then those that this tgctl does not know.
+std::vector<std::string> differing_keys(const std::vector<Settings>& runs) {
+  std::set<std::string> known;
+  std::vector<std::string> keys;
+  const auto differs = [&](const std::string& key) {
+    return std::ranges::any_of(runs, [&](const Settings& one) { return value_of(one, key) != value_of(runs[0], key); });
+  };
+  for (const auto& row : schema::job_options()) {
+    known.insert(row.name);
+    if (differs(row.name)) keys.push_back(row.name);
+  }
+  for (const Settings& run : runs)
+    for (const auto& [key, value] : run)
+      if (known.insert(key).second && differs(key)) keys.push_back(key);
+  return keys;
+}
+
+std::vector<Settings> settings_of_all(const std::vector<schema::RunStatus>& runs) {
+  std::vector<Settings> all;
+  for (const schema::RunStatus& run : runs) all.push_back(settings_of(run));
+  return all;
+}
+
+std::string taken(const schema::RunStatus& run) {
+  if (!schema::has_ended(run.state) || run.started_ms <= 0) return "-";
+  constexpr double kMsPerSecond = 1000;
+  return format_span(static_cast<double>(run.since_ms - run.started_ms) / kMsPerSecond);
+}
+
+struct Result {
+  const char* name;
+  std::string (*text)(const schema::RunStatus&);
+};
+constexpr Result kResults[] = {
+    {"data", [](const schema::RunStatus& run) { return run.data_read; }},
+    {"members", [](const schema::RunStatus& run) { return std::to_string(run.members.size()); }},
+    {"state", [](const schema::RunStatus& run) { return std::string(to_word(run.state)); }},
+    {"step", [](const schema::RunStatus& run) { return std::to_string(run.step); }},
+    {"took", taken},
+    {"loss", [](const schema::RunStatus& run) { return format_fixed(run.loss, 4); }},
+    {"accuracy",
+     [](const schema::RunStatus& run) { return run.evaluated ? format_percent(run.evaluation_accuracy, 2) : "-"; }},
+    {"evaluation loss",
+     [](const schema::RunStatus& run) { return run.evaluated ? format_fixed(run.evaluation_loss, 4) : "-"; }},
+    {"samples/s", [](const schema::RunStatus& run) { return format_fixed(run.samples_per_second, 0); }},
+    {"bits/parameter", [](const schema::RunStatus& run) { return format_fixed(run.sent_bits_per_parameter, 3); }},
+};
+
+}  // namespace
+
+std::map<std::string, std::string> settings_of(const schema::RunStatus& run) {
+  std::map<std::string, std::string> settings;
+  std::istringstream lines(run.settings);
+  for (std::string line; std::getline(lines, line);)
+    if (const std::size_t at = line.find(" = "); at != std::string::npos)
+      settings[line.substr(0, at)] = line.substr(at + std::string_view(" = ").size());
+  return settings;
+}
+
+std::vector<std::string> differing_settings(const std::vector<schema::RunStatus>& runs) {
+  const std::vector<Settings> settings = settings_of_all(runs);
+  std::vector<std::string> texts(runs.size());
+  if (runs.empty()) return texts;
+  for (const std::string& key : differing_keys(settings))
+    for (std::size_t i = 0; i < runs.size(); ++i)
+      texts[i] += (texts[i].empty() ? "" : " ") + key + "=" + value_of(settings[i], key);
+  return texts;
+}
+
+std::string format_comparison(const std::vector<schema::RunStatus>& runs, std::size_t columns) {
+  const std::vector<Settings> settings = settings_of_all(runs);
+  Rows rows{{"RUN"}};
+  for (const schema::RunStatus& run : runs) rows[0].push_back(run.id);
+  for (const std::string& key : differing_keys(settings)) {
+    Rows::value_type& row = rows.emplace_back(Rows::value_type{key});
+    for (const Settings& one : settings) {
+      const std::string value = value_of(one, key);
+      row.push_back(value.empty() ? "-" : value);
+    }
+  }
+  for (const Result& result : kResults) {
+    Rows::value_type row{result.name};
+    for (const schema::RunStatus& run : runs) row.push_back(result.text(run));
+    if (std::any_of(row.begin() + 1, row.end(), [&](const std::string& text) { return text != row[1]; }))
+      rows.push_back(std::move(row));
+  }
+  if (rows.size() == 1) return "nothing differs: neither the jobs nor what came of them\n";
+  return format_table(rows, {}, columns);
+}
+
+}  // namespace tg::ctl

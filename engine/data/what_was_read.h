@@ -1,0 +1,23 @@
+// What a run trains on, in one sentence, and what in it may not be what its user meant. Pure; any thread.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "engine/dataset.h"
+#include "engine/recipe.h"
+
+namespace tg::engine {
+
+// The largest class may have so many times the samples of the smallest one without a word.
+inline constexpr std::size_t kUnequalClasses = 10;
+
+struct WhatWasRead {
+  std::string summary;
+  std::vector<std::string> warnings;  // a sentence each
+};
+// flips_unasked: the recipe's flips were chosen by tgd, not by the job.
+WhatWasRead what_was_read(const Dataset& data, const Recipe& recipe, std::uint64_t global_batch, bool flips_unasked);
+
+}  // namespace tg::engine

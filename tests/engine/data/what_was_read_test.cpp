@@ -1,0 +1,105 @@
+#include "engine/data/what_was_read.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "tests/engine/data/pictures.h"
+
+namespace tg::engine::test {
+namespace {
+
+constexpr std::uint64_t kBatch = 16;
+
+// Classes a, b, ... with so many training and test samples each.
+Dataset set_of(const std::vector<int>& train, const std::vector<int>& test) {
+  Dataset data;
+  data.kind = DatasetKind::kNpy;
+  data.train.stored = {3, 32, 32};
+  for (std::size_t c = 0; c < train.size(); ++c) {
+    data.classes.push_back(std::string(1, static_cast<char>('a' + c)));
+    data.train.labels.insert(data.train.labels.end(), static_cast<std::size_t>(train[c]),
+                             static_cast<std::uint16_t>(c));
+    data.test.labels.insert(data.test.labels.end(), static_cast<std::size_t>(test[c]), static_cast<std::uint16_t>(c));
+  }
+  return data;
+}
+
+Recipe recipe_of(Flip flip = Flip::kNone) {
+  Recipe recipe;
+  recipe.input = {3, 32, 32};
+  recipe.flip = flip;
+  return recipe;
+}
+
+// The one warning that there is.
+std::string warning_of(const Dataset& data, std::uint64_t batch = kBatch, const Recipe& recipe = recipe_of()) {
+  const WhatWasRead read = what_was_read(data, recipe, batch, true);
+  return read.warnings.size() == 1 ? read.warnings[0] : std::to_string(read.warnings.size()) + " warnings";
+}
+
+TEST(WhatWasRead, SaysClassesSamplesShapeAndEpoch) {
+  const WhatWasRead read = what_was_read(set_of({500, 500, 476}, {10, 10, 10}), recipe_of(), 64, true);
+  EXPECT_EQ(read.summary, "3 classes, 1,476 + 30 pictures of 3x32x32, 23 steps an epoch");
+  EXPECT_TRUE(read.warnings.empty());
+  Recipe smaller = recipe_of(Flip::kHorizontal);
+  smaller.input = {3, 24, 24};
+  EXPECT_EQ(what_was_read(set_of({40}, {4}), smaller, kBatch, false).summary,
+            "1 class, 40 + 4 pictures of 3x32x32 as 3x24x24, 2.5 steps an epoch, flip horizontal");
+}
+
+TEST(WhatWasRead, WarnsOfClassesWithoutSamples) {
+  EXPECT_EQ(warning_of(set_of({20, 20, 20}, {2, 0, 2})),
+            "class b has no test samples: the accuracy says nothing of it");
+  EXPECT_EQ(warning_of(set_of({20, 0, 20}, {2, 0, 2})), "class b has no training samples");
+  EXPECT_EQ(warning_of(set_of({20, 0, 20, 0, 0, 0, 20}, {2, 0, 2, 0, 0, 0, 2})),
+            "classes b, d, e and 1 more have no training samples");
+}
+
+TEST(WhatWasRead, WarnsOfLabelsThatCountFromOne) {
+  EXPECT_EQ(warning_of(set_of({0, 20, 20}, {0, 2, 2})),
+            "no sample has label 0, so the network has an output that nothing trains: labels count from 0; subtract 1 "
+            "from each");
+}
+
+TEST(WhatWasRead, WarnsOfUnequalClasses) {
+  EXPECT_EQ(warning_of(set_of({4000, 12, 39}, {1, 1, 1})),
+            "classes are of very unequal size: a has 4,000 training samples, b has 12");
+  EXPECT_TRUE(what_was_read(set_of({99, 10}, {1, 1}), recipe_of(), kBatch, true).warnings.empty());
+}
+
+TEST(WhatWasRead, WarnsOfABatchLargerThanTheSet) {
+  EXPECT_EQ(warning_of(set_of({20, 20}, {2, 2}), 64),
+            "the global batch of 64 is larger than the training set of 40: a step sees samples more than once");
+}
+
+TEST(WhatWasRead, WarnsOfFlipsThatNobodyAskedForOfAFolder) {
+  Dataset data = set_of({20, 20}, {2, 2});
+  data.kind = DatasetKind::kFolder;
+  const Recipe flips = recipe_of(Flip::kHorizontal);
+  EXPECT_NE(warning_of(data, kBatch, flips).find("flip = none leaves it out"), std::string::npos);
+  EXPECT_TRUE(what_was_read(data, flips, kBatch, false).warnings.empty());
+}
+
+TEST(WhatWasRead, NamesFilesThatWereLeftOut) {
+  const Folder folder;
+  for (const char* name :
+       {"train/a/1.png", "train/a/2.png", "train/b/3.png", "train/b/4.png", "test/a/5.png", "test/b/6.png"})
+    write_plain(folder / name, to_png(ramp(3, 8, 8)));
+  write_plain(folder / "train/b/x.webp", {1});
+  write_plain(folder / "train/a/notes.txt", {1});
+  write_plain(folder / "test/a/y.webp", {1});
+  write_plain(folder / "train/a/.hidden", {1});
+  DatasetOptions options;
+  options.kind = DatasetKind::kFolder;
+  options.directory = folder.path();
+  const auto data = load_dataset(options);
+  ASSERT_TRUE(data.ok()) << data.error().message;
+  EXPECT_EQ((*data)->left_out.count, 3u);
+  const WhatWasRead read = what_was_read(**data, recipe_of(), 4, true);
+  EXPECT_NE(read.summary.find("3 files left out (train/a/notes.txt, ...: not a JPEG or PNG)"), std::string::npos)
+      << read.summary;
+}
+
+}  // namespace
+}  // namespace tg::engine::test
