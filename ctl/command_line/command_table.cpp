@@ -99,6 +99,13 @@ Status set_rotate(Command& command, const std::string& value) {
   return {};
 }
 
+Status set_format(Command& command, const std::string& value) {
+  if (value != "csv" && value != "tensorboard")
+    return usage("\"" + schema::clip_text(value, 100) + "\" is not csv or tensorboard");
+  command.format = value;
+  return {};
+}
+
 const std::vector<OptionRow>& option_rows() {
   static const std::vector<OptionRow> rows = {
       {"address", "", "HOST:PORT", "any node's; else TGCTL_ADDRESS or 127.0.0.1:7701", text(&Command::address)},
@@ -115,6 +122,7 @@ const std::vector<OptionRow>& option_rows() {
       {"watch", "", "", "repeat each second, until Ctrl-C", on(&Command::watch)},
       {"check", "", "", "exit with 8 unless every node is up", on(&Command::check)},
       {"output", "o", "DIR", "folder to write to; created if necessary", text(&Command::output)},
+      {"to", "", "FORMAT", "csv or tensorboard", set_format},
       {"partial", "", "", "if it FAILED or is INTERRUPTED: its newest state", on(&Command::partial)},
       {"force", "", "", "overwrite existing files", on(&Command::force)},
       {"follow", "f", "", "continue until the run ends or Ctrl-C", on(&Command::follow)},
@@ -212,6 +220,18 @@ const std::vector<VerbRow>& verb_rows() {
        "computed with), model.json (network, preprocessing, classes, accuracy) and "
        "predict.py, which runs the model in PyTorch, and prints their paths.",
        {"output", "partial", "force", "address", "key", "help"}},
+      {Verb::kExport,
+       "export",
+       "RUN|DIR",
+       "write a run's metrics for a spreadsheet or TensorBoard",
+       {"tgctl export first --to csv -o first-metrics",
+        "tgctl export first-model --to tensorboard -o tensorboard/first"},
+       "DIR is a folder that fetch wrote; else RUN is an id, @last, or a beginning: of several runs that begin so, the "
+       "newest that has ended. csv: metrics.csv, a line for each step and a column for each metric. tensorboard: a "
+       "file "
+       "of events, with its step and time for each number; then tensorboard --logdir tensorboard shows the runs in the "
+       "folders there. Prints the file's path.",
+       {"to", "output", "force", "address", "key", "help"}},
       {Verb::kDelete,
        "delete",
        "RUN",

@@ -58,14 +58,15 @@ void add_argument(Completion& completion, const OptionRow& option, Verb verb) {
     add(completion, {"finished", "step="});
     for (const std::string_view state : words_of(schema::RunState())) add(completion, {std::string(state)});
   }
+  if (argument == "FORMAT") add(completion, {"csv", "tensorboard"});
   if (argument == "STEP" && verb == Verb::kKeygen) add(completion, {"add", "use", "drop"});
 }
 
 void add_operand(Completion& completion, const VerbRow& verb) {
   const std::string_view operand = verb.operand;
   if (operand == "JOB") completion.place = Place::kJob;
-  if (operand == "RUN" || operand == "[RUN]") {
-    completion.place = Place::kRun;
+  if (operand == "RUN" || operand == "[RUN]" || operand == "RUN|DIR") {
+    completion.place = operand == "RUN|DIR" ? Place::kRunOrFolder : Place::kRun;
     // Not to whoever has typed nothing: where there is one run, Tab is to complete its id.
     if (verb.verb != Verb::kDelete && !completion.begun.empty()) add(completion, {kLastRun});
   }

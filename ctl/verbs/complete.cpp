@@ -22,6 +22,7 @@ const char* word_of(Place place) {
     case Place::kFile:
       return ":file\n";
     case Place::kFolder:
+    case Place::kRunOrFolder:
       return ":folder\n";
     case Place::kJob:
       return ":job\n";
@@ -50,7 +51,7 @@ void print_asked(const Completion& completion) {
   if (!client) return;
   const Result<schema::MeshStatus> mesh = client->ask_for<schema::MeshStatus>(schema::StatusRequest{});
   if (!mesh) return;
-  if (completion.place == Place::kRun)
+  if (completion.place == Place::kRun || completion.place == Place::kRunOrFolder)
     for (const schema::RunStatus& run : mesh->runs) print_fitting(completion, run.id);
   if (completion.place == Place::kNode)
     for (const schema::NodeStatus& node : mesh->nodes) print_fitting(completion, node.name);
@@ -65,7 +66,7 @@ int complete(const Command& command) {
   for (const std::string& word : completion.words) print(word + "\n");
   if (completion.place == Place::kJob)
     for (const std::string& job : known_jobs()) print_fitting(completion, job);
-  if (completion.place == Place::kRun || completion.place == Place::kNode) print_asked(completion);
+  if (completion.place >= Place::kRun) print_asked(completion);
   return kOk;
 }
 
