@@ -151,7 +151,8 @@ const std::vector<VerbRow>& verb_rows() {
        "JOB",
        "start a run from a job file and follow it",
        {"tgctl start deploy/jobs/lenet-synthetic.job", "tgctl start lenet.job --set steps=200 --id first --detach"},
-       "Prints the run's id on stdout, then a line of progress on stderr. Ctrl-C detaches; the run continues. "
+       "JOB is a file, the name of an installed job, or - for stdin. Prints the run's id on stdout, then a line of "
+       "progress on stderr. Ctrl-C detaches; the run continues. "
        "Exits with 0 when the run is COMPLETED or STOPPED, 5 when it FAILED, 6 when a member could not save it, 10 "
        "when it is INTERRUPTED. A PAUSED run is followed until it goes on. --without names a node that is dead for "
        "good, or "
@@ -286,7 +287,8 @@ const std::vector<VerbRow>& verb_rows() {
        "predict a job's steps on more nodes, or another link",
        {"tgctl plan deploy/jobs/lenet-synthetic.job --nodes 8 --link 1Gbps",
         "tgctl plan my.job --nodes 4 --link 1Gbps --cores 2 --svg plan.svg"},
-       "Starts nothing. Predicts from the asked node's bench, which is made first if there is none, for both "
+       "JOB is as for start. Starts nothing. Predicts from the asked node's bench, which is made first if there is "
+       "none, for both "
        "exchanges and for a float32 ring all-reduce, at N nodes and in a table of 1 to 512.",
        {"nodes", "link", "cores", "set", "svg", "json", "address", "key", "help"}},
       {Verb::kModels,

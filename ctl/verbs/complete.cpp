@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <cstdlib>
+#include <filesystem>
 #include <string>
 
 #include "ctl/command_line/completion.h"
@@ -65,7 +66,7 @@ int complete(const Command& command) {
   print(word_of(completion.place));
   for (const std::string& word : completion.words) print(word + "\n");
   if (completion.place == Place::kJob)
-    for (const std::string& job : known_jobs()) print_fitting(completion, job);
+    for (const std::string& job : known_jobs()) print_fitting(completion, std::filesystem::path(job).stem().string());
   if (completion.place >= Place::kRun) print_asked(completion);
   return kOk;
 }
