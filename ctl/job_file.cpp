@@ -9,7 +9,9 @@
 #include <system_error>
 #include <vector>
 
+#include "ctl/terminal/console.h"
 #include "schema/limits.h"
+#include "schema/text.h"
 
 namespace tg::ctl {
 namespace {
@@ -25,28 +27,40 @@ std::vector<fs::path> job_folders() {
   return {"deploy/jobs", program.parent_path().parent_path() / "share" / "tgd" / "jobs"};
 }
 
-// "; did you mean deploy/jobs/lenet-mnist.job?" for lenet, lenet-mnist, lenet-mnist.job and x/lenet-mist.job.
+constexpr const char* kStdin = "-";
+
+// "; did you mean lenet-mnist or lenet-synthetic?" for lenet, the first of them for lenet-mnist.job and
+// x/lenet-mist.job.
 std::string did_you_mean(const std::string& path) {
-  const std::vector<std::string> jobs = known_jobs();
-  if (jobs.empty()) return "; it takes a job file, and tgctl help job explains its keys";
+  std::vector<std::string> names;
+  for (const std::string& job : known_jobs()) names.push_back(fs::path(job).stem().string());
+  if (names.empty()) return "; it takes a job file, and tgctl help job explains its keys";
   const std::string asked = fs::path(path).stem().string();
   std::string fitting;
   std::size_t count = 0;
-  std::vector<std::string> stems;
-  for (const std::string& job : jobs) {
-    const std::string stem = fs::path(job).stem().string();
-    stems.push_back(stem);
-    if (asked.empty() || !stem.starts_with(asked) || count == kMostSuggested) continue;
-    fitting += (count++ == 0 ? "" : " or ") + job;
-  }
-  if (const std::string near = schema::nearest(asked, stems); count == 0 && !near.empty())
-    fitting = jobs[static_cast<std::size_t>(std::find(stems.begin(), stems.end(), near) - stems.begin())];
+  for (const std::string& name : names)
+    if (!asked.empty() && name.starts_with(asked) && count < kMostSuggested)
+      fitting += (count++ == 0 ? "" : " or ") + name;
+  if (count == 0) fitting = schema::nearest(asked, names);
   if (!fitting.empty()) return "; did you mean " + fitting + "?";
-  return "; it takes a job file, and some are in " + fs::path(jobs[0]).parent_path().string();
+  return "; it takes a job file, or the name of an installed one: " + schema::joined(names);
+}
+
+// NAME or NAME.job as an installed job's path; what is a file is taken as it is.
+std::string job_path(const std::string& name) {
+  std::error_code code;
+  if (name == kStdin || (fs::exists(name, code) && !fs::is_directory(name, code))) return name;
+  for (const std::string& job : known_jobs()) {
+    const std::string file = fs::path(job).filename().string();
+    if (file != name && file != name + ".job") continue;
+    say(name + " is the job " + job);
+    return job;
+  }
+  return name;
 }
 
 Result<std::string> read_text(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
+  std::ifstream file(path == kStdin ? "/dev/stdin" : path, std::ios::binary);
   if (!file) {
     const int error = errno;
     return Error{ErrorKind::kInvalidJob,
@@ -74,9 +88,10 @@ std::vector<std::string> known_jobs() {
 }
 
 Result<schema::JobSpec> read_job(const Command& command) {
-  const Result<std::string> text = read_text(command.operand);
+  const std::string path = job_path(command.operand);
+  const Result<std::string> text = read_text(path);
   if (!text) return text.error();
-  Result<schema::JobSpec> job = schema::parse_job(*text, command.operand);
+  Result<schema::JobSpec> job = schema::parse_job(*text, path == kStdin ? "stdin" : path);
   if (!job) return job;
   for (const std::string& setting : command.settings) {
     const Status status = schema::override_job_key(*job, setting);

@@ -1,5 +1,5 @@
-// The job that a command line names: its file with the --set values on top, validated as far as a single machine can.
-// Main thread only.
+// The job that a command line names: its file, an installed one's name, or - for stdin, with the --set values on top,
+// validated as far as a single machine can. Main thread only.
 #pragma once
 
 #include <string>

@@ -24,6 +24,7 @@ int run(const Command& command) {
   if (command.verb == Verb::kCompletion) return completion(command);
   if (command.verb == Verb::kMan) return man(command);
   if (command.verb == Verb::kComplete) return complete(command);
+  if (command.verb == Verb::kExport) return export_metrics(command);
   Result<Client> client = Client::connect(command.address, command.key_file);
   if (!client) return fail(client.error());
   switch (command.verb) {
@@ -62,6 +63,7 @@ int run(const Command& command) {
     case Verb::kCompletion:
     case Verb::kMan:
     case Verb::kComplete:
+    case Verb::kExport:
       break;  // done above
     case Verb::kVersion:
       return version(*client, command);

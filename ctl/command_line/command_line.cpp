@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <boost/program_options.hpp>
+#include <filesystem>
 #include <optional>
 
 #include "ctl/command_line/command_table.h"
@@ -168,6 +169,18 @@ Status check_keygen(const Command& command, const std::string& example) {
   return {};
 }
 
+Status check_export(const Command& command, const std::string& example) {
+  if (command.format.empty()) return usage("export needs --to csv or --to tensorboard" + example);
+  if (command.output.empty() || command.output == "-")
+    return usage("export needs -o DIR, the folder to write to" + example);
+  std::error_code code;
+  if (command.operand == kLastRun || schema::is_run_id(command.operand) ||
+      std::filesystem::is_directory(command.operand, code))
+    return {};
+  return Error{ErrorKind::kNotFound, "\"" + schema::clip_text(command.operand, 100) +
+                                         "\" is neither a folder nor a run's name; tgctl list shows the runs"};
+}
+
 Status check_known(const std::string& operand, const VerbRow& verb, const std::vector<std::string>& known) {
   if (std::find(known.begin(), known.end(), operand) != known.end()) return {};
   return usage(std::string(verb.name) + " \"" + schema::clip_text(operand, 100) + "\": it takes one of " +
@@ -191,6 +204,7 @@ Status check(const Command& command, const VerbRow& verb) {
   if (verb.verb == Verb::kFetch && command.output == "-") {
     return usage("fetch -o -: it writes several files and cannot write them to stdout; give a folder" + example);
   }
+  if (verb.verb == Verb::kExport) return check_export(command, example);
   if (verb.verb == Verb::kPlan && command.nodes == 0) {
     return usage("plan needs --nodes N, how many there would be" + example);
   }
@@ -209,7 +223,7 @@ Status check(const Command& command, const VerbRow& verb) {
     return usage("compare needs two runs or more" + example);
   for (const std::string& run : command.more_operands)
     if (const Status named = check_run_name(run); !named) return named;
-  const bool names_run = operand.find("RUN") != std::string::npos;
+  const bool names_run = operand.find("RUN") != std::string::npos && operand != "RUN|DIR";
   const bool last = command.operand == kLastRun;
   if (last && verb.verb == Verb::kDelete)
     return usage(std::string(kLastRun) + " is not for delete: what is the newest may change; give the run's id");

@@ -23,6 +23,7 @@ enum class Verb : std::uint8_t {
   kLeave,
   kJoin,
   kFetch,
+  kExport,
   kDelete,
   kList,
   kCompare,
@@ -45,7 +46,7 @@ struct Command {
   bool version = false;  // --version: tgctl's own, asks nobody
   std::string address;
   std::string key_file;                    // --key, TGCTL_KEY; "" = none
-  std::string operand;                     // JOB, RUN or NODE, "" where it may be left out and was
+  std::string operand;                     // JOB, RUN, DIR or NODE, "" where it may be left out and was
   std::vector<std::string> more_operands;  // compare
   // start, resume, plan
   std::vector<std::string> settings;
@@ -64,6 +65,8 @@ struct Command {
   std::string output;
   bool partial = false;
   bool force = false;
+  // export
+  std::string format;  // csv, tensorboard
   // logs
   bool follow = false;
   std::string node;

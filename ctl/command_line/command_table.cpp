@@ -99,6 +99,13 @@ Status set_rotate(Command& command, const std::string& value) {
   return {};
 }
 
+Status set_format(Command& command, const std::string& value) {
+  if (value != "csv" && value != "tensorboard")
+    return usage("\"" + schema::clip_text(value, 100) + "\" is not csv or tensorboard");
+  command.format = value;
+  return {};
+}
+
 const std::vector<OptionRow>& option_rows() {
   static const std::vector<OptionRow> rows = {
       {"address", "", "HOST:PORT", "any node's; else TGCTL_ADDRESS or 127.0.0.1:7701", text(&Command::address)},
@@ -115,6 +122,7 @@ const std::vector<OptionRow>& option_rows() {
       {"watch", "", "", "repeat each second, until Ctrl-C", on(&Command::watch)},
       {"check", "", "", "exit with 8 unless every node is up", on(&Command::check)},
       {"output", "o", "DIR", "folder to write to; created if necessary", text(&Command::output)},
+      {"to", "", "FORMAT", "csv or tensorboard", set_format},
       {"partial", "", "", "if it FAILED or is INTERRUPTED: its newest state", on(&Command::partial)},
       {"force", "", "", "overwrite existing files", on(&Command::force)},
       {"follow", "f", "", "continue until the run ends or Ctrl-C", on(&Command::follow)},
@@ -143,7 +151,8 @@ const std::vector<VerbRow>& verb_rows() {
        "JOB",
        "start a run from a job file and follow it",
        {"tgctl start deploy/jobs/lenet-synthetic.job", "tgctl start lenet.job --set steps=200 --id first --detach"},
-       "Prints the run's id on stdout, then a line of progress on stderr. Ctrl-C detaches; the run continues. "
+       "JOB is a file, the name of an installed job, or - for stdin. Prints the run's id on stdout, then a line of "
+       "progress on stderr. Ctrl-C detaches; the run continues. "
        "Exits with 0 when the run is COMPLETED or STOPPED, 5 when it FAILED, 6 when a member could not save it, 10 "
        "when it is INTERRUPTED. A PAUSED run is followed until it goes on. --without names a node that is dead for "
        "good, or "
@@ -212,6 +221,18 @@ const std::vector<VerbRow>& verb_rows() {
        "computed with), model.json (network, preprocessing, classes, accuracy) and "
        "predict.py, which runs the model in PyTorch, and prints their paths.",
        {"output", "partial", "force", "address", "key", "help"}},
+      {Verb::kExport,
+       "export",
+       "RUN|DIR",
+       "write a run's metrics for a spreadsheet or TensorBoard",
+       {"tgctl export first --to csv -o first-metrics",
+        "tgctl export first-model --to tensorboard -o tensorboard/first"},
+       "DIR is a folder that fetch wrote; else RUN is an id, @last, or a beginning: of several runs that begin so, the "
+       "newest that has ended. csv: metrics.csv, a line for each step and a column for each metric. tensorboard: a "
+       "file "
+       "of events, with its step and time for each number; then tensorboard --logdir tensorboard shows the runs in the "
+       "folders there. Prints the file's path.",
+       {"to", "output", "force", "address", "key", "help"}},
       {Verb::kDelete,
        "delete",
        "RUN",
@@ -273,7 +294,8 @@ const std::vector<VerbRow>& verb_rows() {
        "predict a job's steps on more nodes, or another link",
        {"tgctl plan deploy/jobs/lenet-synthetic.job --nodes 8 --link 1Gbps",
         "tgctl plan my.job --nodes 4 --link 1Gbps --cores 2 --svg plan.svg"},
-       "Starts nothing. Predicts from the asked node's bench, which is made first if there is none, for both "
+       "JOB is as for start. Starts nothing. Predicts from the asked node's bench, which is made first if there is "
+       "none, for both "
        "exchanges and for a float32 ring all-reduce, at N nodes and in a table of 1 to 512.",
        {"nodes", "link", "cores", "set", "svg", "json", "address", "key", "help"}},
       {Verb::kModels,

@@ -58,6 +58,7 @@ void add_argument(Completion& completion, const OptionRow& option, Verb verb) {
     add(completion, {"finished", "step="});
     for (const std::string_view state : words_of(schema::RunState())) add(completion, {std::string(state)});
   }
+  if (argument == "FORMAT") add(completion, {"csv", "tensorboard"});
   if (argument == "STEP" && verb == Verb::kKeygen) add(completion, {"add", "use", "drop"});
 }
 
@@ -65,7 +66,7 @@ void add_operand(Completion& completion, const VerbRow& verb) {
   const std::string_view operand = verb.operand;
   if (operand == "JOB") completion.place = Place::kJob;
   if (operand.find("RUN") != operand.npos) {
-    completion.place = Place::kRun;
+    completion.place = operand == "RUN|DIR" ? Place::kRunOrFolder : Place::kRun;
     // Not to whoever has typed nothing: where there is one run, Tab is to complete its id.
     if (verb.verb != Verb::kDelete && !completion.begun.empty()) add(completion, {kLastRun});
   }

@@ -8,8 +8,8 @@
 
 namespace tg::ctl {
 
-// What else may stand there, which the tables do not know.
-enum class Place : std::uint8_t { kNone, kFile, kFolder, kJob, kRun, kNode };
+// What else may stand there, which the tables do not know; the last three a node knows.
+enum class Place : std::uint8_t { kNone, kFile, kFolder, kJob, kRun, kRunOrFolder, kNode };
 
 struct Completion {
   Place place = Place::kNone;

@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <cstdlib>
+#include <filesystem>
 #include <string>
 
 #include "ctl/command_line/completion.h"
@@ -22,6 +23,7 @@ const char* word_of(Place place) {
     case Place::kFile:
       return ":file\n";
     case Place::kFolder:
+    case Place::kRunOrFolder:
       return ":folder\n";
     case Place::kJob:
       return ":job\n";
@@ -50,7 +52,7 @@ void print_asked(const Completion& completion) {
   if (!client) return;
   const Result<schema::MeshStatus> mesh = client->ask_for<schema::MeshStatus>(schema::StatusRequest{});
   if (!mesh) return;
-  if (completion.place == Place::kRun)
+  if (completion.place == Place::kRun || completion.place == Place::kRunOrFolder)
     for (const schema::RunStatus& run : mesh->runs) print_fitting(completion, run.id);
   if (completion.place == Place::kNode)
     for (const schema::NodeStatus& node : mesh->nodes) print_fitting(completion, node.name);
@@ -64,8 +66,8 @@ int complete(const Command& command) {
   print(word_of(completion.place));
   for (const std::string& word : completion.words) print(word + "\n");
   if (completion.place == Place::kJob)
-    for (const std::string& job : known_jobs()) print_fitting(completion, job);
-  if (completion.place == Place::kRun || completion.place == Place::kNode) print_asked(completion);
+    for (const std::string& job : known_jobs()) print_fitting(completion, std::filesystem::path(job).stem().string());
+  if (completion.place >= Place::kRun) print_asked(completion);
   return kOk;
 }
 

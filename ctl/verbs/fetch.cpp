@@ -1,10 +1,5 @@
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <cerrno>
 #include <chrono>
-#include <cstdio>
 #include <filesystem>
 #include <functional>
 #include <iterator>
@@ -15,6 +10,7 @@
 #include "ctl/fetch/fetch_source.h"
 #include "ctl/fetch/member_record.h"
 #include "ctl/fetch/model_json.h"
+#include "ctl/fetch/output_folder.h"
 #include "ctl/fetch/part_file.h"
 #include "ctl/fetch/predict_script.h"
 #include "ctl/fetch/received_file.h"
@@ -44,35 +40,12 @@ constexpr const char* kScriptFile = "predict.py";
 constexpr const char* kFiles[] = {kModelFiles[0], kModelFiles[1], kMetricsFile,     kViewsFile,
                                   kRecordFile,    kMembersFile,   kDescriptionFile, kScriptFile};
 
-// Where permission is lacking: who may write there, or in the next folder above it that is there.
-Error refused_folder(const std::string& what, const std::string& folder, std::error_code cause) {
-  Error error{ErrorKind::kIo, folder + " cannot be " + what + ": " + cause.message()};
+Status refuse_existing(const std::string& folder) {
   std::error_code code;
-  fs::path there = fs::absolute(folder, code);
-  while (!fs::exists(there, code) && there.has_relative_path()) there = there.parent_path();
-  struct stat about {};
-  if (cause != std::errc::permission_denied || ::stat(there.c_str(), &about) != 0) return error;
-  char mode[8];
-  std::snprintf(mode, sizeof mode, "%o", about.st_mode & 07777u);
-  error.message += "; " + there.string() + " belongs to user " + std::to_string(about.st_uid) + " and has mode " +
-                   mode + ", tgctl runs as user " + std::to_string(::geteuid()) +
-                   ": make it writable, or give another folder with -o";
-  return error;
-}
-
-Status prepare_folder(const std::string& folder, bool force) {
-  std::error_code code;
-  if (fs::exists(folder, code) && !fs::is_directory(folder, code))
-    return Error{ErrorKind::kUsage, folder + " is a file; -o takes a folder, where several files go"};
-  fs::create_directories(folder, code);
-  if (code) return refused_folder("created", folder, code);
-  if (::access(folder.c_str(), W_OK | X_OK) != 0)
-    return refused_folder("written to", folder, {errno, std::generic_category()});
   for (const char* name : kFiles) {
     const fs::path path = fs::path(folder) / name;
-    if (!force && fs::exists(fs::symlink_status(path, code))) {
+    if (fs::exists(fs::symlink_status(path, code)))
       return Error{ErrorKind::kRefused, path.string() + " already exists; --force overwrites it"};
-    }
   }
   return {};
 }
@@ -140,6 +113,14 @@ class Fetcher {
     if (Status status = fetch_metrics(); !status) return status;
     if (Status status = describe(); !status) return status;
     return fetch_traces();
+  }
+  // metrics.jsonl alone; nothing is kept of the rest.
+  Result<PartFile> take_metrics() {
+    if (const Status status = fetch_records(); !status) return status.error();
+    if (const Status status = fetch_metrics(); !status) return status.error();
+    if (!fetched(kMetricsFile))
+      return Error{ErrorKind::kFailed, "nobody has metrics of run " + run_.id + "; tgctl status shows who is up"};
+    return std::move(files_.front());
   }
   Status keep() {
     std::vector<std::string> names(std::begin(kFiles), std::end(kFiles));
@@ -345,7 +326,9 @@ int fetch(Client& client, const Command& command) {
   const Result<FetchSource> source = choose_fetch_source(run, mesh->node, command.partial);
   if (!source) return fail(source.error());
   for (const std::string& note : source->notes) say(note);
-  if (const Status status = prepare_folder(command.output, command.force); !status) return fail(status.error());
+  if (const Status status = prepare_folder(command.output); !status) return fail(status.error());
+  if (!command.force)
+    if (const Status status = refuse_existing(command.output); !status) return fail(status.error());
 
   Fetcher fetcher(client, run, *source, command.output);
   if (const Status status = fetcher.fetch(); !status) return fail(status.error());
@@ -357,6 +340,15 @@ int fetch(Client& client, const Command& command) {
         std::to_string(source->step));
   for (const PartFile& file : fetcher.files()) print(file.path() + "\n");
   return kOk;
+}
+
+Result<PartFile> fetch_metrics(Client& client, const std::string& name, const std::string& folder) {
+  const Result<schema::MeshStatus> mesh = ask_ended_run(client, name);
+  if (!mesh) return mesh.error();
+  const Result<FetchSource> source = choose_fetch_source(mesh->runs.front(), mesh->node, true);
+  if (!source) return source.error();
+  for (const std::string& note : source->notes) say(note);
+  return Fetcher(client, mesh->runs.front(), *source, folder).take_metrics();
 }
 
 }  // namespace tg::ctl

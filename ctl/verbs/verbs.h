@@ -3,6 +3,7 @@
 
 #include "ctl/client.h"
 #include "ctl/command_line/command_line.h"
+#include "ctl/fetch/part_file.h"
 #include "schema/options/job.h"
 
 namespace tg::ctl {
@@ -14,6 +15,9 @@ int stop(Client& client, const Command& command);
 int leave(Client& client, const Command& command);
 int join(Client& client, const Command& command);
 int fetch(Client& client, const Command& command);
+int export_metrics(const Command& command);  // asks a node unless it is given a folder
+// metrics.jsonl of an ended run, checked as `fetch` does, as a file in this folder that is gone when the value is.
+Result<PartFile> fetch_metrics(Client& client, const std::string& run, const std::string& folder);
 int delete_run(Client& client, const Command& command);
 int list(Client& client, const Command& command);
 int compare(Client& client, const Command& command);

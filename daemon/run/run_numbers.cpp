@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "kernels/base/log.h"
 #include "kernels/base/median.h"
 
 namespace tg::daemon {
@@ -14,6 +15,11 @@ constexpr std::size_t kStepsRemembered = 64;  // for rates, shares and the media
 double zeros_of(const StepTraffic& traffic) {
   if (traffic.elements == 0) return 0;
   return 1.0 - static_cast<double>(traffic.nonzeros) / static_cast<double>(traffic.elements);
+}
+
+// An owner does not send its own codes, so the bits are counted over the chunks that were sent.
+double code_bits_of(const StepTraffic& traffic) {
+  return 8.0 * static_cast<double>(traffic.contribution_bytes) / static_cast<double>(traffic.contribution_elements);
 }
 
 }  // namespace
@@ -74,10 +80,7 @@ void RunNumbers::show(schema::RunStatus& status) const {
   const double parameters = static_cast<double>(status.parameters);
   if (seconds > 0) status.samples_per_second = static_cast<double>(global_batch_ * steps_.size()) / seconds;
   if (!steps_.empty()) status.sent_bytes_per_step = sent / static_cast<double>(steps_.size());
-  // An owner does not send its own codes, so the bits are counted over the chunks that were sent.
-  if (traffic_.contribution_elements > 0)
-    status.code_bits_per_parameter =
-        8.0 * static_cast<double>(traffic_.contribution_bytes) / static_cast<double>(traffic_.contribution_elements);
+  if (traffic_.contribution_elements > 0) status.code_bits_per_parameter = code_bits_of(traffic_);
   status.sent_bits_per_parameter = 8.0 * status.sent_bytes_per_step / parameters;
   if (traffic_.elements > 0) status.zeros = zeros_of(traffic_);
   for (const Rank r : waits.places()) {
@@ -103,14 +106,19 @@ std::string RunNumbers::line(const schema::RunStatus& status, bool evaluated) co
     row["evaluation_loss"] = status.evaluation_loss;
   }
   row["sent_bytes"] = sent_bytes_step_;
+  row["sent_bits_per_parameter"] = 8.0 * static_cast<double>(sent_bytes_step_) / static_cast<double>(status.parameters);
   row["zeros"] = zeros_of(traffic_);
-  row["seconds"] = steps_.empty() ? 0.0 : steps_.back().seconds;
+  if (traffic_.contribution_elements > 0) row["code_bits_per_parameter"] = code_bits_of(traffic_);
+  const double seconds = steps_.empty() ? 0 : steps_.back().seconds;
+  row["seconds"] = seconds;
+  if (seconds > 0) row["samples_per_second"] = static_cast<double>(global_batch_) / seconds;
   nlohmann::ordered_json waits = nlohmann::ordered_json::object();
   if (!steps_.empty())
     for (const Rank r : wait_seconds_.places())
       if (r.index() != self_) waits[shares_[r.index()].node] = steps_.back().wait_seconds[r];
   row["wait_seconds"] = std::move(waits);
   row["data_wait_seconds"] = steps_.empty() ? 0.0 : steps_.back().data_wait_seconds;
+  row["time"] = format_utc(unix_time_ms());
   return row.dump();
 }
 

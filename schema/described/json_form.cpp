@@ -9,9 +9,8 @@
 #include "schema/text.h"
 
 namespace tg::schema {
-namespace {
 
-// The inverse of format_utc: of nothing that it would write otherwise, or the text would not be read again.
+// Of nothing that format_utc would write otherwise, or the text would not be read again.
 std::optional<std::int64_t> from_utc(const std::string& text) {
   int year = 0, month = 0, day = 0, hour = 0, minute = 0, second = 0, milli = 0, used = 0;
   const int read = std::sscanf(text.c_str(), "%4d-%2d-%2dT%2d:%2d:%2d.%3dZ%n", &year, &month, &day, &hour, &minute,
@@ -26,8 +25,6 @@ std::optional<std::int64_t> from_utc(const std::string& text) {
       duration_cast<milliseconds>(whole_days + hours{hour} + minutes{minute} + seconds{second}).count() + milli;
   return format_utc(unix_ms) == text ? std::optional(unix_ms) : std::nullopt;
 }
-
-}  // namespace
 
 JsonPlace json_place(const char* name, const Rule& rule, JsonView view) {
   std::string key = rule.json_name != nullptr ? rule.json_name : name;

@@ -32,6 +32,7 @@ JsonPlace json_place(const char* name, const Rule& rule, JsonView view);
 OrderedJson number_to_json(double value);  // null where it is not finite
 OrderedJson text_to_json(const std::string& text, const Rule& rule);
 OrderedJson time_to_json(std::int64_t unix_ms, JsonView view);
+std::optional<std::int64_t> from_utc(const std::string& text);  // what format_utc wrote (kernels/base/log.h)
 OrderedJson digest_to_json(std::uint64_t digest, JsonView view);
 
 template <Described T>

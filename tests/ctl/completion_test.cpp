@@ -44,6 +44,7 @@ TEST(Completion, Operands) {
     EXPECT_EQ(place({verb, ""}), Place::kRun) << verb;
   EXPECT_EQ(offered({"fetch", "@"}), Words{"@last"});
   EXPECT_EQ(offered({"fetch", ""}), Words{});
+  EXPECT_EQ(place({"export", ""}), Place::kRunOrFolder);
   EXPECT_EQ(offered({"delete", "@"}), Words{});
   EXPECT_EQ(place({"keygen", ""}), Place::kFile);
   EXPECT_EQ(place({"stop", "run-1", ""}), Place::kNone) << "one is enough";
@@ -62,6 +63,7 @@ TEST(Completion, Arguments) {
   EXPECT_EQ(offered({"wait", "run-1", "--for", "ST"}), (Words{"STARTING", "STOPPING", "STOPPED"}));
   EXPECT_EQ(offered({"keygen", "k", "--rotate", ""}), (Words{"add", "use", "drop"}));
   EXPECT_EQ(offered({"resume", "run-1", "--from", ""}), Words{});
+  EXPECT_EQ(offered({"export", "run-1", "--to", ""}), (Words{"csv", "tensorboard"}));
   EXPECT_EQ(offered({"wait", "run-1", "--for", "I"}), Words{"INTERRUPTED"});
   EXPECT_EQ(place({"wait", "run-1", "--timeout", ""}), Place::kNone);
 }

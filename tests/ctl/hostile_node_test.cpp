@@ -268,6 +268,7 @@ TEST_F(Hostile, NoWordOfANodeSteersTheTerminal) {
                                                {"stop", "first"},
                                                {"wait", "first"},
                                                {"fetch", "first", "-o", output()},
+                                               {"export", "first", "--to", "csv", "-o", output()},
                                                {"doctor"},
                                                {"version"},
                                                {"bench"},

@@ -153,9 +153,13 @@ class Completions(unittest.TestCase):
             with self.subTest(line=line):
                 self.assertEqual(self.offered(line), wanted)
         jobs = self.offered("tgctl start ")
-        self.assertIn(f"{self.prefix}/share/tgd/jobs/lenet-mnist.job", jobs)
+        self.assertIn("lenet-mnist", jobs)
         self.assertIn("own.job", jobs)
         self.assertNotIn("other.txt", jobs)
+
+    def test_an_installed_job_by_its_name(self):
+        done = subprocess.run(["tgctl", "start", "lenet-synthetic", "--dry-run"], cwd=self.folder, env=self.environment(), capture_output=True, text=True, timeout=PATIENCE)
+        self.assertEqual((done.returncode, done.stderr.splitlines()[0]), (0, f"lenet-synthetic is the job {self.prefix}/share/tgd/jobs/lenet-synthetic.job"))
 
     def test_nobody_answers(self):
         """No word, and no waiting: the shell is the user's."""

@@ -69,12 +69,21 @@ class NoMesh(unittest.TestCase):
 
     def test_job_by_name(self):
         root = pathlib.Path(__file__).resolve().parents[2]
-        for name, words in (("lenet", ["deploy/jobs/lenet-mnist.job or deploy/jobs/lenet-synthetic.job?"]),
-                            ("lenet-mnits.job", ["did you mean deploy/jobs/lenet-mnist.job?"]),
-                            ("something", ["some are in deploy/jobs"])):  # fmt: skip
+
+        def start(name, **more):
+            done = subprocess.run([TGCTL, "--address", "127.0.0.1:1", "start", name], cwd=root, capture_output=True, text=True, timeout=60, **more)
+            return Answer(done.returncode, done.stdout, done.stderr)
+
+        for name, words in (("lenet", ["did you mean lenet-mnist or lenet-synthetic?"]),
+                            ("lenet-mnits.job", ["did you mean lenet-mnist?"]),
+                            ("something", ["cifarnet-cifar10, lenet-mnist"])):  # fmt: skip
             with self.subTest(name=name):
-                done = subprocess.run([TGCTL, "start", name], cwd=root, capture_output=True, text=True, timeout=60)
-                Answer(done.returncode, done.stdout, done.stderr).refuses(USAGE, f"{name} cannot be read", *words)
+                start(name).refuses(USAGE, f"{name} cannot be read", *words)
+        for name in ("lenet-synthetic", "lenet-synthetic.job"):
+            start(name).ends(UNREACHABLE, f"{name} is the job deploy/jobs/lenet-synthetic.job\n")
+        start("-", input="steps = 5\nstepz = 1\n").refuses(USAGE, 'stdin:2: unknown key "stepz"')
+        start("-", input="steps = 5\n").refuses(UNREACHABLE, "no tgd answers")
+        start("-", input="x" * 1_000_000).refuses(USAGE, "stdin: ", "too long")
 
     def test_what_cannot_be_written_is_an_error(self):
         with Mesh(1) as mesh:

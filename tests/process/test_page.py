@@ -121,7 +121,7 @@ class MeshOfYourOwn(unittest.TestCase):
         self.assertRegex(said["fetch"][0], r"all 2 members agree on digest [0-9a-f]{16} at step 20\n")
         self.assertTrue(os.path.exists(os.path.join(self.home(0), "lenet", "model.safetensors")))
         # The MNIST command is one that tgctl takes: what is missing is the data.
-        mnist = re.search(r"`(tgctl start \S*lenet-mnist.job --set data-dir=/srv/mnist)`", section)[1]
+        mnist = re.search(r"`(tgctl start lenet-mnist --set data-dir=/srv/mnist)`", section)[1]
         missing = subprocess.run(
             [*self.network.prefixes[1], *shlex.split(mnist.replace("/usr/local", self.local))], cwd=self.home(1), env=self.environment(),
             stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=PATIENCE)  # fmt: skip

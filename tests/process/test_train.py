@@ -3,8 +3,10 @@
 import json
 import math
 import os
+import time
 import unittest
 
+from changes import seconds_of
 from files import read_metrics, read_safetensors
 from mesh import Mesh
 
@@ -85,6 +87,11 @@ class FourNodes(unittest.TestCase):
         for row in metrics:
             self.assertTrue({"step", "loss", "learning_rate", "sent_bytes", "zeros"} <= set(row), row)
             self.assertTrue(row["loss"] > 0 and row["sent_bytes"] > 0 and 0 < row["zeros"] < 1, row)
+            self.assertAlmostEqual(row["samples_per_second"], 16 / row["seconds"], delta=0.001 * row["samples_per_second"])
+            self.assertTrue(0.5 < row["code_bits_per_parameter"] < row["sent_bits_per_parameter"] < 32, row)
+        times = [seconds_of(row["time"]) for row in metrics]
+        self.assertEqual(times, sorted(times))
+        self.assertTrue(seconds_of(record["started"]) <= times[0] and times[-1] <= time.time(), (record["started"], times[0], times[-1]))
         self.assertEqual([row["step"] for row in metrics if "accuracy" in row], [steps // 2, steps])
         for key in ("accuracy", "accuracy_5"):
             self.assertEqual(metrics[-1][key], shown["evaluation"][key])

@@ -1,0 +1,36 @@
+// metrics.jsonl of a run (deploy/reference.md), line after line, for those who write it in another form. The file may
+// be anybody's: what is no line of such a file is an error (kCorrupt) that names it. Main thread only.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "kernels/base/status.h"
+
+namespace tg::ctl {
+
+inline constexpr std::size_t kWriteBytes = 1 << 20;  // that are written at once
+
+struct MetricsFile {
+  std::string path;
+  std::string name;  // for people
+};
+
+struct Metric {
+  std::string name;  // "loss"; of an object in the line "wait_seconds/node-b"
+  std::string text;  // as in the file, without quotes; "" for null
+  std::optional<double> number;
+};
+
+struct MetricLine {
+  std::uint64_t step = 0;
+  std::int64_t time_ms = 0;     // since 1970; 0 where the line has none (an older tgd wrote it)
+  std::vector<Metric> metrics;  // all of the line, step and time too
+};
+
+Status for_each_line(const MetricsFile& file, const std::function<Status(const MetricLine&)>& take);
+
+}  // namespace tg::ctl
