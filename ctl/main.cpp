@@ -25,6 +25,7 @@ int run(const Command& command) {
   if (command.verb == Verb::kMan) return man(command);
   if (command.verb == Verb::kComplete) return complete(command);
   if (command.verb == Verb::kExport) return export_metrics(command);
+  if (command.verb == Verb::kReport) return report(command);
   Result<Client> client = Client::connect(command.address, command.key_file);
   if (!client) return fail(client.error());
   switch (command.verb) {
@@ -64,6 +65,7 @@ int run(const Command& command) {
     case Verb::kMan:
     case Verb::kComplete:
     case Verb::kExport:
+    case Verb::kReport:
       break;  // done above
     case Verb::kVersion:
       return version(*client, command);

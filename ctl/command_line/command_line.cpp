@@ -204,6 +204,8 @@ Status check(const Command& command, const VerbRow& verb) {
   if (verb.verb == Verb::kFetch && command.output == "-") {
     return usage("fetch -o -: it writes several files and cannot write them to stdout; give a folder" + example);
   }
+  if (verb.verb == Verb::kReport && command.output.empty())
+    return usage("report needs -o FILE, the page to write" + example);
   if (verb.verb == Verb::kExport) return check_export(command, example);
   if (verb.verb == Verb::kPlan && command.nodes == 0) {
     return usage("plan needs --nodes N, how many there would be" + example);

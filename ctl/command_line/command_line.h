@@ -24,6 +24,7 @@ enum class Verb : std::uint8_t {
   kJoin,
   kFetch,
   kExport,
+  kReport,
   kDelete,
   kList,
   kCompare,
@@ -70,6 +71,7 @@ struct Command {
   // logs
   bool follow = false;
   std::string node;
+  std::uint64_t every_ms = 0;  // report; 0 = once
   // wait
   std::string until = "finished";
   std::uint64_t timeout_ms = 60'000;

@@ -33,6 +33,15 @@ Status set_timeout(Command& command, const std::string& value) {
   return {};
 }
 
+Status set_every(Command& command, const std::string& value) {
+  constexpr std::uint64_t kLeastMs = 1000, kMostMs = 3'600'000;
+  const Result<std::uint64_t> ms = schema::parse_duration_ms(value);
+  if (!ms) return ms.error();
+  if (*ms < kLeastMs || *ms > kMostMs) return usage("it takes 1s to 1h");
+  command.every_ms = *ms;
+  return {};
+}
+
 Status add_setting(Command& command, const std::string& value) {
   if (value.find('=') == std::string::npos) {
     const std::string key = schema::clip_text(value, 100);
@@ -123,6 +132,8 @@ const std::vector<OptionRow>& option_rows() {
       {"check", "", "", "exit with 8 unless every node is up", on(&Command::check)},
       {"output", "o", "DIR", "folder to write to; created if necessary", text(&Command::output)},
       {"to", "", "FORMAT", "csv or tensorboard", set_format},
+      {"page", "o", "FILE", "the page to write", text(&Command::output)},
+      {"every", "", "DURATION", "again and again, such as 10s, until the run ends", set_every},
       {"partial", "", "", "if it FAILED or is INTERRUPTED: its newest state", on(&Command::partial)},
       {"force", "", "", "overwrite existing files", on(&Command::force)},
       {"follow", "f", "", "continue until the run ends or Ctrl-C", on(&Command::follow)},
@@ -221,6 +232,15 @@ const std::vector<VerbRow>& verb_rows() {
        "computed with), model.json (network, preprocessing, classes, accuracy) and "
        "predict.py, which runs the model in PyTorch, and prints their paths.",
        {"output", "partial", "force", "address", "key", "help"}},
+      {Verb::kReport,
+       "report",
+       "RUN|DIR",
+       "write a page that shows a run: curves, members, data",
+       {"tgctl report first -o first.html", "tgctl report @last -o live.html --every 10s"},
+       "One HTML file that needs nothing else. RUN may go on: with --every the page is written again until the run has "
+       "ended, and a browser that shows it loads it again. DIR is a folder that fetch wrote, which has such a page as "
+       "report.html. Prints the file's path.",
+       {"page", "every", "force", "address", "key", "help"}},
       {Verb::kExport,
        "export",
        "RUN|DIR",

@@ -25,7 +25,9 @@ Metric metric_of(std::string name, const Json& value) {
   return metric;
 }
 
-std::optional<MetricLine> parse_line(std::string_view text) {
+}  // namespace
+
+std::optional<MetricLine> parse_metric_line(std::string_view text) {
   const Json row = Json::parse(text, nullptr, false);
   if (!row.is_object()) return std::nullopt;
   MetricLine line;
@@ -47,15 +49,13 @@ std::optional<MetricLine> parse_line(std::string_view text) {
   return line;
 }
 
-}  // namespace
-
 Status for_each_line(const MetricsFile& file, const std::function<Status(const MetricLine&)>& take) {
   std::ifstream stream(file.path, std::ios::binary);
   if (!stream) return Error{ErrorKind::kIo, file.name + " cannot be read: " + std::strerror(errno)};
   std::string text(kMostLineBytes, '\0');
   for (std::uint64_t number = 1; stream.peek() != std::ifstream::traits_type::eof(); ++number) {
     const bool read = static_cast<bool>(stream.getline(text.data(), static_cast<std::streamsize>(text.size())));
-    const std::optional<MetricLine> line = read ? parse_line(text.c_str()) : std::nullopt;
+    const std::optional<MetricLine> line = read ? parse_metric_line(text.c_str()) : std::nullopt;
     if (!line)
       return Error{ErrorKind::kCorrupt, file.name + ":" + std::to_string(number) +
                                             ": not a JSON object with the number of a step; fetch the run again"};

@@ -6,6 +6,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "kernels/base/status.h"
@@ -30,6 +31,9 @@ struct MetricLine {
   std::int64_t time_ms = 0;     // since 1970; 0 where the line has none (an older tgd wrote it)
   std::vector<Metric> metrics;  // all of the line, step and time too
 };
+
+// Nothing of what is no line of metrics.jsonl.
+std::optional<MetricLine> parse_metric_line(std::string_view text);
 
 Status for_each_line(const MetricsFile& file, const std::function<Status(const MetricLine&)>& take);
 

@@ -6,6 +6,7 @@
 
 #include "ctl/format/table.h"
 #include "ctl/plan/link_rate.h"
+#include "ctl/report/markup.h"
 #include "schema/limits.h"
 
 namespace tg::ctl {
@@ -27,19 +28,6 @@ struct Curve {
 constexpr std::array<Curve, 3> kCurves = {{{"ternary sharded", "#1b6ca8", &ForecastRow::sharded},
                                            {"ternary direct", "#2e9c5a", &ForecastRow::direct},
                                            {"float32 ring", "#b03a2e", &ForecastRow::ring}}};
-
-std::string escaped(const std::string& text) {
-  std::string safe;
-  for (const char c : text) {
-    if (c == '<')
-      safe += "&lt;";
-    else if (c == '&')
-      safe += "&amp;";
-    else
-      safe += c;
-  }
-  return safe;
-}
 
 std::string at(double value) { return format_fixed(value, 1); }
 

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <chrono>
 #include <filesystem>
+#include <fstream>
 #include <functional>
 #include <iterator>
 #include <optional>
@@ -15,10 +16,12 @@
 #include "ctl/fetch/predict_script.h"
 #include "ctl/fetch/received_file.h"
 #include "ctl/fetch/slices.h"
+#include "ctl/report/report_data.h"
 #include "ctl/terminal/console.h"
 #include "ctl/terminal/interrupt.h"
 #include "ctl/verbs/verbs.h"
 #include "kernels/base/hex.h"
+#include "kernels/base/log.h"
 
 namespace tg::ctl {
 namespace {
@@ -37,8 +40,9 @@ constexpr const char* kTraceFile = "trace.json";
 constexpr const char* kModelFiles[] = {"model.safetensors", "model-raw.safetensors"};  // the same on all members
 constexpr const char* kDescriptionFile = "model.json";
 constexpr const char* kScriptFile = "predict.py";
-constexpr const char* kFiles[] = {kModelFiles[0], kModelFiles[1], kMetricsFile,     kViewsFile,
-                                  kRecordFile,    kMembersFile,   kDescriptionFile, kScriptFile};
+constexpr const char* kReportFile = "report.html";
+constexpr const char* kFiles[] = {kModelFiles[0], kModelFiles[1],   kMetricsFile, kViewsFile, kRecordFile,
+                                  kMembersFile,   kDescriptionFile, kScriptFile,  kReportFile};
 
 Status refuse_existing(const std::string& folder) {
   std::error_code code;
@@ -112,7 +116,8 @@ class Fetcher {
       if (Status status = fetch_model(name); !status) return status;
     if (Status status = fetch_metrics(); !status) return status;
     if (Status status = describe(); !status) return status;
-    return fetch_traces();
+    if (Status status = fetch_traces(); !status) return status;
+    return show();
   }
   // metrics.jsonl alone; nothing is kept of the rest.
   Result<PartFile> take_metrics() {
@@ -284,6 +289,29 @@ class Fetcher {
     }
     if (Status status = add(kDescriptionFile, *json); !status) return status;
     return add(kScriptFile, predict_script());
+  }
+
+  // The page is for people: what it lacks costs no file.
+  Status show() {
+    const auto part_of = [this](const char* name) {
+      const auto file = std::ranges::find(files_, part(name).path(), &PartFile::path);
+      return file == files_.end() ? std::string() : file->part_path();
+    };
+    const std::string metrics = part_of(kMetricsFile);
+    if (record_->json.empty() || metrics.empty()) return {};
+    std::ifstream views(part_of(kViewsFile), std::ios::binary);
+    Result<ReportData> data = report_data(record_->json, std::string(std::istreambuf_iterator<char>(views), {}));
+    Result<Curves> curves = read_curves({metrics, record_->node + "'s " + kMetricsFile});
+    if (!data || !curves) {
+      say(std::string("no ") + kReportFile + ": " +
+          (curves ? complaint(record_->node, kRecordFile, data.error()) : curves.error().message));
+      return {};
+    }
+    data->run = run_;
+    data->node = record_->node;
+    data->curves = *std::move(curves);
+    data->made_ms = unix_time_ms();
+    return add(kReportFile, report_page(*data));
   }
 
   // A run with trace = true has a timeline on every member; other runs have none. Only its writer's record knows its

@@ -4,6 +4,7 @@
 #include "ctl/client.h"
 #include "ctl/command_line/command_line.h"
 #include "ctl/fetch/part_file.h"
+#include "ctl/report/page.h"
 #include "schema/options/job.h"
 
 namespace tg::ctl {
@@ -15,6 +16,9 @@ int stop(Client& client, const Command& command);
 int leave(Client& client, const Command& command);
 int join(Client& client, const Command& command);
 int fetch(Client& client, const Command& command);
+int report(const Command& command);          // asks a node unless it is given a folder
+// From the files of a folder that `fetch` wrote.
+Result<ReportData> read_report(const std::string& folder);
 int export_metrics(const Command& command);  // asks a node unless it is given a folder
 // metrics.jsonl of an ended run, checked as `fetch` does, as a file in this folder that is gone when the value is.
 Result<PartFile> fetch_metrics(Client& client, const std::string& run, const std::string& folder);

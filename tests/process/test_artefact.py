@@ -74,7 +74,7 @@ class Artefact(unittest.TestCase):
             self.assertEqual(model["data"]["test_samples"], 16)
             listed = mesh.ctl("fetch", model["run"], "-o", folder)
             listed.refuses(listed.code, "--force")
-            self.assertEqual(sorted(os.listdir(folder)), ["members.json", "metrics.jsonl", "model-raw.safetensors", "model.json", "model.safetensors", "predict.py", "run.json", "views.jsonl"])
+            self.assertEqual(sorted(os.listdir(folder)), ["members.json", "metrics.jsonl", "model-raw.safetensors", "model.json", "model.safetensors", "predict.py", "report.html", "run.json", "views.jsonl"])
             with open(os.path.join(folder, "predict.py")) as ours, open(ROOT / "ctl/fetch/predict.py") as theirs:
                 self.assertEqual(ours.read(), theirs.read())
             bare = predict(folder, "picture.jpg", python=(sys.executable, "-I", "-S"))

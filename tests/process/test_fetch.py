@@ -118,7 +118,7 @@ class Verified(unittest.TestCase):
         self.assertLessEqual({"model.json", "predict.py"}, set(os.listdir(folder)))
         replayed = mesh.start({"compute": "replay", "steps": 2, "data": None, "data-train": None, "data-test": None})
         self.assertIn("no model.json and no predict.py", mesh.ctl_ok("fetch", replayed, "-o", folder, "--force").err)
-        self.assertEqual(sorted(os.listdir(folder)), sorted(["members.json", "metrics.jsonl", *MODELS, "run.json", "views.jsonl"]))
+        self.assertEqual(sorted(os.listdir(folder)), sorted(["members.json", "metrics.jsonl", *MODELS, "report.html", "run.json", "views.jsonl"]))
 
     def test_a_damaged_record_is_passed_over(self):
         mesh, run = self.mesh, self.run_id

@@ -21,7 +21,7 @@ LENET = {
     "fc2.weight": (10, 500),
     "fc2.bias": (10,),
 }
-FETCHED = ["members.json", "metrics.jsonl", "model-raw.safetensors", "model.json", "model.safetensors", "predict.py", "run.json", "views.jsonl"]
+FETCHED = ["members.json", "metrics.jsonl", "model-raw.safetensors", "model.json", "model.safetensors", "predict.py", "report.html", "run.json", "views.jsonl"]
 
 STATUS_FIELDS = {"schema_version", "nodes", "runs"}
 NODE_FIELDS = {"name", "address", "state", "problem", "compute"}

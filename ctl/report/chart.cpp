@@ -1,0 +1,135 @@
+#include "ctl/report/chart.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "ctl/format/table.h"
+#include "ctl/report/markup.h"
+
+namespace tg::ctl {
+namespace {
+
+// The frame of the curves, in units of the view box.
+constexpr double kWidth = 440, kHeight = 210, kLeft = 56, kRight = 418, kTop = 10, kBottom = 174;
+constexpr int kTicks = 5;
+
+std::string at(double value) { return format_fixed(value, 1); }
+
+// 1, 2 or 5 times a power of ten, so that about kTicks of them make the range.
+double tick_of(double range) {
+  const double rough = range / kTicks, power = std::pow(10, std::floor(std::log10(rough)));
+  for (const double factor : {1.0, 2.0, 5.0})
+    if (rough <= factor * power) return factor * power;
+  return 10 * power;
+}
+
+class Drawing {
+ public:
+  explicit Drawing(const Chart& chart) : chart_(chart) {
+    bool any = false;
+    for (const Series* series : chart.lines) {
+      for (const Series::Point& point : series->points()) {
+        const double least = series == chart.lines.front() ? point.least : point.mean,
+                     most = series == chart.lines.front() ? point.most : point.mean;
+        least_ = any ? std::min(least_, least) : least;
+        most_ = any ? std::max(most_, most) : most;
+        last_step_ = std::max(last_step_, point.step);
+        any = true;
+      }
+    }
+    logarithmic_ = chart.logarithmic && least_ > 0 && most_ > 2 * least_;
+    if (logarithmic_) {
+      least_ = std::log10(least_);
+      most_ = std::log10(most_);
+    }
+    if (most_ - least_ < 1e-12 * std::max(1.0, std::abs(most_))) {  // all the same
+      const double room = most_ == 0 ? 1 : std::abs(most_) / 2;
+      least_ -= room;
+      most_ += room;
+    }
+  }
+
+  std::string svg() const {
+    std::string text = "<svg viewBox=\"0 0 " + at(kWidth) + " " + at(kHeight) + "\" role=\"img\"><title>" +
+                       escaped(chart_.title) + "</title>\n" + upright_axis() + level_axis();
+    for (const std::uint64_t step : chart_.marks)
+      text += line(x(static_cast<double>(step)), kTop, x(static_cast<double>(step)), kBottom, "mark");
+    for (std::size_t i = 0; i < chart_.lines.size(); ++i) text += curve(*chart_.lines[i], i);
+    return text + "</svg>\n";
+  }
+
+ private:
+  double x(double step) const { return kLeft + (kRight - kLeft) * step / std::max(last_step_, 1.0); }
+  double y(double value) const {
+    const double shown = logarithmic_ ? std::log10(value) : value;
+    return kBottom - (kBottom - kTop) * (shown - least_) / (most_ - least_);
+  }
+  std::string line(double x1, double y1, double x2, double y2, const char* css_class) const {
+    return "<line x1=\"" + at(x1) + "\" y1=\"" + at(y1) + "\" x2=\"" + at(x2) + "\" y2=\"" + at(y2) + "\" class=\"" +
+           css_class + "\"/>\n";
+  }
+  std::string label(double x, double y, const char* anchor, const std::string& text) const {
+    return "<text x=\"" + at(x) + "\" y=\"" + at(y) + "\" text-anchor=\"" + anchor + "\">" + escaped(text) +
+           "</text>\n";
+  }
+  std::string value_text(double value, double tick) const {
+    if (chart_.percent) return format_percent(value, tick < 0.01 ? 1 : 0);
+    const int digits = static_cast<int>(std::ceil(-std::log10(tick) - 1e-9));
+    return format_fixed(value, std::clamp(digits, 0, 9));
+  }
+
+  std::string upright_axis() const {
+    std::string text;
+    if (logarithmic_) {
+      constexpr double kFine = 4, kMostDecades = 6;
+      const double decades = most_ - least_, every = std::max(std::ceil(decades / kMostDecades), 1.0);
+      for (double decade = std::floor(least_); decade <= most_; decade += every)
+        for (const double factor : {1.0, 2.0, 5.0}) {
+          const double value = factor * std::pow(10, decade);
+          if (std::log10(value) < least_ || std::log10(value) > most_ || (factor > 1 && decades > kFine)) continue;
+          text += line(kLeft, y(value), kRight, y(value), "grid");
+          text += label(kLeft - 6, y(value) + 4, "end", value_text(value, value));
+        }
+      return text;
+    }
+    const double tick = tick_of(most_ - least_);
+    for (double value = std::ceil(least_ / tick) * tick; value <= most_ + tick * 1e-9; value += tick) {
+      text += line(kLeft, y(value), kRight, y(value), "grid");
+      text += label(kLeft - 6, y(value) + 4, "end", value_text(std::abs(value) < tick * 1e-9 ? 0 : value, tick));
+    }
+    return text;
+  }
+  std::string level_axis() const {
+    std::string text = line(kLeft, kBottom, kRight, kBottom, "axis");
+    const double tick = std::max(tick_of(std::max(last_step_, 1.0)), 1.0);
+    for (double step = 0; step <= last_step_; step += tick)
+      text += label(x(step), kBottom + 16, "middle", format_fixed(step, 0));
+    return text + label(kRight, kHeight - 2, "end", "step");
+  }
+  std::string curve(const Series& series, std::size_t which) const {
+    std::string points, above, below, text;
+    for (const Series::Point& point : series.points()) {
+      points += at(x(point.step)) + "," + at(y(point.mean)) + " ";
+      above += at(x(point.step)) + "," + at(y(point.most)) + " ";
+      below.insert(0, at(x(point.step)) + "," + at(y(point.least)) + " ");
+    }
+    if (which == 0 && series.points().size() > 1) text = "<polygon points=\"" + above + below + "\" class=\"band\"/>\n";
+    text += "<polyline points=\"" + points + "\" class=\"line" + std::to_string(which + 1) + "\"/>\n";
+    constexpr std::size_t kDotted = 40;
+    if (series.points().size() > kDotted) return text;
+    for (const Series::Point& point : series.points())
+      text += "<circle cx=\"" + at(x(point.step)) + "\" cy=\"" + at(y(point.mean)) + "\" r=\"2.5\" class=\"dot" +
+              std::to_string(which + 1) + "\"/>\n";
+    return text;
+  }
+
+  const Chart& chart_;
+  double least_ = 0, most_ = 0, last_step_ = 0;
+  bool logarithmic_ = false;
+};
+
+}  // namespace
+
+std::string draw(const Chart& chart) { return Drawing(chart).svg(); }
+
+}  // namespace tg::ctl

@@ -1,0 +1,25 @@
+// What metrics.jsonl of one member says of a run's way, as curves and sums. Main thread only.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+
+#include "ctl/export/metric_lines.h"
+#include "ctl/report/series.h"
+
+namespace tg::ctl {
+
+struct Curves {
+  Series loss, learning_rate, zeros, sent_bits, code_bits, samples_per_second;
+  Series accuracy, evaluation_loss;
+  // Seconds of all steps: whole, for samples, and for each other member.
+  double seconds = 0, data_wait = 0;
+  std::map<std::string, double> waits;
+  std::uint64_t steps = 0;  // lines
+};
+
+void add_line(const MetricLine& line, Curves& curves);
+Result<Curves> read_curves(const MetricsFile& file);
+
+}  // namespace tg::ctl

@@ -1,0 +1,51 @@
+#include "ctl/report/markup.h"
+
+#include <cstdint>
+
+#include "ctl/terminal/visible.h"
+
+namespace tg::ctl {
+
+std::string escaped(std::string_view text) {
+  std::string safe;
+  for (const char c : visible(text)) {
+    switch (c) {
+      case '&':
+        safe += "&amp;";
+        break;
+      case '<':
+        safe += "&lt;";
+        break;
+      case '>':
+        safe += "&gt;";
+        break;
+      case '"':
+        safe += "&quot;";
+        break;
+      default:
+        safe += c;
+    }
+  }
+  return safe;
+}
+
+std::string element(const char* name, std::string_view text, const char* css_class) {
+  const std::string attribute = *css_class == '\0' ? "" : std::string(" class=\"") + css_class + "\"";
+  return "<" + std::string(name) + attribute + ">" + escaped(text) + "</" + name + ">";
+}
+
+std::string base64(std::string_view bytes) {
+  constexpr std::string_view kDigits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+  constexpr std::size_t kGroup = 3, kDigitsOfGroup = 4;
+  std::string text;
+  for (std::size_t i = 0; i < bytes.size(); i += kGroup) {
+    std::uint32_t group = 0;
+    for (std::size_t j = 0; j < kGroup; ++j)
+      group = group << 8 | (i + j < bytes.size() ? static_cast<unsigned char>(bytes[i + j]) : 0u);
+    for (std::size_t j = 0; j < kDigitsOfGroup; ++j)
+      text += i + j > bytes.size() ? '=' : kDigits[group >> (18 - 6 * j) & 63];
+  }
+  return text;
+}
+
+}  // namespace tg::ctl

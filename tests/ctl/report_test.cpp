@@ -1,0 +1,135 @@
+#include <gtest/gtest.h>
+
+#include <regex>
+
+#include "ctl/report/chart.h"
+#include "ctl/report/markup.h"
+#include "ctl/report/page.h"
+#include "ctl/report/report_data.h"
+
+namespace tg::ctl {
+namespace {
+
+TEST(Markup, EscapesWhateverItIsGiven) {
+  EXPECT_EQ(escaped("a<b>&\"c\""), "a&lt;b&gt;&amp;&quot;c&quot;");
+  EXPECT_EQ(escaped("\x1b[2J"), "\\u001b[2J");
+  EXPECT_EQ(element("td", "<script>", "x"), "<td class=\"x\">&lt;script&gt;</td>");
+  EXPECT_EQ(base64(""), "");  // RFC 4648, part 10
+  EXPECT_EQ(base64("f"), "Zg==");
+  EXPECT_EQ(base64("fo"), "Zm8=");
+  EXPECT_EQ(base64("foo"), "Zm9v");
+  EXPECT_EQ(base64("foobar"), "Zm9vYmFy");
+}
+
+TEST(Series, KeepsFewPointsOfManySteps) {
+  Series series;
+  constexpr std::uint64_t kSteps = 100'000;
+  double sum = 0;
+  for (std::uint64_t step = 1; step <= kSteps; ++step) {
+    series.add(step, static_cast<double>(step % 10));
+    sum += static_cast<double>(step % 10);
+  }
+  EXPECT_LE(series.points().size(), Series::kMostPoints);
+  EXPECT_GE(series.points().size(), Series::kMostPoints / 2);
+  std::uint64_t count = 0;
+  double of_points = 0, last = 0;
+  for (const Series::Point& point : series.points()) {
+    count += point.count;
+    of_points += point.mean * static_cast<double>(point.count);
+    EXPECT_EQ(point.least, 0);
+    EXPECT_EQ(point.most, 9);
+    EXPECT_GT(point.step, last);
+    last = point.step;
+  }
+  EXPECT_EQ(count, kSteps);
+  EXPECT_NEAR(of_points, sum, 1e-6 * sum);
+  EXPECT_EQ(last, kSteps);
+  series.add(kSteps + 1, std::nan(""));
+  EXPECT_EQ(series.last(), 0);
+}
+
+TEST(Chart, DrawsWhateverTheValuesAre) {
+  for (const std::vector<double>& values :
+       {std::vector<double>{}, {1}, {0, 0, 0}, {-1, 1}, {1e-30, 1e30}, {5, 5}, {0.999, 1}}) {
+    Series series;
+    for (std::size_t i = 0; i < values.size(); ++i) series.add(i + 1, values[i]);
+    for (const bool logarithmic : {false, true}) {
+      const std::string svg = draw({"x", {&series}, {}, {1}, logarithmic});
+      EXPECT_LT(svg.size(), 20'000u);
+      EXPECT_EQ(svg.find("nan"), std::string::npos) << svg;
+      EXPECT_EQ(svg.find("inf"), std::string::npos) << svg;
+    }
+  }
+}
+
+constexpr const char* kHostile = "<script>alert(1)</script>";
+
+// All that others have a say in.
+ReportData hostile(std::size_t members, std::uint64_t steps) {
+  ReportData data;
+  schema::RunStatus& run = data.run;
+  run.id = run.reason = run.model = run.data = run.exchange = run.coding = run.gradients = kHostile;
+  run.data_read = kHostile;
+  run.data_warnings = std::string(kHostile) + "\n";
+  run.settings = std::string(kHostile) + " = " + kHostile + "\n";
+  run.step = run.steps = steps;
+  run.evaluated = true;
+  run.code_bits_per_parameter = 1;
+  for (std::size_t i = 0; i < members; ++i) run.members.push_back({.node = kHostile});
+  run.left.push_back({kHostile, 0, 7, kHostile});
+  data.node = kHostile;
+  data.record = {{"build", kHostile},
+                 {"spec", {{kHostile, kHostile}}},
+                 {"own", {{"engine_build", kHostile}, {"device", kHostile}}},
+                 {"builds", {{kHostile, kHostile}}},
+                 {"hashes", {{kHostile, kHostile}}}};
+  data.views = {{{"members", {kHostile}}, {"ended", kHostile}}, {{"members", 3}, {"from", "x"}, {"view", kHostile}}};
+  for (std::uint64_t step = 1; step <= steps; ++step) {
+    MetricLine line{step, 0, {}};
+    for (const char* name : {"loss", "learning_rate", "zeros", "sent_bits_per_parameter", "code_bits_per_parameter",
+                             "samples_per_second", "accuracy", "evaluation_loss", "seconds", "data_wait_seconds"})
+      line.metrics.push_back({name, "", 1.0 / static_cast<double>(step)});
+    for (std::size_t i = 1; i < members; ++i)
+      line.metrics.push_back({"wait_seconds/" + std::string(kHostile) + std::to_string(i), "", 1e-9});
+    add_line(line, data.curves);
+  }
+  return data;
+}
+
+TEST(Page, RunsNothingThatOthersSay) {
+  const std::string page = report_page(hostile(3, 20));
+  EXPECT_EQ(page.find("<script"), std::string::npos);
+  EXPECT_NE(page.find("&lt;script&gt;"), std::string::npos);
+  EXPECT_NE(page.find("content=\"default-src 'none'; style-src 'sha256-"), std::string::npos);
+  EXPECT_EQ(page.find(" style="), std::string::npos) << "the policy would drop it";
+  EXPECT_EQ(page.find("http://"), std::string::npos);
+  EXPECT_EQ(page.find("https://"), std::string::npos);
+}
+
+TEST(Page, IsLoadedAgainWhileTheRunGoesOn) {
+  ReportData data = hostile(1, 1);
+  EXPECT_EQ(report_page(data).find("http-equiv=\"refresh\""), std::string::npos);
+  data.again_seconds = 10;
+  EXPECT_NE(report_page(data).find("<meta http-equiv=\"refresh\" content=\"10\">"), std::string::npos);
+}
+
+TEST(Page, StaysSmall) {
+  const std::string page = report_page(hostile(50, 100'000));
+  RecordProperty("bytes", static_cast<int>(page.size()));
+  EXPECT_LT(page.size(), 200'000u);
+}
+
+TEST(ReportData, TakesWhatIsNoRecordForDamaged) {
+  for (const char* text : {"", "[]", "{\"step\": \"x\"}", "nonsense"}) EXPECT_FALSE(report_data(text, "").ok()) << text;
+  const Result<ReportData> data = report_data(
+      R"({"id": "first", "state": "COMPLETED", "members": ["node-a", "node-b", 3], "own": {"node": "node-a"},
+          "spec": {"seed": "3", "steps": "1000"}})",
+      "{\"view\": 1}\n{\"view\": 2}\n{\"torn");
+  ASSERT_TRUE(data.ok()) << data.error().message;
+  EXPECT_EQ(data->run.members.size(), 2u);
+  EXPECT_EQ(data->run.settings, "seed = 3\n");
+  EXPECT_EQ(data->views.size(), 2u);
+}
+
+}  // namespace
+}  // namespace tg::ctl
