@@ -70,7 +70,7 @@ struct Command {
   std::string node;
   // wait
   std::string until = "finished";
-  std::uint64_t timeout_ms = 60'000;
+  std::optional<std::uint64_t> timeout_ms;  // without one it waits as long as it takes
   // doctor
   std::uint64_t seconds = 3;
   bool no_bandwidth = false;
