@@ -74,7 +74,7 @@ struct Command {
   std::uint64_t every_ms = 0;  // report; 0 = once
   // wait
   std::string until = "finished";
-  std::uint64_t timeout_ms = 60'000;
+  std::optional<std::uint64_t> timeout_ms;  // without one it waits as long as it takes
   // doctor
   std::uint64_t seconds = 3;
   bool no_bandwidth = false;

@@ -139,7 +139,7 @@ const std::vector<OptionRow>& option_rows() {
       {"follow", "f", "", "continue until the run ends or Ctrl-C", on(&Command::follow)},
       {"node", "", "NODE", "this node's log; else that of the asked node", text(&Command::node)},
       {"for", "", "STATE", "a state, step=N, or finished (the default)", text(&Command::until)},
-      {"timeout", "", "DURATION", "wait at most this long, such as 10m; else 60s", set_timeout},
+      {"timeout", "", "DURATION", "wait at most this long, such as 10m; else forever", set_timeout},
       {"nodes", "", "N", "how many nodes there would be, 1 to 512", set_nodes},
       {"link", "", "RATE", "each node's link, such as 1Gbps; else as measured", set_link},
       {"seconds", "", "S", "for each link, both ways, 1 to 20; else 3", set_seconds},

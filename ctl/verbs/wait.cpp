@@ -20,6 +20,8 @@ constexpr std::int64_t kWaitPollMs = 200;
 int wait(Client& client, const Command& command) {
   const Result<WaitGoal> goal = WaitGoal::parse(command.until);
   if (!goal) return fail(goal.error());
+  const auto timeout_ms =
+      static_cast<std::int64_t>(std::min<std::uint64_t>(command.timeout_ms.value_or(INT64_MAX), INT64_MAX));
   const Clock::time_point begin = Clock::now();
   std::string id = command.operand;
   RunNews news;
@@ -52,12 +54,11 @@ int wait(Client& client, const Command& command) {
         break;
     }
     const auto waited_ms = std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() - begin).count();
-    const std::int64_t left_ms =
-        static_cast<std::int64_t>(std::min<std::uint64_t>(command.timeout_ms, INT64_MAX)) - waited_ms;
+    const std::int64_t left_ms = timeout_ms - waited_ms;
     if (left_ms <= 0) {
       print(state + "\n");
       say("run " + run->id + " is " + state + " at step " + std::to_string(run->step) + " after " +
-          schema::format_duration(command.timeout_ms));
+          schema::format_duration(*command.timeout_ms));
       return kTimedOut;
     }
     if (!sleep_unless_interrupted(static_cast<int>(std::min(left_ms, kWaitPollMs)))) return kInterrupted;

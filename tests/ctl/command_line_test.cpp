@@ -44,7 +44,7 @@ TEST(CommandLine, OtherVerbs) {
   const auto wait = parse({"wait", "first", "--for", "step=7", "--timeout", "2m"});
   EXPECT_EQ(wait->until, "step=7");
   EXPECT_EQ(wait->timeout_ms, 120'000u);
-  EXPECT_EQ(parse({"wait", "first"})->timeout_ms, 60'000u);
+  EXPECT_EQ(parse({"wait", "first"})->timeout_ms, std::nullopt);
   const auto plan = parse(
       {"plan", "a.job", "--nodes", "8", "--link", "1Gbps", "--cores", "0.25", "--svg", "p.svg", "--set", "seed=2"});
   ASSERT_TRUE(plan.ok()) << plan.error().message;
