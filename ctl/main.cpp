@@ -14,7 +14,7 @@ namespace {
 int run(const Command& command) {
   // A bad job is the user's to mend, whether a node answers or not.
   schema::JobSpec job;
-  if (command.verb == Verb::kStart || command.verb == Verb::kPlan) {
+  if (command.verb == Verb::kStart || command.verb == Verb::kPlan || command.verb == Verb::kData) {
     Result<schema::JobSpec> read = read_job(command);
     if (!read) return fail(read.error());
     job = *std::move(read);
@@ -49,6 +49,8 @@ int run(const Command& command) {
       return list(*client, command);
     case Verb::kCompare:
       return compare(*client, command);
+    case Verb::kData:
+      return data(*client, command, job);
     case Verb::kLogs:
       return logs(*client, command);
     case Verb::kWait:

@@ -61,6 +61,18 @@ struct StartRequest {
 
   without @3 :List(Text);
   # Nodes that take no part in the beginning, at most kMostMembers. Unknown names are refused.
+
+  pictures @4 :Bool;
+  # With dryRun: predict nothing, and show some of the data.
+}
+
+struct SamplePicture {
+  label @0 :Text;
+  channels @1 :UInt32;
+  height @2 :UInt32;
+  width @3 :UInt32;
+  pixels @4 :Data;
+  # Row by row, the channels of a pixel together; at most kMostPictureBytes.
 }
 
 struct ResumeRequest {
@@ -420,6 +432,9 @@ struct Plan {
   dataRead @17 :Text;
   dataWarnings @18 :Text;
   # As in Run.
+
+  pictures @19 :List(SamplePicture);
+  # Training samples as the network sees them, at most kMostPictures; none unless they were asked for.
 }
 
 struct Share {

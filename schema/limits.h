@@ -17,8 +17,10 @@ inline constexpr std::size_t kMostRunIdBytes = 63;
 inline constexpr std::size_t kMostReasonBytes = 2000;
 inline constexpr std::size_t kMostProblemBytes = 300;  // why a member could not save
 inline constexpr std::size_t kMostSpecBytes = 16 * 1024;
-inline constexpr std::size_t kMostSettingsBytes = 2000;  // a job's keys that are not the defaults, in a status
-inline constexpr std::size_t kMostWarningsBytes = 4000;  // about the data of a run
+inline constexpr std::size_t kMostSettingsBytes = 2000;      // a job's keys that are not the defaults, in a status
+inline constexpr std::size_t kMostPictures = 24;             // of a job's data that a node shows
+inline constexpr std::size_t kMostPictureBytes = 32 * 1024;  // its pixels
+inline constexpr std::size_t kMostWarningsBytes = 4000;      // about the data of a run
 inline constexpr std::size_t kMostBuildBytes = 400;
 inline constexpr std::size_t kMostDeviceBytes = 200;   // a device's name
 inline constexpr std::size_t kMostHostBytes = 253;     // a DNS name
@@ -66,6 +68,7 @@ static_assert(kMostRunIdBytes + kMostSpecBytes + kMostMembers * sizeof(std::uint
               "any job can be proposed");
 static_assert(kMostRunIdBytes + kMostSpecBytes + kFrameOverheadBytes <= kMostRequestBytes, "any job can be started");
 static_assert(kFileSliceBytes + kFrameOverheadBytes <= kMostControlBytes, "a file's slice fits a reply");
+static_assert(kMostPictures * kMostPictureBytes + kFrameOverheadBytes <= kMostControlBytes, "pictures fit a reply");
 static_assert(kLogSliceBytes <= kFileSliceBytes, "who takes a reply knows one bound for all slices");
 
 // Measurements and predictions.

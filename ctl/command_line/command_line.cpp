@@ -107,6 +107,11 @@ Status apply(Command& command, const VerbRow& verb, const po::option& option) {
     const std::string value = option.value.empty() ? "" : option.value[0];
     if (*verb.operand == '\0')
       return usage(std::string(verb.name) + " takes no \"" + schema::clip_text(value, 100) + "\"");
+    if (verb.verb == Verb::kData && !command.shows) {
+      if (value != "show") return usage("data: unknown \"" + schema::clip_text(value, 100) + "\"; tgctl data show JOB");
+      command.shows = true;
+      return {};
+    }
     if (!command.operand.empty() && verb.verb == Verb::kCompare) {
       if (command.more_operands.size() + 1 == kMostCompared)
         return usage("compare shows at most " + std::to_string(kMostCompared) + " runs at once");

@@ -28,6 +28,7 @@ enum class Verb : std::uint8_t {
   kDelete,
   kList,
   kCompare,
+  kData,
   kLogs,
   kWait,
   kBench,
@@ -58,6 +59,7 @@ struct Command {
   // resume
   std::optional<std::uint64_t> from_step;
   bool any_build = false;
+  bool shows = false;  // data: show
   // status, list
   bool json = false;
   bool watch = false;

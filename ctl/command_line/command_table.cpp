@@ -276,6 +276,15 @@ const std::vector<VerbRow>& verb_rows() {
        {"tgctl compare first second", "tgctl compare lenet-20171204-0900-3f2a lenet-20171204-0930-11c8 @last"},
        "The keys of their jobs that differ, and what came of them: state, steps, time, loss, accuracy.",
        {"address", "key", "help"}},
+      {Verb::kData,
+       "data",
+       "show JOB",
+       "say and show what a job would train on",
+       {"tgctl data show my.job", "tgctl data show my.job -o samples.html"},
+       "Starts nothing; the asked node reads the data as for a start. Prints classes, samples, their shape, steps an "
+       "epoch, and what may not be what was meant. With -o a page of the first training samples, as the network sees "
+       "them.",
+       {"set", "page", "force", "address", "key", "help"}},
       {Verb::kLogs,
        "logs",
        "RUN",

@@ -62,9 +62,15 @@ void add_argument(Completion& completion, const OptionRow& option, Verb verb) {
   if (argument == "STEP" && verb == Verb::kKeygen) add(completion, {"add", "use", "drop"});
 }
 
+bool takes_several(Verb verb) { return verb == Verb::kCompare || verb == Verb::kData; }
+
 void add_operand(Completion& completion, const VerbRow& verb) {
   const std::string_view operand = verb.operand;
   if (operand == "JOB") completion.place = Place::kJob;
+  if (operand == "show JOB") {
+    completion.place = Place::kJob;
+    add(completion, {"show"});
+  }
   if (operand.find("RUN") != operand.npos) {
     completion.place = operand == "RUN|DIR" ? Place::kRunOrFolder : Place::kRun;
     // Not to whoever has typed nothing: where there is one run, Tab is to complete its id.
@@ -139,7 +145,7 @@ void complete_tgctl(Completion& completion, const std::vector<std::string>& word
   } else if (begun.starts_with('-')) {
     for (const char* name : options_at(walk)) add(completion, {"--" + std::string(name)});
     if (walk.verb == nullptr) add(completion, {"--version"});
-  } else if (walk.operands > 0 && !(walk.verb != nullptr && walk.verb->verb == Verb::kCompare)) {
+  } else if (walk.operands > 0 && !(walk.verb != nullptr && takes_several(walk.verb->verb))) {
     return;
   } else if (walk.help) {
     add(completion, verb_names());

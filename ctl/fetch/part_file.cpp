@@ -64,6 +64,14 @@ std::uint64_t PartFile::room() const {
   return std::filesystem::space(part_path_, code).available;  // all there is, where it cannot be told
 }
 
+Status write_whole(const std::string& path, std::string_view text) {
+  PartFile file(path);
+  if (const Status status = file.open(); !status) return status;
+  if (const Status status = file.write(text); !status) return status;
+  if (const Status status = file.close(); !status) return status;
+  return file.keep();
+}
+
 Status sync_folder(const std::string& folder) {
   const int file = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (file < 0) return Error{ErrorKind::kIo, folder + " cannot be opened: " + std::strerror(errno)};

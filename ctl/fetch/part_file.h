@@ -34,6 +34,9 @@ class PartFile {
   bool exists_ = false;
 };
 
+// A file of this text.
+Status write_whole(const std::string& path, std::string_view text);
+
 // So that renames survive a power cut.
 Status sync_folder(const std::string& folder);
 

@@ -1,8 +1,6 @@
 #include "ctl/report/page.h"
 
 #include <algorithm>
-#include <array>
-#include <span>
 #include <sstream>
 
 #include "ctl/format/comparison.h"
@@ -10,8 +8,8 @@
 #include "ctl/format/table.h"
 #include "ctl/report/chart.h"
 #include "ctl/report/markup.h"
+#include "ctl/report/sheet.h"
 #include "kernels/base/hex.h"
-#include "kernels/base/sha256.h"
 
 namespace tg::ctl {
 namespace {
@@ -19,50 +17,6 @@ namespace {
 using Json = schema::OrderedJson;
 
 constexpr double kFloatBits = 32;
-constexpr const char* kStyle = R"(
-:root{color-scheme:light dark;--paper:#fff;--ink:#1c2430;--soft:#5b6675;--rule:#dde2e8;--card:#f5f7f9;--one:#1b6ca8;--two:#b4531f;--good:#1e7a46;--bad:#a3271c}
-@media (prefers-color-scheme:dark){:root{--paper:#14181d;--ink:#e4e8ed;--soft:#9aa6b3;--rule:#303843;--card:#1c2229;--one:#6db3ea;--two:#eb9a63;--good:#6fcf97;--bad:#f28b82}}
-*{box-sizing:border-box}
-body{margin:0 auto;padding:1.5rem;max-width:72rem;background:var(--paper);color:var(--ink);font:1rem/1.5 system-ui,sans-serif}
-h1{font-size:1.5rem;margin:0;overflow-wrap:anywhere}h2{font-size:1.1rem;margin:2rem 0 .5rem}h3{font-size:.95rem;margin:0 0 .25rem}
-p{margin:.25rem 0}.soft{color:var(--soft)}.good{color:var(--good)}.bad{color:var(--bad)}
-.tiles,.charts{display:grid;gap:1rem}.tiles{grid-template-columns:repeat(auto-fit,minmax(9rem,1fr));margin:1.25rem 0}
-.charts{grid-template-columns:repeat(auto-fit,minmax(min(26rem,100%),1fr))}
-.tile,figure{background:var(--card);border-radius:.5rem;padding:.75rem 1rem;margin:0}
-.tile b{display:block;font-size:1.5rem;font-variant-numeric:tabular-nums;overflow-wrap:anywhere}
-svg{display:block;width:100%;height:auto;font:.75rem system-ui,sans-serif}
-svg text{fill:var(--soft)}.grid{stroke:var(--rule)}.axis{stroke:var(--soft)}.mark{stroke:var(--soft);stroke-dasharray:4 4}
-.line1,.line2{fill:none;stroke-width:2;stroke-linejoin:round}.line1{stroke:var(--one)}.line2{stroke:var(--two)}
-.dot1{fill:var(--one)}.dot2{fill:var(--two)}.band{fill:var(--one);opacity:.18}
-.bar0{fill:var(--one)}.bar1{fill:var(--good)}.bar2{fill:var(--two)}.bar3{fill:var(--two);opacity:.7}
-.key1,.key2{font-size:.85rem;margin-right:.75rem}.key1{color:var(--one)}.key2{color:var(--two)}
-.scroll{overflow-x:auto}table{border-collapse:collapse;font-size:.9rem}
-th,td{text-align:left;white-space:nowrap;padding:.2rem 1rem .2rem 0;border-bottom:1px solid var(--rule);vertical-align:top;font-variant-numeric:tabular-nums}
-th{color:var(--soft);font-weight:600}code{font-family:ui-monospace,monospace;font-size:.9em}
-ul{margin:.25rem 0;padding-left:1.25rem}summary{cursor:pointer;color:var(--soft)}
-@media print{body{max-width:none;padding:0}figure,.tile{break-inside:avoid;border:1px solid var(--rule)}details>*{display:block}}
-)";
-
-// The way in which a policy names a style sheet.
-std::string style_hash() {
-  Sha256 hash;
-  hash.add(std::as_bytes(std::span(std::string_view(kStyle))));
-  const std::string hex = hash.hex();
-  std::string bytes;
-  for (std::size_t i = 0; i < hex.size(); i += 2) bytes += static_cast<char>(std::stoi(hex.substr(i, 2), nullptr, 16));
-  return "sha256-" + base64(bytes);
-}
-
-std::string head(const ReportData& data) {
-  std::string text =
-      "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n"
-      "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src '" +
-      style_hash() + "'; img-src data:\">\n<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n";
-  if (data.again_seconds > 0)
-    text += "<meta http-equiv=\"refresh\" content=\"" + std::to_string(data.again_seconds) + "\">\n";
-  return text + element("title", data.run.id + " - tgd") + "\n<style>" + kStyle + "</style></head><body>\n";
-}
-
 std::string tile(const std::string& value, const std::string& name) {
   return "<div class=\"tile\">" + element("b", value) + element("span", name, "soft") + "</div>\n";
 }
@@ -258,8 +212,8 @@ std::string origin(const ReportData& data) {
 }  // namespace
 
 std::string report_page(const ReportData& data) {
-  return head(data) + summary(data) + what_was_read(data.run) + charts(data) + time_of_a_step(data) +
-         members(data.run) + views(data) + job(data) + origin(data) + "</body></html>\n";
+  return begin_page(data.run.id, data.again_seconds) + summary(data) + what_was_read(data.run) + charts(data) +
+         time_of_a_step(data) + members(data.run) + views(data) + job(data) + origin(data) + kEndOfPage;
 }
 
 }  // namespace tg::ctl

@@ -16,6 +16,7 @@ namespace tg::ctl {
 
 // Beyond start-timeout: loading data, building engines, measuring a step.
 inline constexpr int kPreparationMs = 120'000;
+inline constexpr const char* kNoRun = "no-run";  // asks a node about itself, and for no run's status
 
 // Where a run's progress goes: a line that changes on a terminal, else now and then a new one.
 class Talk {

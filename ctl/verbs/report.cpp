@@ -113,14 +113,6 @@ Result<ReportData> ask_report(Source& source, const schema::RunStatus& run) {
   return data;
 }
 
-Status write_page(const ReportData& data, const std::string& path) {
-  PartFile file(path);
-  if (const Status status = file.open(); !status) return status;
-  if (const Status status = file.write(report_page(data)); !status) return status;
-  if (const Status status = file.close(); !status) return status;
-  return file.keep();
-}
-
 Result<std::string> text_of(const fs::path& path) {
   std::ifstream file(path, std::ios::binary);
   if (!file)
@@ -132,7 +124,7 @@ Result<std::string> text_of(const fs::path& path) {
 int report_folder(const Command& command) {
   const Result<ReportData> data = read_report(command.operand);
   if (!data) return fail(data.error());
-  if (const Status written = write_page(*data, command.output); !written) return fail(written.error());
+  if (const Status written = write_whole(command.output, report_page(*data)); !written) return fail(written.error());
   print(command.output + "\n");
   return kOk;
 }
@@ -173,7 +165,7 @@ int report(const Command& command) {
     const bool again = command.every_ms > 0 && !schema::has_ended(run.state);
     data->made_ms = unix_time_ms();
     data->again_seconds = again ? std::max<std::uint64_t>(command.every_ms / kMsPerSecond, 1) : 0;
-    if (const Status written = write_page(*data, command.output); !written) return fail(written.error());
+    if (const Status written = write_whole(command.output, report_page(*data)); !written) return fail(written.error());
     if (!again) break;
     if (!sleep_unless_interrupted(static_cast<int>(command.every_ms))) return kInterrupted;
   }

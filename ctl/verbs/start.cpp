@@ -12,12 +12,6 @@
 #include "schema/run_id.h"
 
 namespace tg::ctl {
-namespace {
-
-constexpr const char* kNoRun = "no-run";  // asks a node about itself, and for no run's status
-
-}  // namespace
-
 int start(Client& client, const Command& command, const schema::JobSpec& job) {
   // Named here, so that whoever is interrupted before the node answers can say which run to stop.
   std::random_device device;

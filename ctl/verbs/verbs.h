@@ -11,12 +11,13 @@ namespace tg::ctl {
 
 int start(Client& client, const Command& command, const schema::JobSpec& job);
 int resume(Client& client, const Command& command);
+int data(Client& client, const Command& command, const schema::JobSpec& job);
 int status(Client& client, const Command& command);
 int stop(Client& client, const Command& command);
 int leave(Client& client, const Command& command);
 int join(Client& client, const Command& command);
 int fetch(Client& client, const Command& command);
-int report(const Command& command);          // asks a node unless it is given a folder
+int report(const Command& command);  // asks a node unless it is given a folder
 // From the files of a folder that `fetch` wrote.
 Result<ReportData> read_report(const std::string& folder);
 int export_metrics(const Command& command);  // asks a node unless it is given a folder

@@ -7,8 +7,9 @@
 
 namespace tg::daemon {
 
-void DryRun::begin(std::uint64_t token, RunIdentity identity, schema::JobSpec job) {
+void DryRun::begin(std::uint64_t token, RunIdentity identity, schema::JobSpec job, bool pictures) {
   token_ = token;
+  pictures_ = pictures;
   const View view = View::of(identity.members, identity.weights);
   run_ = std::make_unique<Run>(context_, std::move(identity), std::move(job), view);
 }
@@ -21,6 +22,12 @@ void DryRun::tick(bool busy) {
 void DryRun::foresee(const schema::Vote& vote, bool busy) {
   if (!vote.accepted) return answer(Error{vote.kind, vote.message});
   const std::size_t members = run_->view().view().size();
+  if (pictures_) {
+    schema::StartReply reply =
+        run_->facts(choose_exchange(asked_of(run_->job()), std::vector<schema::Vote>(members, vote)).commit);
+    const Status shown = run_->show_data(reply);
+    return shown.ok() ? answer(std::move(reply)) : answer(shown.error());
+  }
   Question question = advisor_.weighed({run_->job(), members});
   question.model = run_->model();
   advisor_.foresee(std::move(question), draw_(), busy, [this, vote, members](const Result<Forecast>& forecast) {

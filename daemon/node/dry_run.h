@@ -20,7 +20,8 @@ class DryRun {
 
   bool on() const { return run_ != nullptr; }
   bool has(std::uint64_t key) const { return run_ && run_->identity().key == key; }
-  void begin(std::uint64_t token, RunIdentity identity, schema::JobSpec job);
+  // pictures: predict nothing, show some of the data.
+  void begin(std::uint64_t token, RunIdentity identity, schema::JobSpec job, bool pictures);
   void prepared(Result<std::shared_ptr<const PreparedView>> result) { run_->prepared(std::move(result)); }
   void replied(Seat from, const schema::ProbeReply& reply) { run_->candidate().replied(from, reply); }
   // Answers as soon as everything is known. busy: with a run.
@@ -37,6 +38,7 @@ class DryRun {
   const std::function<std::uint64_t()> draw_;
   std::unique_ptr<Run> run_;
   std::uint64_t token_ = 0;
+  bool pictures_ = false;
 };
 
 }  // namespace tg::daemon

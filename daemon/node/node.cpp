@@ -414,7 +414,7 @@ void Node::start(std::uint64_t token, const schema::StartRequest& request) {
           {ErrorKind::kRefused, "this node is busy with a run or a measurement; ask again when it has ended"});
     identity.weights = context_.weights();
     identity.global_batch = schema::resolved_global_batch(*job, members);
-    return dry_run_.begin(token, std::move(identity), std::move(job).value());
+    return dry_run_.begin(token, std::move(identity), std::move(job).value(), request.pictures);
   }
   propose(token, identity);
 }

@@ -13,6 +13,7 @@
 #include "daemon/run/preparation.h"
 #include "daemon/step/job_data.h"
 #include "daemon/step/job_layout.h"
+#include "engine/data/shown_samples.h"
 #include "kernels/base/check.h"
 #include "kernels/base/hex.h"
 #include "schema/text.h"
@@ -177,6 +178,23 @@ schema::StartReply Run::facts(const schema::Commit& choice) const {
     if (reply.data_warnings.size() + line.size() <= schema::kMostWarningsBytes) reply.data_warnings += line;
   }
   return reply;
+}
+
+Status Run::show_data(schema::StartReply& reply) const {
+  TG_CHECK(prepared_ != nullptr);
+  if (replays(job_)) return {};
+  static_assert(3 * engine::kMostShownSide * engine::kMostShownSide <= schema::kMostPictureBytes);
+  try {
+    for (const engine::ShownSample& sample :
+         engine::shown_samples(*prepared_->data, prepared_->recipe, job_.seed, schema::kMostPictures))
+      reply.pictures.push_back(
+          {schema::clip_text(prepared_->data->classes[sample.label], schema::kMostNameBytes),
+           static_cast<std::uint32_t>(sample.shape.channels), static_cast<std::uint32_t>(sample.shape.height),
+           static_cast<std::uint32_t>(sample.shape.width), std::string(sample.pixels.begin(), sample.pixels.end())});
+  } catch (const std::exception& error) {
+    return Error{ErrorKind::kFailed, context_.self.config.node + ": " + error.what()};
+  }
+  return {};
 }
 
 // --- the beginning ---

@@ -114,6 +114,8 @@ class Run {
   engine::ModelOptions model() const;                                 // of its data. Prepared
   // What this choice means: facts, no predictions. Prepared.
   schema::StartReply facts(const schema::Commit& choice) const;
+  // Adds pictures of the first training samples; reads their files. Prepared.
+  Status show_data(schema::StartReply& reply) const;
 
  private:
   Status enter(const schema::Commit& choice);

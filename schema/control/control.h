@@ -52,12 +52,14 @@ struct StartRequest {
   std::string run_id;  // empty = the node draws one
   bool dry_run = false;
   std::vector<std::string> without = {};  // these nodes
+  bool pictures = false;                  // a dry run that predicts nothing, and shows some of the data
 };
 void fields(Is<StartRequest> auto& it, auto&& field) {
   field("spec", it.spec, lines(kMostSpecBytes));
   field("run_id", it.run_id, run_id_or_not());
   field("dry_run", it.dry_run);
   field("without", it.without, list(kMostMembers, node_name()));
+  field("pictures", it.pictures);
 }
 
 struct StopRequest {
@@ -182,6 +184,19 @@ void fields(Is<MemberShare> auto& it, auto&& field) {
 
 // "node-a 48, node-b 16" where the shares are uneven: of equal weights they differ by one at most; else "".
 std::string uneven_shares(const std::vector<MemberShare>& shares);
+struct SamplePicture {  // a training sample as the network sees it, made smaller
+  std::string label;
+  std::uint32_t channels = 1, height = 0, width = 0;
+  std::string pixels;  // row by row, the channels of a pixel together
+};
+void fields(Is<SamplePicture> auto& it, auto&& field) {
+  field("label", it.label, line(kMostNameBytes));
+  field("channels", it.channels, between(1, 3));
+  field("height", it.height, up_to(kMostPictureBytes));
+  field("width", it.width, up_to(kMostPictureBytes));
+  field("pixels", it.pixels, bytes(kMostPictureBytes).called("pixels"));
+}
+
 struct StartReply {  // what a start will do, or would do (--dry-run)
   std::string run_id;
   std::uint64_t parameters = 0;
@@ -200,6 +215,7 @@ struct StartReply {  // what a start will do, or would do (--dry-run)
   std::uint64_t from_step = 0;           // where it begins: 0, or the state that it is resumed from
   std::uint64_t disk_bytes = 0;          // per node, of states and models
   std::string data_read = {}, data_warnings = {};  // as in RunStatus
+  std::vector<SamplePicture> pictures = {};        // where they were asked for
 };
 void fields(Is<StartReply> auto& it, auto&& field) {
   field("run_id", it.run_id, run_id_or_not());
@@ -221,6 +237,7 @@ void fields(Is<StartReply> auto& it, auto&& field) {
   field("disk_bytes", it.disk_bytes);
   field("data_read", it.data_read, line(kMostSeenBytes));
   field("data_warnings", it.data_warnings, lines(kMostWarningsBytes));
+  field("pictures", it.pictures, list(kMostPictures));
 }
 
 struct StopReply {

@@ -3,6 +3,7 @@
 #include <regex>
 
 #include "ctl/report/chart.h"
+#include "ctl/report/data_page.h"
 #include "ctl/report/markup.h"
 #include "ctl/report/page.h"
 #include "ctl/report/report_data.h"
@@ -117,6 +118,34 @@ TEST(Page, StaysSmall) {
   const std::string page = report_page(hostile(50, 100'000));
   RecordProperty("bytes", static_cast<int>(page.size()));
   EXPECT_LT(page.size(), 200'000u);
+}
+
+schema::StartReply two_pictures() {
+  schema::StartReply data;
+  data.data_read = "2 classes & more";
+  data.data_warnings = "one <b>\n";
+  data.pictures.push_back({"cat", 1, 2, 3, std::string(6, '\x7f')});
+  data.pictures.push_back({kHostile, 3, 2, 3, std::string(18, '\x7f')});
+  return data;
+}
+
+TEST(DataPage, HasThePicturesInItself) {
+  const schema::StartReply data = two_pictures();
+  EXPECT_EQ(data_text(data), "2 classes & more\nwarning: one <b>\n");
+  const Result<std::string> page = data_page("own.job", data);
+  ASSERT_TRUE(page.ok()) << page.error().message;
+  EXPECT_EQ(std::count(page->begin(), page->end(), '\n') > 0, true);
+  EXPECT_NE(page->find("<li class=\"bad\">one &lt;b&gt;</li>"), std::string::npos);
+  EXPECT_NE(page->find("src=\"data:image/png;base64,iVBORw0KGgo"), std::string::npos);
+  EXPECT_EQ(page->find("<script"), std::string::npos);
+}
+
+TEST(DataPage, RefusesAPictureOfAnotherSize) {
+  schema::StartReply data = two_pictures();
+  data.pictures[1].pixels.pop_back();
+  EXPECT_EQ(data_page("own.job", data).error().kind, ErrorKind::kCorrupt);
+  data.pictures = {{"x", 2, 1, 1, "ab"}};
+  EXPECT_FALSE(data_page("own.job", data).ok());
 }
 
 TEST(ReportData, TakesWhatIsNoRecordForDamaged) {

@@ -71,6 +71,11 @@ class Data(unittest.TestCase):
             ]
             flat = lambda text: " ".join(text.split())
             dry = flat(mesh.ctl_ok("start", mesh.job_file(job), "--dry-run").out)
+            page = os.path.join(mesh.folder, "samples.html")
+            said = mesh.ctl_ok("data", "show", mesh.job_file(job), "-o", page).out.splitlines()
+            self.assertEqual(said, [read, *[f"warning: {text}" for text in warnings], page])
+            with open(page, encoding="utf-8") as file:
+                self.assertEqual(file.read().count("data:image/png;base64,"), 24)
             run = mesh.start(job)
             shown = mesh.run(run)
             self.assertEqual((shown["data_read"], shown["data_warnings"], shown["step"], shown["steps"]), (read, warnings, 12, 12))

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "engine/data/shown_samples.h"
 #include "tests/engine/data/pictures.h"
 
 namespace tg::engine::test {
@@ -79,6 +80,31 @@ TEST(WhatWasRead, WarnsOfFlipsThatNobodyAskedForOfAFolder) {
   const Recipe flips = recipe_of(Flip::kHorizontal);
   EXPECT_NE(warning_of(data, kBatch, flips).find("flip = none leaves it out"), std::string::npos);
   EXPECT_TRUE(what_was_read(data, flips, kBatch, false).warnings.empty());
+}
+
+TEST(ShownSamples, AreTheFirstOfARunBeforeNormalization) {
+  Dataset data;
+  data.train.stored = {1, 2, 200};
+  data.classes = {"a", "b"};
+  for (int i = 0; i < 10; ++i) {
+    data.train.labels.push_back(static_cast<std::uint16_t>(i % 2));
+    data.train.pixels.insert(data.train.pixels.end(), 400, static_cast<std::uint8_t>(20 * i));
+  }
+  Recipe recipe;
+  recipe.input = {1, 2, 200};
+  recipe.normalization = Normalization::kSymmetric;
+  const std::vector<ShownSample> samples = shown_samples(data, recipe, 7, 4);
+  ASSERT_EQ(samples.size(), 4u);
+  SampleStream stream(7, 10);
+  for (std::size_t i = 0; i < samples.size(); ++i) {
+    const std::size_t index = stream.sample(i);
+    EXPECT_EQ(samples[i].label, index % 2);
+    EXPECT_EQ(samples[i].shape, (ImageShape{1, 1, 66})) << "a third of it";
+    for (const std::uint8_t pixel : samples[i].pixels) EXPECT_EQ(pixel, 20 * index);
+  }
+  EXPECT_EQ(shown_samples(data, recipe, 7, 100).size(), 10u);
+  recipe.input = {1, 1, 400};
+  EXPECT_TRUE(shown_samples(data, recipe, 7, 4).empty()) << "features";
 }
 
 TEST(WhatWasRead, NamesFilesThatWereLeftOut) {

@@ -1,0 +1,34 @@
+#include <filesystem>
+
+#include "ctl/fetch/part_file.h"
+#include "ctl/report/data_page.h"
+#include "ctl/terminal/console.h"
+#include "ctl/terminal/interrupt.h"
+#include "ctl/verbs/follow.h"
+#include "ctl/verbs/verbs.h"
+
+namespace tg::ctl {
+
+int data(Client& client, const Command& command, const schema::JobSpec& job) {
+  std::error_code code;
+  if (!command.output.empty() && !command.force && std::filesystem::exists(command.output, code))
+    return fail({ErrorKind::kRefused, command.output + " already exists; --force replaces it"});
+  schema::StartRequest request{schema::canonical_job(job), "", true};
+  request.pictures = true;
+  Talk talk;
+  const Meanwhile looks{schema::StatusRequest{kNoRun, true},
+                        [&talk](const schema::ReplyBody& reply) { talk.looking(reply); }};
+  const Result<schema::StartReply> found = Client::as<schema::StartReply>(
+      client.ask_patiently(request, static_cast<int>(job.start_timeout_ms) + kPreparationMs, &looks));
+  talk.end();
+  if (!found) return fail(found.error());
+  print(data_text(*found));
+  if (command.output.empty()) return kOk;
+  const Result<std::string> page = data_page(command.operand, *found);
+  if (!page) return fail(page.error());
+  if (const Status written = write_whole(command.output, *page); !written) return fail(written.error());
+  print(command.output + "\n");
+  return kOk;
+}
+
+}  // namespace tg::ctl
