@@ -310,7 +310,7 @@ int run_node(Lasting& lasting, EndSignals& end_signals, const std::vector<std::s
   const std::string build = schema::build_id();
   Result<std::unique_ptr<Keyring>> keyring = Keyring::open(config);
   if (!keyring.ok()) return fail(keyring.error());
-  Log log(config.node, config.log_level);
+  Log log(config.node, config.log_level, config.log_format);
   Result<std::unique_ptr<RunStore>> store = open_store(config, log);
   if (!store.ok()) return fail(store.error());
   const Result<std::uint64_t> directory = directory_id(config.state_dir);

@@ -23,18 +23,86 @@ void append_value(std::string& line, std::string_view value) {
   line += '"';
 }
 
-std::string head(LogLevel level, const std::string& node, std::string_view event) {
+// Of the UTF-8 character that the text begins with; 0 if it begins with none.
+std::size_t character_bytes(std::string_view text) {
+  const auto byte = [text](std::size_t i) { return i < text.size() ? static_cast<unsigned char>(text[i]) : 0u; };
+  const unsigned first = byte(0), second = byte(1);
+  if (first < 0x80) return 1;
+  const std::size_t bytes = first < 0xc2 ? 0 : first < 0xe0 ? 2 : first < 0xf0 ? 3 : first < 0xf5 ? 4 : 0;
+  for (std::size_t i = 1; i < bytes; ++i)
+    if ((byte(i) & 0xc0) != 0x80) return 0;
+  const bool too_long = (first == 0xe0 && second < 0xa0) || (first == 0xf0 && second < 0x90);
+  const bool no_character = (first == 0xed && second > 0x9f) || (first == 0xf4 && second > 0x8f);
+  return too_long || no_character ? 0 : bytes;
+}
+
+void append_json_text(std::string& line, std::string_view text) {
+  line += '"';
+  while (!text.empty()) {
+    const std::size_t bytes = character_bytes(text);
+    const auto first = static_cast<unsigned char>(text[0]);
+    if (bytes == 0) {
+      line += "\\ufffd";
+    } else if (first < 0x20) {
+      char escape[8];
+      std::snprintf(escape, sizeof escape, "\\u%04x", first);
+      line += escape;
+    } else {
+      if (first == '"' || first == '\\') line += '\\';
+      line += text.substr(0, bytes);
+    }
+    text.remove_prefix(bytes == 0 ? 1 : bytes);
+  }
+  line += '"';
+}
+
+void append_json(std::string& line, const LogField& field) {
+  line += line.empty() ? '{' : ',';
+  append_json_text(line, field.key);
+  line += ':';
+  // JSON has no inf and no nan.
+  if (field.number && field.value.back() >= '0' && field.value.back() <= '9') {
+    line += field.value;
+  } else {
+    append_json_text(line, field.value);
+  }
+}
+
+std::string json_line(LogLevel level, const std::string& node, std::string_view event,
+                      std::initializer_list<LogField> fields) {
+  std::string line;
+  append_json(line, {"time", format_utc(unix_time_ms())});
+  append_json(line, {"level", to_word(level)});
+  append_json(line, {"node", node});
+  append_json(line, {"event", event});
+  for (const LogField& field : fields) append_json(line, field);
+  return line + '}';
+}
+
+std::string text_line(LogLevel level, const std::string& node, std::string_view event,
+                      std::initializer_list<LogField> fields) {
   std::string line = "ts=" + format_utc(unix_time_ms());
   line += " level=";
   line += to_word(level);
   line += " node=" + node + " event=";
   line += event;
+  for (const LogField& field : fields) {
+    line += ' ';
+    line += field.key;
+    line += '=';
+    append_value(line, field.value);
+  }
   return line;
+}
+
+std::string line_of(LogFormat format, LogLevel level, const std::string& node, std::string_view event,
+                    std::initializer_list<LogField> fields) {
+  return format == LogFormat::kJson ? json_line(level, node, event, fields) : text_line(level, node, event, fields);
 }
 
 }  // namespace
 
-LogField::LogField(std::string_view k, double v) : key(k) {
+LogField::LogField(std::string_view k, double v) : key(k), number(true) {
   char text[32];
   std::snprintf(text, sizeof text, "%.6g", v);
   value = text;
@@ -55,24 +123,18 @@ std::string format_utc(std::int64_t unix_ms) {
   return text;
 }
 
-Log::Log(std::string node, LogLevel lowest)
-    : node_(std::move(node)), lowest_(lowest), stderr_(STDERR_FILENO, lost_note()) {}
+Log::Log(std::string node, LogLevel lowest, LogFormat format)
+    : node_(std::move(node)), lowest_(lowest), format_(format), stderr_(STDERR_FILENO, lost_note()) {}
 
 LineWriter::Note Log::lost_note() const {
-  return [node = node_](std::uint64_t lost) {
-    return head(LogLevel::kWarning, node, "log-lines-lost") + " lines=" + std::to_string(lost);
+  return [node = node_, format = format_](std::uint64_t lost) {
+    return line_of(format, LogLevel::kWarning, node, "log-lines-lost", {{"lines", lost}});
   };
 }
 
 void Log::write(LogLevel level, std::string_view event, std::initializer_list<LogField> fields) {
   if (level < lowest_) return;
-  std::string line = head(level, node_, event);
-  for (const LogField& field : fields) {
-    line += ' ';
-    line += field.key;
-    line += '=';
-    append_value(line, field.value);
-  }
+  std::string line = line_of(format_, level, node_, event, fields);
   const std::lock_guard lock(mutex_);
   if (sink_) sink_(line);
   stderr_.write(std::move(line));

@@ -1,7 +1,7 @@
-// One event, one line, logfmt: ts=... level=... node=... event=... key=value... on stderr, and to a
-// sink (a run's log file) where one is set. Stable event names, so that people can grep.
-// Any thread may log; a line is written whole. Nobody waits for the reader of stderr (line_writer.h): lines that it
-// does not take are lost, and event=log-lines-lost says how many.
+// One event, one line, logfmt: ts=... level=... node=... event=... key=value..., or a JSON object with time, level,
+// node, event and the fields, whose numbers are numbers; on stderr, and to a sink (a run's log file) where one is set.
+// Stable event names, so that people can grep. Any thread may log; a line is written whole. Nobody waits for the reader
+// of stderr (line_writer.h): lines that it does not take are lost, and event=log-lines-lost says how many.
 #pragma once
 
 #include <concepts>
@@ -20,21 +20,25 @@ namespace tg {
 enum class LogLevel : std::uint8_t { kDebug, kInfo, kWarning, kError };
 constexpr auto words_of(LogLevel) { return words("debug", "info", "warning", "error"); }
 
+enum class LogFormat : std::uint8_t { kText, kJson };
+constexpr auto words_of(LogFormat) { return words("text", "json"); }
+
 struct LogField {
   LogField(std::string_view k, std::string_view v) : key(k), value(v) {}
   LogField(std::string_view k, const std::string& v) : key(k), value(v) {}
   LogField(std::string_view k, const char* v) : key(k), value(v) {}
   LogField(std::string_view k, double v);
-  LogField(std::string_view k, std::integral auto v) : key(k), value(std::to_string(v)) {}
+  LogField(std::string_view k, std::integral auto v) : key(k), value(std::to_string(v)), number(true) {}
   std::string_view key;
   std::string value;
+  bool number = false;
 };
 
 class Log {
  public:
   using Sink = std::function<void(std::string_view line)>;  // line without its newline; called under the log's lock
 
-  Log(std::string node, LogLevel lowest);
+  Log(std::string node, LogLevel lowest, LogFormat format = LogFormat::kText);
 
   void write(LogLevel level, std::string_view event, std::initializer_list<LogField> fields);
   void debug(std::string_view event, std::initializer_list<LogField> fields) { write(LogLevel::kDebug, event, fields); }
@@ -52,6 +56,7 @@ class Log {
  private:
   const std::string node_;
   const LogLevel lowest_;
+  const LogFormat format_;
   LineWriter stderr_;
   std::mutex mutex_;
   Sink sink_;

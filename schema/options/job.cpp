@@ -23,7 +23,7 @@ using Row = Option<JobSpec>;
 constexpr std::uint64_t kMostFeatures = 65'536;  // features of a hidden layer
 constexpr std::size_t kMostHidden = 32;          // hidden layers
 
-void add_task_rows(std::vector<Row>& rows) {
+void add_model_rows(std::vector<Row>& rows) {
   rows.push_back(choice_row(
       "model", &JobSpec::model,
       "The network that is trained; lenet-caffe, cifarnet-32 and googlenet-biases can only be replayed (compute = "
@@ -33,7 +33,9 @@ void add_task_rows(std::vector<Row>& rows) {
                           "mlp: features of each hidden layer; empty = none."));
   rows.push_back(real_row("label-smoothing", &JobSpec::label_smoothing, {0, 1, false, true},
                           "Share of each sample's target that is spread evenly over all classes."));
-  add_data_keys(rows);
+}
+
+void add_task_rows(std::vector<Row>& rows) {
   rows.push_back(
       path_row("initial", &JobSpec::initial, kMostPathBytes,
                "Parameters to start from, instead of drawing them: a safetensors file with PyTorch's names on "
@@ -150,13 +152,13 @@ void add_gradient_rows(std::vector<Row>& rows) {
 }
 
 Row members_row() {
-  Row row = choice_row("members", &JobSpec::members, "Which nodes take part: all those named by the peer lines.");
+  Row row = choice_row(
+      "members", &JobSpec::members,
+      "Which nodes take part: all those named by the peer lines; tgctl start --without NODE leaves one out.");
   row.set = [](JobSpec&, const std::string& value) -> Status {
     if (value == to_word(Members::kAll)) return {};
     return bad_value(
-        value,
-        "all, the only value: every node of the mesh takes part. To train on some of them, give those nodes "
-        "files with their own peer lines");
+        value, "all, the only value: every node of the mesh takes part. To leave one out: tgctl start --without NODE");
   };
   return row;
 }
@@ -198,14 +200,34 @@ constexpr std::string_view kResumable[] = {
     "schedule-every", "schedule-power", "evaluate-every", "checkpoint-every", "trace",
     "auto-resume",    "step-timeout",   "start-timeout",  "join-limit"};
 
+// The headings of the reference, in its order. A key has that of its function above, except for these.
+constexpr std::string_view kFirstDay = "The first day", kData = "Data", kLearning = "Learning",
+                           kGradients = "Gradients: the paper's knobs", kMeasuring = "Measuring", kRunning = "Running";
+constexpr std::string_view kGroups[] = {kFirstDay, kData, kLearning, kGradients, kMeasuring, kRunning};
+constexpr std::string_view kFirstDayKeys[] = {"model",  "data",         "data-dir",      "steps",
+                                              "epochs", "global-batch", "learning-rate", "evaluate-every"};
+constexpr std::string_view kMeasuringKeys[] = {"link-mbps", "trace"};
+
 std::vector<Row> make_rows() {
   std::vector<Row> rows;
-  add_task_rows(rows);
-  add_compute_rows(rows);
-  add_learning_rows(rows);
-  add_gradient_rows(rows);
-  add_running_rows(rows);
-  for (Row& row : rows) row.resumable = std::ranges::find(kResumable, row.name) != std::end(kResumable);
+  const auto add = [&rows](std::string_view group, void (*add_rows)(std::vector<Row>&)) {
+    add_rows(rows);
+    for (Row& row : rows)
+      if (row.group.empty()) row.group = group;
+  };
+  add(kLearning, add_model_rows);
+  add(kData, add_data_keys);
+  add(kLearning, add_task_rows);
+  add(kMeasuring, add_compute_rows);
+  add(kLearning, add_learning_rows);
+  add(kGradients, add_gradient_rows);
+  add(kRunning, add_running_rows);
+  for (Row& row : rows) {
+    if (std::ranges::find(kFirstDayKeys, row.name) != std::end(kFirstDayKeys)) row.group = kFirstDay;
+    if (std::ranges::find(kMeasuringKeys, row.name) != std::end(kMeasuringKeys)) row.group = kMeasuring;
+    row.resumable = std::ranges::find(kResumable, row.name) != std::end(kResumable);
+  }
+  std::ranges::stable_sort(rows, {}, [](const Row& row) { return std::ranges::find(kGroups, row.group) - kGroups; });
   return rows;
 }
 

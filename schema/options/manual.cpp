@@ -46,7 +46,10 @@ std::string wrapped(std::string_view paragraph) {
 
 template <class Target>
 void add_keys(Manual& page, const std::vector<Option<Target>>& table, const Target& defaults) {
+  std::string group;
   for (const Option<Target>& row : table) {
+    if (row.group != group) page.subheading(row.group);
+    group = row.group;
     const std::string& values = row.allowed.empty() ? row.form : row.allowed;
     const std::string value = row.get(defaults);
     page.item(row.name, {row.help, values + (row.repeated ? ", repeated" : "") +

@@ -216,6 +216,9 @@ std::vector<Row> make_rows() {
                             "float32 in each; the processor always takes fp32."));
   rows.push_back(kernels_row());
   rows.push_back(choice_row("log-level", &NodeConfig::log_level, "Lowest level written to stderr."));
+  rows.push_back(choice_row("log-format", &NodeConfig::log_format,
+                            "Form of the log's lines, on stderr and in the log of each run: text = key=value, json = "
+                            "an object with time, level, node, event and more."));
   rows.push_back(fault_row());
   return rows;
 }

@@ -52,6 +52,7 @@ struct NodeConfig {
   Math math = Math::kFp32;       // for engine cuda only
   std::string kernels = "auto";  // auto | avx512 | avx2 | scalar
   LogLevel log_level = LogLevel::kInfo;
+  LogFormat log_format = LogFormat::kText;
   std::optional<Fault> fault;  // for tests
 
   const PeerAddress& self() const;

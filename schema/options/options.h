@@ -22,6 +22,7 @@ struct Option {
   std::string allowed = {};                       // "direct | sharded | auto", for messages and help
   bool repeated = false;                          // may be given more than once (peer)
   bool resumable = false;                         // of a job: a resume may change it
+  std::string group = {};                         // heading in the reference; rows of a group follow each other
 };
 
 // The option of this name; null if there is none.

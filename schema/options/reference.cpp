@@ -20,8 +20,10 @@ std::string comment(std::string_view text) {
 // A key without a default is commented out.
 template <class Target>
 std::string keys_of(const std::vector<Option<Target>>& table, const Target& defaults) {
-  std::string text;
+  std::string text, group;
   for (const Option<Target>& row : table) {
+    if (row.group != group) text += "\n# --- " + row.group + " ---\n";
+    group = row.group;
     text += "\n" + comment(row.help);
     const std::string& values = row.allowed.empty() ? row.form : row.allowed;
     const std::string mark = row.resumable ? "tgctl resume may change it" : "";

@@ -26,8 +26,8 @@ const std::vector<schema::RunStatus> kRuns = {run_of("one", "model = mlp\nlearni
 TEST(Comparison, HasTheKeysAndResultsThatDiffer) {
   EXPECT_EQ(format_comparison(kRuns, kAnyColumns),
             "RUN            one      two\n"
-            "seed           1        3\n"
             "learning-rate  0.1      0.01\n"
+            "seed           1        3\n"
             "of-tomorrow    -        x\n"
             "accuracy       90.00 %  95.00 %\n");
   EXPECT_EQ(format_comparison({kRuns[0], kRuns[0]}, kColumns),
@@ -35,13 +35,13 @@ TEST(Comparison, HasTheKeysAndResultsThatDiffer) {
 }
 
 TEST(Comparison, AListSaysWhatDiffersBetweenItsRuns) {
-  EXPECT_EQ(differing_settings(kRuns), (std::vector<std::string>{"seed=1 learning-rate=0.1 of-tomorrow=",
-                                                                 "seed=3 learning-rate=0.01 of-tomorrow=x"}));
+  EXPECT_EQ(differing_settings(kRuns), (std::vector<std::string>{"learning-rate=0.1 seed=1 of-tomorrow=",
+                                                                 "learning-rate=0.01 seed=3 of-tomorrow=x"}));
   EXPECT_EQ(differing_settings({kRuns[0]}), std::vector<std::string>{""});
   const std::string wide = format_runs(kRuns, 0, 200), narrow = format_runs(kRuns, 0, kColumns);
   EXPECT_NE(wide.find("ACCURACY  DIFFERS"), std::string::npos) << wide;
   EXPECT_EQ(narrow.find("DIFFERS"), std::string::npos) << narrow;
-  EXPECT_NE(narrow.find("\n  seed=3 learning-rate=0.01"), std::string::npos) << narrow;
+  EXPECT_NE(narrow.find("\n  learning-rate=0.01 seed=3"), std::string::npos) << narrow;
 }
 
 TEST(Comparison, TakesTwoRunsOrMore) {

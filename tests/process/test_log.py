@@ -2,6 +2,7 @@
 whatever is stuck."""
 
 import fcntl
+import json
 import os
 import signal
 import threading
@@ -180,6 +181,30 @@ class RunLog(unittest.TestCase):
             starting.finish().ends(0)
             self.assertEqual(mesh.run("stuck")["state"], "COMPLETED")
             mesh.start({"steps": 3}, node=1)
+
+
+class Json(unittest.TestCase):
+    def test_every_line_is_an_object(self):
+        """On stderr, in the run's folder, and as tgctl logs prints it; node-b writes text as before."""
+        with Mesh(2, per_node={0: {"log-format": "json"}}) as mesh:
+            run = mesh.start({"steps": 6, "evaluate-every": 3})
+            mesh.ctl("start", mesh.job_file({"data": "mnist", "data-dir": '/no "such" \\ folder\u00e9'})).ends(2)
+            mesh.wait_ended(run)
+            mesh[0].end()
+            with open(mesh[0].run_file(run, "log.txt")) as file:
+                kept = file.read()
+            lines = [json.loads(line) for line in mesh[0].log_text().splitlines()]
+            self.assertEqual(list(lines[0])[:4], ["time", "level", "node", "event"])
+            self.assertEqual({line["node"] for line in lines}, {"node-a"})
+            self.assertLessEqual({"node-ready", "run-started", "progress", "evaluated", "run-ended"}, {line["event"] for line in lines})
+            progress = [line for line in lines if line["event"] == "progress"]
+            self.assertEqual([line["step"] for line in progress], list(range(1, 7)))
+            self.assertIsInstance(progress[0]["loss"], float)
+            self.assertLessEqual({"run-started", "progress"}, {json.loads(line)["event"] for line in kept.splitlines()})
+            mesh[0].start()
+            mesh.wait_ready()
+            self.assertEqual(mesh.ctl_ok("logs", run, node=1, *("--node", "node-a")).out, kept)
+            self.assertTrue(mesh[1].log_text().startswith("ts="))
 
 
 class Overdue(unittest.TestCase):

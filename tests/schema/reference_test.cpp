@@ -38,6 +38,17 @@ TEST(Reference, HasAllKeysOfAJobAndIsOneWithTheDefaults) {
   EXPECT_EQ(*job, JobSpec());
 }
 
+// Each heading stands once, with all its keys below it: the first ones are what everybody sets.
+TEST(Reference, KeysOfAJobAreInGroups) {
+  std::vector<std::string> groups;
+  for (const Option<JobSpec>& row : job_options())
+    if (groups.empty() || groups.back() != row.group) groups.push_back(row.group);
+  EXPECT_EQ(groups, (std::vector<std::string>{"The first day", "Data", "Learning", "Gradients: the paper's knobs",
+                                              "Measuring", "Running"}));
+  EXPECT_EQ(job_options().front().name, "model");
+  EXPECT_NE(job_reference().find("\n\n# --- Data ---\n\n# "), std::string::npos);
+}
+
 TEST(Reference, FileOfAJobIsThePage) {
   EXPECT_EQ(read("deploy/jobs/reference.job"), job_reference())
       << "write it again: tgctl help job > deploy/jobs/reference.job";

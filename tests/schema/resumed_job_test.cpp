@@ -46,8 +46,8 @@ TEST(ResumedJob, KeepsWhatIsNotSet) {
 
 TEST(ResumedJob, OnlyWhatDoesNotChangeThePastCanBeSet) {
   EXPECT_EQ(resumable_keys(),
-            "steps, epochs, learning-rate, schedule, schedule-factor, schedule-every, schedule-power, evaluate-every, "
-            "start-timeout, step-timeout, checkpoint-every, join-limit, auto-resume, trace");
+            "steps, epochs, learning-rate, evaluate-every, schedule, schedule-factor, schedule-every, schedule-power, "
+            "trace, start-timeout, step-timeout, checkpoint-every, join-limit, auto-resume");
   std::size_t allowed = 0;
   for (const Option<JobSpec>& row : job_options()) {
     const std::string setting = row.name + "=" + row.get(JobSpec());
