@@ -96,13 +96,19 @@ void add_learning_rows(std::vector<Row>& rows) {
   const RealRange fraction{0, 1, false, true};
   rows.push_back(
       choice_row("optimizer", &JobSpec::optimizer, "The rule that turns a mean gradient into new parameters."));
-  rows.push_back(real_row("learning-rate", &JobSpec::learning_rate, {0, 1e6, true, false}, "Learning rate at step 0."));
-  rows.push_back(choice_row("schedule", &JobSpec::schedule, "How the learning rate falls."));
+  rows.push_back(real_row("learning-rate", &JobSpec::learning_rate, {0, 1e6, true, false},
+                          "Learning rate at step 0, where there is no warm-up."));
+  rows.push_back(choice_row("schedule", &JobSpec::schedule,
+                            "How the learning rate falls; cosine: by half a cosine over all steps."));
   rows.push_back(real_row("schedule-factor", &JobSpec::schedule_factor, {0, 1, true, false},
                           "staircase: factor by which the rate is multiplied at each stair."));
   rows.push_back(
       whole_row("schedule-every", &JobSpec::schedule_every, {0, kMostSteps}, "staircase: steps of a stair."));
   rows.push_back(power_row());
+  rows.push_back(real_row("schedule-floor", &JobSpec::schedule_floor, {0, 1e6, false, false},
+                          "Learning rate towards which a schedule falls; polynomial and cosine get there."));
+  rows.push_back(whole_row("warm-up", &JobSpec::warm_up, {0, kMostSteps},
+                           "The first N steps, whose learning rate is 1/N, 2/N, ... N/N of the schedule's; 0 = none."));
   rows.push_back(
       real_row("momentum", &JobSpec::momentum, fraction, "momentum: share of the last update that is kept."));
   rows.push_back(real_row("beta1", &JobSpec::beta1, fraction, "adam: decay of the first moment."));
@@ -190,10 +196,10 @@ void add_running_rows(std::vector<Row>& rows) {
 }
 
 // What does not change the steps that a run has already made.
-constexpr std::string_view kResumable[] = {"steps",          "learning-rate",  "schedule",       "schedule-factor",
-                                           "schedule-every", "schedule-power", "evaluate-every", "checkpoint-every",
-                                           "trace",          "auto-resume",    "step-timeout",   "start-timeout",
-                                           "join-limit"};
+constexpr std::string_view kResumable[] = {"steps",          "learning-rate",    "schedule",       "schedule-factor",
+                                           "schedule-every", "schedule-power",   "schedule-floor", "warm-up",
+                                           "evaluate-every", "checkpoint-every", "trace",          "auto-resume",
+                                           "step-timeout",   "start-timeout",    "join-limit"};
 
 std::vector<Row> make_rows() {
   std::vector<Row> rows;
@@ -219,7 +225,9 @@ constexpr OtherWord kOtherWords[] = {{"epochs", "steps"},         {"epoch", "ste
                                      {"dataset", "data"},         {"data-path", "data-dir"},
                                      {"random-seed", "seed"},     {"nodes", "members"},
                                      {"workers", "members"},      {"decay", "weight-decay"},
-                                     {"lr-schedule", "schedule"}, {"eval-every", "evaluate-every"}};
+                                     {"lr-schedule", "schedule"}, {"eval-every", "evaluate-every"},
+                                     {"warmup-steps", "warm-up"}, {"warmup", "warm-up"},
+                                     {"min-lr", "schedule-floor"}};
 
 std::string unknown_job_key(std::string_view name) {
   std::string dashed(name);
@@ -313,6 +321,10 @@ Status set_job_key(JobSpec& spec, std::string_view assignment) {
 Status validate_job(const JobSpec& spec, std::size_t members) {
   if (spec.schedule == ScheduleKind::kStaircase && spec.schedule_every == 0) {
     return invalid("schedule = staircase needs schedule-every, the steps of a stair");
+  }
+  if (spec.schedule_floor > spec.learning_rate) {
+    return invalid("schedule-floor = " + format_real(spec.schedule_floor) +
+                   " is above learning-rate = " + format_real(spec.learning_rate) + ", from which the schedule falls");
   }
   if (const Status status = validate_data_keys(spec); !status) return status;
   if (spec.hidden != JobSpec().hidden && spec.model != ModelKind::kMlp)

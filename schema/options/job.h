@@ -56,6 +56,8 @@ struct JobSpec {
   double schedule_factor = 0.1;
   std::uint64_t schedule_every = 0;
   double schedule_power = 0.5;
+  double schedule_floor = 0;
+  std::uint64_t warm_up = 0;  // steps
   double momentum = 0.9;
   double beta1 = 0.9;
   double beta2 = 0.999;

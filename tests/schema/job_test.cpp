@@ -137,6 +137,9 @@ TEST(Job, KeysThatDependOnEachOther) {
   EXPECT_NE(invalid(stairs, 0).find("schedule-every"), std::string::npos);
   stairs.schedule_every = 10;
   EXPECT_EQ(invalid(stairs, 0), "");
+  JobSpec rising;
+  rising.schedule_floor = 0.5;
+  EXPECT_NE(invalid(rising, 0).find("schedule-floor = 0.5 is above learning-rate = 0.01"), std::string::npos);
   JobSpec small;
   small.global_batch = 3;
   EXPECT_EQ(invalid(small, 3), "");
@@ -295,6 +298,7 @@ TEST(Job, CanonicalTextAndHashAreFrozen) {
             "schedule = constant\n"
             "schedule-every = 0\n"
             "schedule-factor = 0.1\n"
+            "schedule-floor = 0\n"
             "schedule-power = 0.5\n"
             "seed = 1\n"
             "split = weight\n"
@@ -304,16 +308,17 @@ TEST(Job, CanonicalTextAndHashAreFrozen) {
             "test-share = 0\n"
             "threads = 0\n"
             "trace = false\n"
+            "warm-up = 0\n"
             "weight-decay = 0\n"
             "weight-decay-path = inside\n");
-  EXPECT_EQ(job_hash({}), 0x840a22173e41a72bu);
+  EXPECT_EQ(job_hash({}), 0xc4e7d04ddd6b9f8au);
   JobSpec other;
   for (const char* setting :
        {"model=vgg-a", "data=cifar10", "compute=replay", "replay-gradients=/data/{rank}.f32", "optimizer=adam",
         "schedule=staircase", "schedule-every=7", "weight-decay-path=outside", "gradients=float16", "scaler=repo",
         "scaler-sharing=none", "last-layer=float32", "exchange=sharded", "coding=entropy", "split=speed"})
     ASSERT_TRUE(set_job_key(other, setting).ok()) << setting;
-  EXPECT_EQ(job_hash(other), 0xcb4bd64c7bef613au);
+  EXPECT_EQ(job_hash(other), 0xc6290a7c0ee2f985u);
 }
 
 // Whatever the help allows is read, and written as it was read.
@@ -373,6 +378,8 @@ TEST(Job, EveryKeyTravels) {
                                                        {"schedule-factor", "0.5"},
                                                        {"schedule-every", "7"},
                                                        {"schedule-power", "2"},
+                                                       {"schedule-floor", "0.001"},
+                                                       {"warm-up", "7"},
                                                        {"momentum", "0.5"},
                                                        {"beta1", "0.5"},
                                                        {"beta2", "0.5"},
