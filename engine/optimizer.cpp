@@ -77,14 +77,18 @@ kernels::Update update_for_step(const OptimizerOptions& options, std::uint64_t s
     case OptimizerKind::kMomentum:
       update.momentum = static_cast<float>(options.momentum);
       break;
-    case OptimizerKind::kAdam: {
+    case OptimizerKind::kAdam:
+    case OptimizerKind::kAdamW: {
       const std::uint64_t t = step + 1;
-      rate *= std::sqrt(1.0 - integer_power(options.beta2, t)) / (1.0 - integer_power(options.beta1, t));
+      const double root = std::sqrt(1.0 - integer_power(options.beta2, t));
+      update.decay_rate = static_cast<float>(rate);
+      rate *= root / (1.0 - integer_power(options.beta1, t));
       update.beta1 = static_cast<float>(options.beta1);
       update.one_minus_beta1 = static_cast<float>(1.0 - options.beta1);
       update.beta2 = static_cast<float>(options.beta2);
       update.one_minus_beta2 = static_cast<float>(1.0 - options.beta2);
-      update.epsilon = static_cast<float>(options.epsilon);
+      update.epsilon =
+          static_cast<float>(options.kind == OptimizerKind::kAdamW ? options.epsilon * root : options.epsilon);
       break;
     }
   }

@@ -39,7 +39,9 @@ struct OptimizerOptions {
 double half_cosine(std::uint64_t done, std::uint64_t all);
 // The learning rate of step k (k = 0 is the first).
 float learning_rate(const Schedule& schedule, std::uint64_t step);
-// Sets everything except scale and weight_decay, which belong to the segment.
+// Sets everything except scale and weight_decay, which belong to the segment. adam adds epsilon to the root of what is
+// not yet corrected, as TensorFlow does; adamw to the corrected root, as PyTorch does:
+//   w -= rate * weight_decay * w;  w -= rate * m / (1 - beta1^t) / (sqrt(v / (1 - beta2^t)) + epsilon), t = step + 1
 kernels::Update update_for_step(const OptimizerOptions& options, std::uint64_t step);
 using tg::slot_count;
 // 1 - min(decay, (1+t)/(10+t)) with t = committed steps, so that the average forgets the initial parameters quickly.

@@ -94,8 +94,9 @@ Row power_row() {
 
 void add_learning_rows(std::vector<Row>& rows) {
   const RealRange fraction{0, 1, false, true};
-  rows.push_back(
-      choice_row("optimizer", &JobSpec::optimizer, "The rule that turns a mean gradient into new parameters."));
+  rows.push_back(choice_row("optimizer", &JobSpec::optimizer,
+                            "The rule that turns a mean gradient into new parameters; adamw: adam with weight decay on "
+                            "the parameters instead of in the gradient, as PyTorch's AdamW."));
   rows.push_back(real_row("learning-rate", &JobSpec::learning_rate, {0, 1e6, true, false},
                           "Learning rate at step 0, where there is no warm-up."));
   rows.push_back(choice_row("schedule", &JobSpec::schedule,
@@ -111,13 +112,15 @@ void add_learning_rows(std::vector<Row>& rows) {
                            "The first N steps, whose learning rate is 1/N, 2/N, ... N/N of the schedule's; 0 = none."));
   rows.push_back(
       real_row("momentum", &JobSpec::momentum, fraction, "momentum: share of the last update that is kept."));
-  rows.push_back(real_row("beta1", &JobSpec::beta1, fraction, "adam: decay of the first moment."));
-  rows.push_back(real_row("beta2", &JobSpec::beta2, fraction, "adam: decay of the second moment."));
-  rows.push_back(real_row("epsilon", &JobSpec::epsilon, {0, 1, true, false}, "adam: added to the denominator."));
+  rows.push_back(real_row("beta1", &JobSpec::beta1, fraction, "adam, adamw: decay of the first moment."));
+  rows.push_back(real_row("beta2", &JobSpec::beta2, fraction, "adam, adamw: decay of the second moment."));
+  rows.push_back(real_row("epsilon", &JobSpec::epsilon, {0, 1, true, false}, "adam, adamw: added to the denominator."));
   rows.push_back(real_row("weight-decay", &JobSpec::weight_decay, {0, 1e3, false, false},
-                          "Factor of the parameters that is added to the gradient; 0 = off."));
-  rows.push_back(choice_row("weight-decay-path", &JobSpec::weight_decay_path,
-                            "inside: weight decay is added before ternarizing; outside: at the update."));
+                          "Factor of the parameters, but for biases, that is added to the gradient; adamw: times the "
+                          "learning rate, what is taken off them; 0 = off."));
+  rows.push_back(choice_row(
+      "weight-decay-path", &JobSpec::weight_decay_path,
+      "inside: weight decay is added before ternarizing; outside: at the update; auto: inside, with adamw outside."));
   rows.push_back(real_row("ema", &JobSpec::ema, fraction,
                           "Decay of the moving average of the parameters, which is evaluated; 0 = no average."));
   rows.push_back(whole_row("evaluate-every", &JobSpec::evaluate_every, {0, kMostSteps},
@@ -261,7 +264,7 @@ Status validate_compute(const JobSpec& spec) {
     return invalid("micro-batch = " + std::to_string(spec.micro_batch) +
                    " needs compute = train: a replayed gradient is computed once; set micro-batch to 0");
   // The decay would be added to the same array in every step.
-  if (spec.weight_decay > 0 && spec.weight_decay_path == WeightDecayPath::kInside) {
+  if (spec.weight_decay > 0 && decays_inside(spec)) {
     return invalid("weight-decay = " + format_real(spec.weight_decay) +
                    " inside the ternary path needs compute = train: replayed gradients stay as they are; set "
                    "weight-decay-path to outside or weight-decay to 0");
@@ -326,6 +329,10 @@ Status validate_job(const JobSpec& spec, std::size_t members) {
     return invalid("schedule-floor = " + format_real(spec.schedule_floor) +
                    " is above learning-rate = " + format_real(spec.learning_rate) + ", from which the schedule falls");
   }
+  if (spec.optimizer == OptimizerKind::kAdamW && decays_inside(spec))
+    return invalid(
+        "weight-decay-path = inside is not for optimizer = adamw, whose weight decay never enters the "
+        "gradient; leave it out");
   if (const Status status = validate_data_keys(spec); !status) return status;
   if (spec.hidden != JobSpec().hidden && spec.model != ModelKind::kMlp)
     return invalid(std::string("hidden is for model = mlp; model is ") + to_word(spec.model));
@@ -359,6 +366,12 @@ std::string canonical_job(const JobSpec& spec) {
 }
 
 std::uint64_t job_hash(const JobSpec& spec) { return hash_text(canonical_job(spec)); }
+
+bool decays_inside(const JobSpec& spec) {
+  const bool at_update = spec.optimizer == OptimizerKind::kAdamW;
+  return spec.weight_decay_path.value_or(at_update ? WeightDecayPath::kOutside : WeightDecayPath::kInside) ==
+         WeightDecayPath::kInside;
+}
 
 std::uint64_t resolved_global_batch(const JobSpec& spec, std::size_t members) {
   return spec.batch_per_node > 0 ? spec.batch_per_node * members : spec.global_batch;

@@ -63,7 +63,7 @@ struct JobSpec {
   double beta2 = 0.999;
   double epsilon = 1e-8;
   double weight_decay = 0;
-  WeightDecayPath weight_decay_path = WeightDecayPath::kInside;
+  std::optional<WeightDecayPath> weight_decay_path;  // none = auto
   double ema = 0.9999;
   std::uint64_t evaluate_every = 0;  // steps; 0 = only at the end
   // How gradients travel.
@@ -106,6 +106,8 @@ Status validate_job(const JobSpec& spec, std::size_t members);
 // Every key, sorted, one `key = value` per line; parse_job(canonical_job(s)) == s.
 std::string canonical_job(const JobSpec& spec);
 std::uint64_t job_hash(const JobSpec& spec);
+// Whether weight decay is added to the gradient before it is ternarized; else the update sees to it.
+bool decays_inside(const JobSpec& spec);
 std::uint64_t resolved_global_batch(const JobSpec& spec, std::size_t members);
 
 }  // namespace tg::schema

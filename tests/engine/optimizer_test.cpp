@@ -109,10 +109,27 @@ TEST(Update, AdamCorrectsItsBias) {
   }
 }
 
+TEST(Update, AdamWDecaysByTheScheduleAndCorrectsTheRoot) {
+  OptimizerOptions options;
+  options.kind = OptimizerKind::kAdamW;
+  options.schedule = {.kind = ScheduleKind::kPolynomial, .base_rate = 0.5, .power = 1.0, .steps = 4};
+  options.epsilon = 1e-3;
+  for (const std::uint64_t step : {0ULL, 1ULL, 3ULL}) {
+    const double t = static_cast<double>(step) + 1, root = std::sqrt(1 - std::pow(0.999, t));
+    const double rate = 0.5 * (1 - static_cast<double>(step) / 4);
+    const kernels::Update update = update_for_step(options, step);
+    EXPECT_EQ(update.kind, OptimizerKind::kAdamW);
+    EXPECT_EQ(update.decay_rate, static_cast<float>(rate));
+    EXPECT_FLOAT_EQ(update.rate, static_cast<float>(rate * root / (1 - std::pow(0.9, t)))) << step;
+    EXPECT_FLOAT_EQ(update.epsilon, static_cast<float>(1e-3 * root)) << step;
+  }
+}
+
 TEST(Update, SlotsPerOptimizer) {
   EXPECT_EQ(slot_count(OptimizerKind::kSgd), 0);
   EXPECT_EQ(slot_count(OptimizerKind::kMomentum), 1);
   EXPECT_EQ(slot_count(OptimizerKind::kAdam), 2);
+  EXPECT_EQ(slot_count(OptimizerKind::kAdamW), 2);
 }
 
 TEST(Average, RateFallsFromNineTenthsToOneMinusDecay) {

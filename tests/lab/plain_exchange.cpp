@@ -313,8 +313,7 @@ Result<PlainRun> run_plainly(const schema::JobSpec& job, const engine::Model& mo
   optimizer.kind = job.optimizer;
   optimizer.schedule.base_rate = job.learning_rate;
   optimizer.momentum = job.momentum;
-  const auto outside =
-      job.weight_decay_path == schema::WeightDecayPath::kOutside ? static_cast<float>(job.weight_decay) : 0.0F;
+  const auto outside = schema::decays_inside(job) ? 0.0F : static_cast<float>(job.weight_decay);
   for (std::uint64_t step = 0; step < job.steps; ++step) {
     const kernels::Update update = engine::update_for_step(optimizer, step);
     for (Slice& slice : run.slices) {

@@ -206,6 +206,18 @@ TEST(Job, HiddenLayersAreOfAnMlp) {
   EXPECT_EQ(message_of({"hidden=64"}), "hidden is for model = mlp; model is lenet");
 }
 
+TEST(Job, AdamWDecaysAtTheUpdate) {
+  EXPECT_EQ(message_of({"optimizer=adamw", "weight-decay=0.1"}), "");
+  EXPECT_EQ(message_of({"optimizer=adamw", "weight-decay=0.1", "weight-decay-path=outside"}), "");
+  EXPECT_EQ(message_of({"optimizer=adamw", "weight-decay=0.1", "compute=replay"}), "");
+  EXPECT_NE(message_of({"optimizer=adamw", "weight-decay-path=inside"}).find("never enters the gradient"),
+            std::string::npos);
+  JobSpec job;
+  EXPECT_TRUE(decays_inside(job));
+  job.optimizer = OptimizerKind::kAdamW;
+  EXPECT_FALSE(decays_inside(job));
+}
+
 TEST(Job, ReplayHasNothingToTrainOrEvaluate) {
   const auto message = message_of;
   EXPECT_EQ(message({"compute=replay", "model=vgg-a", "replay-zeros=0.99", "weight-decay=0"}), "");
@@ -310,8 +322,8 @@ TEST(Job, CanonicalTextAndHashAreFrozen) {
             "trace = false\n"
             "warm-up = 0\n"
             "weight-decay = 0\n"
-            "weight-decay-path = inside\n");
-  EXPECT_EQ(job_hash({}), 0xc4e7d04ddd6b9f8au);
+            "weight-decay-path = auto\n");
+  EXPECT_EQ(job_hash({}), 0xf7555d659f9b9197u);
   JobSpec other;
   for (const char* setting :
        {"model=vgg-a", "data=cifar10", "compute=replay", "replay-gradients=/data/{rank}.f32", "optimizer=adam",
