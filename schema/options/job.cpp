@@ -21,6 +21,18 @@ constexpr WholeRange kCheckpointRange{0, std::uint64_t{30} * 24 * 3'600'000};
 using Row = Option<JobSpec>;
 constexpr std::uint64_t kMostFeatures = 65'536;  // features of a hidden layer
 constexpr std::size_t kMostHidden = 32;          // hidden layers
+constexpr std::size_t kMostPrefixes = 64, kMostPrefixBytes = 64;
+
+Row freeze_row() {
+  const auto check = [](const std::string& value, std::size_t most_bytes) -> Status {
+    return value.empty() ? bad_value(value, "the beginning of a name") : check_text(value, most_bytes);
+  };
+  return list_row("freeze", &JobSpec::freeze, string_row("", &JobSpec::initial, kMostPrefixBytes, "text", "", +check),
+                  &JobSpec::initial, kMostPrefixes, "beginnings of names separated by commas, such as conv1.,layer1.",
+                  "Parameters that stay as they are: those whose names in PyTorch begin so. Nothing is sent for them. "
+                  "Batch normalizations still normalize by the batch, and their running statistics follow, as with "
+                  "requires_grad = False; empty = none.");
+}
 
 void add_task_rows(std::vector<Row>& rows) {
   rows.push_back(choice_row(
@@ -38,6 +50,7 @@ void add_task_rows(std::vector<Row>& rows) {
                "Parameters to start from, instead of drawing them: a safetensors file with PyTorch's names on "
                "every node, such as fetch writes; a path that does not begin with / is relative to data-dir. "
                "The last layer is drawn if the file has another number of classes."));
+  rows.push_back(freeze_row());
   rows.push_back(whole_row("steps", &JobSpec::steps, {1, kMostSteps}, "Steps until the run is complete."));
   rows.push_back(whole_row("seed", &JobSpec::seed, {},
                            "Seed of initial parameters, sample order, augmentation and ternary draws."));

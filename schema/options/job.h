@@ -40,6 +40,7 @@ struct JobSpec {
   std::optional<Normalization> normalization;
   std::vector<double> mean, deviation;  // per channel
   std::string initial;                  // file with the initial parameters; empty = drawn from the seed
+  std::vector<std::string> freeze;      // prefixes of the names of parameters that stay as they are
   std::uint64_t steps = 1000;
   std::uint64_t seed = 1;
   std::uint64_t global_batch = 64;

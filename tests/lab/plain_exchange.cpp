@@ -65,6 +65,7 @@ Status check_job(const schema::JobSpec& job, std::size_t members) {
   if (job.float_steps > 0)
     return invalid("the reference does not know float-steps = " + std::to_string(job.float_steps));
   if (job.warm_up > 0) return invalid("the reference does not know warm-up = " + std::to_string(job.warm_up));
+  if (!job.freeze.empty()) return invalid("the reference does not know freeze");
   return {};
 }
 

@@ -218,6 +218,16 @@ TEST(Job, AdamWDecaysAtTheUpdate) {
   EXPECT_FALSE(decays_inside(job));
 }
 
+TEST(Job, FrozenNamesAreAList) {
+  JobSpec job;
+  EXPECT_TRUE(set_job_key(job, "freeze=conv1., layer1").ok());
+  EXPECT_EQ(job.freeze, (std::vector<std::string>{"conv1.", "layer1"}));
+  EXPECT_TRUE(set_job_key(job, "freeze=").ok());
+  EXPECT_TRUE(job.freeze.empty());
+  for (const char* bad : {"freeze=,", "freeze=a,", "freeze=a,,b", "freeze=a ,b"})
+    EXPECT_FALSE(set_job_key(job, bad).ok()) << bad;
+}
+
 TEST(Job, ReplayHasNothingToTrainOrEvaluate) {
   const auto message = message_of;
   EXPECT_EQ(message({"compute=replay", "model=vgg-a", "replay-zeros=0.99", "weight-decay=0"}), "");
@@ -284,6 +294,7 @@ TEST(Job, CanonicalTextAndHashAreFrozen) {
             "exchange = auto\n"
             "flip = auto\n"
             "float-steps = 0\n"
+            "freeze =\n"
             "global-batch = 64\n"
             "gradients = ternary\n"
             "hidden = 256,128\n"
@@ -323,14 +334,14 @@ TEST(Job, CanonicalTextAndHashAreFrozen) {
             "warm-up = 0\n"
             "weight-decay = 0\n"
             "weight-decay-path = auto\n");
-  EXPECT_EQ(job_hash({}), 0xf7555d659f9b9197u);
+  EXPECT_EQ(job_hash({}), 0x3bc59e8d8af6903u);
   JobSpec other;
   for (const char* setting :
        {"model=vgg-a", "data=cifar10", "compute=replay", "replay-gradients=/data/{rank}.f32", "optimizer=adam",
         "schedule=staircase", "schedule-every=7", "weight-decay-path=outside", "gradients=float16", "scaler=repo",
         "scaler-sharing=none", "last-layer=float32", "exchange=sharded", "coding=entropy", "split=speed"})
     ASSERT_TRUE(set_job_key(other, setting).ok()) << setting;
-  EXPECT_EQ(job_hash(other), 0xc6290a7c0ee2f985u);
+  EXPECT_EQ(job_hash(other), 0xa62641f8e2a28a2du);
 }
 
 // Whatever the help allows is read, and written as it was read.
@@ -376,6 +387,7 @@ TEST(Job, EveryKeyTravels) {
                                                        {"mean", "0.5,-0.25,1e-09"},
                                                        {"deviation", "0.5"},
                                                        {"initial", "/x/model.safetensors"},
+                                                       {"freeze", "conv1.,bn"},
                                                        {"steps", "7"},
                                                        {"seed", "7"},
                                                        {"global-batch", "7"},
