@@ -75,7 +75,7 @@ constexpr auto words_of(Colour) { return words("none", "paper", "jitter"); }
 enum class Normalization : std::uint8_t { kNone, kSymmetric, kPerImage, kGiven, kMeasured };
 constexpr auto words_of(Normalization) { return words("none", "symmetric", "per-image", "given", "measured"); }
 
-enum class ScheduleKind : std::uint8_t { kConstant, kStaircase, kPolynomial };
-constexpr auto words_of(ScheduleKind) { return words("constant", "staircase", "polynomial"); }
+enum class ScheduleKind : std::uint8_t { kConstant, kStaircase, kPolynomial, kCosine };
+constexpr auto words_of(ScheduleKind) { return words("constant", "staircase", "polynomial", "cosine"); }
 
 }  // namespace tg

@@ -95,9 +95,9 @@ class Engine {
   virtual double forward(const float* parameters, const Batch& batch, const SegmentGate& gate) = 0;
   double forward(const float* parameters, const Batch& batch) { return forward(parameters, batch, {}); }
   // gradients[...] = factor * d(sum of losses)/d(parameters) of the last forward. Called once per forward, with no
-  // evaluation in between (it uses the same memory). Overwrites every real element of every segment; padding is left
-  // as it is (0). An exception of the sink passes through; then the gradient is unfinished, and forward may be called
-  // again.
+  // evaluation in between (it uses the same memory). Overwrites every real element of every segment, except for frozen
+  // ones, whose elements mean nothing; padding is left as it is (0). The sink is told of frozen ones as well. An
+  // exception of the sink passes through; then the gradient is unfinished, and forward may be called again.
   virtual void backward(float factor, float* gradients, const SegmentSink& sink) = 0;
   // Begins to copy the images of the next forward's batch, if they have to be copied, and returns while the copy goes
   // on beside the computation. Called between other calls or by the sink. That forward recognizes them by the Batch's

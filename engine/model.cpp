@@ -1,5 +1,8 @@
 #include "engine/model.h"
 
+#include <algorithm>
+#include <set>
+
 #include "engine/models/models.h"
 #include "kernels/base/check.h"
 
@@ -37,6 +40,29 @@ const Published& published(ModelKind kind) {
   TG_CHECK(false, static_cast<int>(kind));
 }
 
+Status freeze(const std::vector<std::string>& prefixes, Model& model) {
+  std::vector<Segment> segments = model.segments.segments();
+  for (const std::string& prefix : prefixes) {
+    bool found = false;
+    for (Segment& segment : segments) {
+      if (!segment.name.starts_with(prefix)) continue;
+      found = segment.frozen = true;
+      segment.decays = false;
+    }
+    if (found) continue;
+    std::set<std::string> layers;
+    for (const Segment& segment : segments) layers.insert(segment.name.substr(0, segment.name.find('.')));
+    std::string known;
+    for (const std::string& layer : layers) known += (known.empty() ? "" : ", ") + layer;
+    return Error{ErrorKind::kInvalidJob, "freeze: no parameter of " + model.name + " has a name that begins with " +
+                                             prefix + "; its names begin with " + known};
+  }
+  if (std::ranges::all_of(segments, &Segment::frozen))
+    return Error{ErrorKind::kInvalidJob, "freeze leaves no parameter of " + model.name + " to train"};
+  model.segments = SegmentTable(std::move(segments));
+  return {};
+}
+
 }  // namespace
 
 ImageShape published_input(ModelKind kind) { return published(kind).input; }
@@ -46,7 +72,10 @@ Result<Model> make_model(const ModelOptions& options) {
   ModelOptions resolved = options;
   if (!resolved.input) resolved.input = as_published.input;
   if (resolved.classes == 0) resolved.classes = as_published.classes;
-  return as_published.make(resolved);
+  Result<Model> model = as_published.make(resolved);
+  if (!model || options.freeze.empty()) return model;
+  if (Status frozen = freeze(options.freeze, *model); !frozen.ok()) return frozen.error();
+  return model;
 }
 
 Model make_model(ModelKind kind) { return make_model(ModelOptions{.kind = kind}).value(); }

@@ -39,9 +39,13 @@ struct ModelOptions {
   int classes = 0;                       // 0: as published
   std::vector<int> hidden = {256, 128};  // features of the hidden layers of an MLP
   double label_smoothing = 0;            // for every head
+  // Prefixes of the names of frozen segments. A batch normalization whose segments are frozen still normalizes with
+  // what it measures, and its running statistics still follow, as with requires_grad = False in PyTorch.
+  std::vector<std::string> freeze = {};
 };
 
-// Errors (kInvalidJob) name the operator that the input does not fit, and the shapes.
+// Errors (kInvalidJob) name the operator that the input does not fit, and the shapes; or the prefix that freezes
+// nothing, and what the names begin with.
 Result<Model> make_model(const ModelOptions& options);
 // The model as published.
 Model make_model(ModelKind kind);

@@ -23,6 +23,7 @@ struct Segment {
   double initial_value = 0;          // the constant, if both are 0
   bool decays = false;               // weight decay applies (the recipe decides the amount)
   bool last_layer = false;           // belongs to the logits
+  bool frozen = false;               // stays as it is: has no gradient, is in no chunk, does not decay
   std::size_t padded_count() const;  // elements, multiple of kBlock
 };
 

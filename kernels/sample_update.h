@@ -16,7 +16,8 @@ inline Update sample_update(OptimizerKind kind, float weight_decay) {
           .one_minus_beta1 = 0.1F,
           .beta2 = 0.999F,
           .one_minus_beta2 = 0.001F,
-          .epsilon = 1e-8F};
+          .epsilon = 1e-8F,
+          .decay_rate = 0.0293F};
 }
 
 }  // namespace tg::kernels

@@ -80,8 +80,10 @@ inline constexpr std::size_t kPastCaches = 1024 * 1024;
 //   momentum:  v = momentum * v + g;  w -= rate * v                                      (TensorFlow's form)
 //   adam:      m = beta1*m + (1-beta1)*g;  v = beta2*v + (1-beta2)*g*g;  w -= rate * m / (sqrt(v) + epsilon)
 //              (rate carries sqrt(1-beta2^t)/(1-beta1^t); one_minus_* are given so that every variant uses the same)
-// g = scale * float(source), then g = g + weight_decay * w where weight_decay is not 0 (it is 0 unless the decay goes
-// outside the ternary path). Products and quotients associate from the left, as C++ reads the formulas:
+//   adamw:     as adam, from w - decay_rate * weight_decay * w instead of w             (Loshchilov and Hutter, 2019)
+// g = scale * float(source), then, except for adamw, g = g + weight_decay * w. What has weight_decay in it is done only
+// where that is not 0 (it is 0 unless the decay goes outside the ternary path). Products and quotients associate from
+// the left, as C++ reads the formulas:
 // ((1-beta2)*g)*g, (rate*m)/(...). Every operation is rounded to float on its own; nothing is fused. The results,
 // parameters and slots, are canonical: every NaN has the bits 0x7FC00000, or variants would differ.
 struct Update {
@@ -93,6 +95,7 @@ struct Update {
   float beta1 = 0, one_minus_beta1 = 0;
   float beta2 = 0, one_minus_beta2 = 0;
   float epsilon = 0;
+  float decay_rate = 0;
   bool past_caches = false;  // a hint: write the results past the caches (kPastCaches)
 };
 

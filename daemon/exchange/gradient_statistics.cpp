@@ -31,6 +31,7 @@ void GradientStatistics::ready(std::size_t bucket, double loss_sum) {
   };
   for (std::size_t s = layout.first_segment; s < layout.last_segment; ++s) {
     const engine::Segment& segment = segments_[s];
+    if (segment.frozen) continue;
     for (std::size_t first = 0; first < segment.padded_count(); first += kSlice) {
       const Slice slice{s, segment.offset + first, std::min(kSlice, segment.padded_count() - first)};
       if (elements + slice.count > elements_of_a_measure_) hand_over();

@@ -117,20 +117,28 @@ Layout make_layout(const engine::SegmentTable& segments, const LayoutOptions& op
   for (const engine::Segment& segment : segments.segments()) layout.formats.push_back(format_of(segment, options));
   const std::size_t bucket_parameters =
       options.bucket_parameters ? options.bucket_parameters : kDefaultBucketParameters;
+  std::size_t first_trained = 0;  // those before it join the bucket that is ready last: each has something to send
+  while (segments[first_trained].frozen) ++first_trained;
   for (std::size_t last = segments.size(); last > 0;) {
     std::size_t first = last, elements = 0;
-    while (first > 0 && elements < bucket_parameters) elements += segments[--first].padded_count();
+    while (first > 0 && (elements < bucket_parameters || first <= first_trained)) {
+      --first;
+      if (!segments[first].frozen) elements += segments[first].padded_count();
+    }
     const std::size_t bucket = layout.buckets.size();
     BucketLayout entry{first, last, layout.chunks.size(), 0, {}};
     for (std::size_t run = first; run < last;) {
       std::size_t run_end = run;
-      while (run_end < last && layout.formats[run_end] == layout.formats[run]) ++run_end;
-      cut_run(segments, bucket, run, run_end, options, layout);
+      const auto alike = [&](std::size_t s) {
+        return layout.formats[s] == layout.formats[run] && segments[s].frozen == segments[run].frozen;
+      };
+      while (run_end < last && alike(run_end)) ++run_end;
+      if (!segments[run].frozen) cut_run(segments, bucket, run, run_end, options, layout);
       run = run_end;
     }
     for (std::size_t s = first; s < last; ++s) {
       layout.bucket_of_segment[s] = bucket;
-      if (layout.ternary(s)) entry.ternary_segments.push_back(s);
+      if (layout.ternary(s) && !segments[s].frozen) entry.ternary_segments.push_back(s);
     }
     entry.last_chunk = layout.chunks.size();
     layout.buckets.push_back(std::move(entry));

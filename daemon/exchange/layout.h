@@ -5,7 +5,8 @@
 //   chunks       |---------------- 4 ------------------|----0----|----1----|----2----|--------3--------|
 //
 // A bucket is a run of consecutive segments, numbered in backward order (bucket 0 is complete first). A chunk is a
-// slice of a bucket whose ends are multiples of kernels::kBlock; all its segments travel in the same format. Every
+// slice of a bucket whose ends are multiples of kernels::kBlock; all its segments travel in the same format. A frozen
+// segment lies in a bucket beside others, but in no chunk. Every
 // member computes the same layout from the same inputs. Immutable; any thread.
 #pragma once
 
@@ -45,7 +46,7 @@ struct ChunkLayout {
 struct BucketLayout {
   std::size_t first_segment = 0, last_segment = 0;  // [first, last)
   std::size_t first_chunk = 0, last_chunk = 0;      // [first, last)
-  std::vector<std::size_t> ternary_segments;        // ascending; a scaler each in the bucket's scaler frame
+  std::vector<std::size_t> ternary_segments;  // ascending, none frozen; a scaler each in the bucket's scaler frame
 };
 
 struct Layout {

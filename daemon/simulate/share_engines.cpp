@@ -91,7 +91,7 @@ void ShareEngines::train(Rank member, const Origin& of, const Layout& layout, ke
 void ShareEngines::add_weight_decay(kernels::ConstFloats parameters, kernels::Floats gradient, std::size_t first,
                                     std::size_t last) const {
   const auto decay = static_cast<float>(options_.job.weight_decay);
-  if (decay == 0 || options_.job.weight_decay_path != schema::WeightDecayPath::kInside) return;
+  if (decay == 0 || !schema::decays_inside(options_.job)) return;
   for (std::size_t s = first; s < last; ++s) {
     const engine::Segment& segment = prepared_->model.segments[s];
     if (!segment.decays) continue;

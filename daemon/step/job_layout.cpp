@@ -16,6 +16,8 @@ engine::OptimizerOptions optimizer_of(const schema::JobSpec& job) {
   options.schedule.every = job.schedule_every;
   options.schedule.power = job.schedule_power;
   options.schedule.steps = job.steps;
+  options.schedule.floor = job.schedule_floor;
+  options.schedule.warm_up = job.warm_up;
   options.momentum = job.momentum;
   options.beta1 = job.beta1;
   options.beta2 = job.beta2;

@@ -327,8 +327,7 @@ std::unique_ptr<Worker> Member::make_worker() {
   options.members = members_.count();
   options.seed = job.seed;
   options.repo_recipe = clip_rule(job).repo_recipe;
-  options.outside_weight_decay =
-      job.weight_decay_path == schema::WeightDecayPath::kOutside ? static_cast<float>(job.weight_decay) : 0.0f;
+  options.outside_weight_decay = schema::decays_inside(job) ? 0.0f : static_cast<float>(job.weight_decay);
   options.home_addressable = resources_->home.addressable();
   return std::make_unique<Worker>(options, resources_->home.make_kernels(), resources_->codec, segments_, shared_,
                                   exchange_.scalers(), resources_->replica, resources_->pool);

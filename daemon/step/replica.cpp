@@ -36,6 +36,7 @@ Replica::Replica(kernels::Home& home, const engine::Model& model, int slot_count
     half.statistics = AlignedArray<float>(model.statistics.padded_count());
   }
   initialize(seed, initial, advance);
+  copy_frozen();
 }
 
 void Replica::initialize(std::uint64_t seed, const engine::InitialFile* initial, const std::function<void()>& advance) {
@@ -121,6 +122,19 @@ void Replica::begin_at(Round round) {
   committed_rounds_ = confirmed_rounds_ = round;
   averaged_ = 0;
   undone_ = false;
+  copy_frozen();
+}
+
+void Replica::copy_frozen() {
+  AlignedArray<float> staged(kStagedElements);
+  for (const engine::Segment& segment : segments_.segments()) {
+    const std::size_t end = segment.offset + (segment.frozen ? segment.padded_count() : 0);
+    for (std::size_t first = segment.offset; first < end; first += kStagedElements) {
+      const std::span<float> values = staged.span().first(std::min(kStagedElements, end - first));
+      copy_out(parameters(), first, values);
+      tensors_->copy_in(std::as_bytes(values), halves_[1 - current_].parameters.floats().subspan(first, values.size()));
+    }
+  }
 }
 
 kernels::ConstStateFloats Replica::committed(std::size_t begin, std::size_t count) const {

@@ -94,6 +94,8 @@ class Replica {
     std::vector<kernels::HomeArray> slots;
     AlignedArray<float> statistics;
   };
+  // To the other half, for which no chunk writes them. Their slots stay 0.
+  void copy_frozen();
   kernels::HomeArray& array(std::size_t index);  // of array_sizes(), but for the statistics
   const kernels::HomeArray& array(std::size_t index) const { return const_cast<Replica*>(this)->array(index); }
   Status fill(const engine::ReadFloats& from, kernels::Floats to, const std::function<void()>& advance);

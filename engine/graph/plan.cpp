@@ -107,14 +107,16 @@ class Planner {
                           [](const HeadPlan& head) { return head.loss.auxiliary; });
   }
 
-  // A value's gradient is wanted if operators before it have parameters.
+  // A value's gradient is wanted if operators before it have parameters that are trained. The losses write theirs
+  // always.
   void find_wanted() {
     wanted_.assign(plan_.shapes.size(), false);
     if (!options_.training) return;
     for (const StagePlan& stage : plan_.stages)
       wanted_[stage.output] =
-          !segments_of(operator_of(stage)).empty() ||
+          std::ranges::any_of(segments_of(operator_of(stage)), [&](auto s) { return !model_.segments[s].frozen; }) ||
           std::any_of(stage.inputs.begin(), stage.inputs.end(), [&](std::size_t value) { return wanted_[value]; });
+    for (const HeadPlan& head : plan_.heads) wanted_[head.logits] = true;
   }
 
   // The last slot that reads a value itself, not counting its views.

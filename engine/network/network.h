@@ -86,7 +86,11 @@ class NetworkOf {
 
   void run_backward(const Pass& pass, float* gradients, const Engine::SegmentSink& complete) {
     for (auto each = running_.rbegin(); each != running_.rend(); ++each) {
-      if (!each->backward) continue;
+      if (!each->backward) {  // all that it has is frozen
+        const SegmentRange range = each->stage != nullptr ? each->stage->segments() : SegmentRange();
+        if (!range.empty()) complete(range.first, range.last);
+        continue;
+      }
       On::of_operator(each->name, [&] {
         if (each->stage != nullptr) {
           each->stage->backward_parameters(pass, gradients);

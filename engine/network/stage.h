@@ -58,6 +58,8 @@ struct StageContextOf {
 
   const Operator& op() const { return model.operators[plan.op]; }
   const std::string& name() const { return op().name; }  // for errors: "conv1", "max pooling 3"
+  // Whether the stage has a backward: below what is trained there is none.
+  bool backward() const { return training && static_cast<bool>(output.gradient); }
   bool wants(std::size_t input) const { return training && plan.contributions[input] != Contribution::kNone; }
   bool adds(std::size_t input) const { return plan.contributions[input] == Contribution::kAdds; }
   std::size_t floats(const ImageShape& shape) const { return static_cast<std::size_t>(batch) * shape.elements(); }

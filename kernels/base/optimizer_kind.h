@@ -9,8 +9,8 @@
 
 namespace tg {
 
-enum class OptimizerKind : std::uint8_t { kSgd, kMomentum, kAdam };
-constexpr auto words_of(OptimizerKind) { return words("sgd", "momentum", "adam"); }
+enum class OptimizerKind : std::uint8_t { kSgd, kMomentum, kAdam, kAdamW };
+constexpr auto words_of(OptimizerKind) { return words("sgd", "momentum", "adam", "adamw"); }
 
 // How many arrays the rule keeps beside the parameters: 0, 1 or 2.
 constexpr int slot_count(OptimizerKind kind) {
@@ -20,6 +20,7 @@ constexpr int slot_count(OptimizerKind kind) {
     case OptimizerKind::kMomentum:
       return 1;
     case OptimizerKind::kAdam:
+    case OptimizerKind::kAdamW:
       return 2;
   }
   TG_CHECK(false, static_cast<int>(kind));

@@ -24,6 +24,9 @@ void apply(cudaStream_t stream, const Update& u, const Source& source, std::size
     case OptimizerKind::kAdam:
       apply_range<OptimizerKind::kAdam><<<blocks, kThreads, 0, stream>>>(u, source, elements, from, to);
       break;
+    case OptimizerKind::kAdamW:
+      apply_range<OptimizerKind::kAdamW><<<blocks, kThreads, 0, stream>>>(u, source, elements, from, to);
+      break;
   }
   require_launched("apply");
 }

@@ -68,13 +68,18 @@ TG_HOST_DEVICE inline void apply_four(const Update& u, const Source& source, std
                                       const ConstStateAt& from, const StateAt& to, std::size_t n) {
   const std::size_t first = n * kVector;
   if (first >= elements) return;
-  const Floats4 w = load(from.parameters + first);
+  Floats4 w = load(from.parameters + first);
   Floats4 g = source.four(first);
   TG_UNROLL
   for (int e = 0; e < 4; ++e) g.at[e] = u.scale * g.at[e];
   if (u.weight_decay != 0) {
     TG_UNROLL
-    for (int e = 0; e < 4; ++e) g.at[e] = g.at[e] + u.weight_decay * w.at[e];
+    for (int e = 0; e < 4; ++e) {
+      if constexpr (kKind == OptimizerKind::kAdamW)
+        w.at[e] = w.at[e] - u.decay_rate * u.weight_decay * w.at[e];
+      else
+        g.at[e] = g.at[e] + u.weight_decay * w.at[e];
+    }
   }
   Floats4 next;
   if constexpr (kKind == OptimizerKind::kSgd) {
@@ -90,7 +95,7 @@ TG_HOST_DEVICE inline void apply_four(const Update& u, const Source& source, std
     }
     store(slot0, to.slot0 + first);
   } else {
-    static_assert(kKind == OptimizerKind::kAdam, "this rule is missing here");
+    static_assert(kKind == OptimizerKind::kAdam || kKind == OptimizerKind::kAdamW, "this rule is missing here");
     Floats4 slot0 = load(from.slot0 + first), slot1 = load(from.slot1 + first);
     TG_UNROLL
     for (int e = 0; e < 4; ++e) {

@@ -13,9 +13,9 @@ template <class Source>
 void apply(const Update& u, std::span<const Source> sums, ConstStateSpan from, StateSpan to) {
   require_state(u.kind, sums.size(), from, to);
   for (std::size_t i = 0; i < sums.size(); ++i) {
-    const float w = from.parameters[i];
+    float w = from.parameters[i];
     float g = u.scale * static_cast<float>(sums[i]);
-    if (u.weight_decay != 0) g = g + u.weight_decay * w;
+    if (u.weight_decay != 0 && u.kind != OptimizerKind::kAdamW) g = g + u.weight_decay * w;
     switch (u.kind) {
       case OptimizerKind::kSgd:
         to.parameters[i] = canonical(w - u.rate * g);
@@ -26,6 +26,9 @@ void apply(const Update& u, std::span<const Source> sums, ConstStateSpan from, S
         to.parameters[i] = canonical(w - u.rate * v);
         break;
       }
+      case OptimizerKind::kAdamW:
+        if (u.weight_decay != 0) w = w - u.decay_rate * u.weight_decay * w;
+        [[fallthrough]];
       case OptimizerKind::kAdam: {
         const float m = u.beta1 * from.slot0[i] + u.one_minus_beta1 * g;
         const float v = u.beta2 * from.slot1[i] + u.one_minus_beta2 * g * g;

@@ -39,13 +39,14 @@ inline void update_span(const Update& u, const Source* sums, std::size_t element
   float* const slot0_to = to.slot0.data();
   float* const slot1_to = to.slot1.data();
   const Floats rate = Floats::all(u.rate), scale = Floats::all(u.scale), decay = Floats::all(u.weight_decay);
-  const Floats momentum = Floats::all(u.momentum), epsilon = Floats::all(u.epsilon);
+  const Floats decay_rate = Floats::all(u.decay_rate), momentum = Floats::all(u.momentum),
+               epsilon = Floats::all(u.epsilon);
   const Floats beta1 = Floats::all(u.beta1), one_minus_beta1 = Floats::all(u.one_minus_beta1);
   const Floats beta2 = Floats::all(u.beta2), one_minus_beta2 = Floats::all(u.one_minus_beta2);
   for (std::size_t i = 0; i < elements; i += Floats::kWidth) {
-    const Floats w = Floats::load(w_from + i);
+    Floats w = Floats::load(w_from + i);
     Floats g = scale * Floats::from(sums + i);
-    if constexpr (kDecay) g = g + decay * w;
+    if constexpr (kDecay && kKind != OptimizerKind::kAdamW) g = g + decay * w;
     if constexpr (kKind == OptimizerKind::kSgd) {
       Floats next = w - rate * g;
       make_canonical(next);
@@ -56,7 +57,8 @@ inline void update_span(const Update& u, const Source* sums, std::size_t element
       put<kStream>(v, slot0_to + i);
       put<kStream>(next, w_to + i);
     } else {
-      static_assert(kKind == OptimizerKind::kAdam, "this rule is missing here");
+      static_assert(kKind == OptimizerKind::kAdam || kKind == OptimizerKind::kAdamW, "this rule is missing here");
+      if constexpr (kDecay && kKind == OptimizerKind::kAdamW) w = w - decay_rate * decay * w;
       Floats m = beta1 * Floats::load(slot0_from + i) + one_minus_beta1 * g;
       Floats v = beta2 * Floats::load(slot1_from + i) + one_minus_beta2 * g * g;
       Floats next = w - rate * m / (square_root(v) + epsilon);
@@ -78,6 +80,8 @@ inline void apply_decayed(const Update& u, const Source* sums, std::size_t eleme
       return update_span<Floats, kStream, OptimizerKind::kMomentum, kDecay>(u, sums, elements, from, to);
     case OptimizerKind::kAdam:
       return update_span<Floats, kStream, OptimizerKind::kAdam, kDecay>(u, sums, elements, from, to);
+    case OptimizerKind::kAdamW:
+      return update_span<Floats, kStream, OptimizerKind::kAdamW, kDecay>(u, sums, elements, from, to);
   }
 }
 

@@ -22,6 +22,18 @@ constexpr WholeRange kCheckpointRange{0, std::uint64_t{30} * 24 * 3'600'000};
 using Row = Option<JobSpec>;
 constexpr std::uint64_t kMostFeatures = 65'536;  // features of a hidden layer
 constexpr std::size_t kMostHidden = 32;          // hidden layers
+constexpr std::size_t kMostPrefixes = 64, kMostPrefixBytes = 64;
+
+Row freeze_row() {
+  const auto check = [](const std::string& value, std::size_t most_bytes) -> Status {
+    return value.empty() ? bad_value(value, "the beginning of a name") : check_text(value, most_bytes);
+  };
+  return list_row("freeze", &JobSpec::freeze, string_row("", &JobSpec::initial, kMostPrefixBytes, "text", "", +check),
+                  &JobSpec::initial, kMostPrefixes, "beginnings of names separated by commas, such as conv1.,layer1.",
+                  "Parameters that stay as they are: those whose names in PyTorch begin so. Nothing is sent for them. "
+                  "Batch normalizations still normalize by the batch, and their running statistics follow, as with "
+                  "requires_grad = False; empty = none.");
+}
 
 void add_model_rows(std::vector<Row>& rows) {
   rows.push_back(choice_row(
@@ -41,6 +53,7 @@ void add_task_rows(std::vector<Row>& rows) {
                "Parameters to start from, instead of drawing them: a safetensors file with PyTorch's names on "
                "every node, such as fetch writes; a path that does not begin with / is relative to data-dir. "
                "The last layer is drawn if the file has another number of classes."));
+  rows.push_back(freeze_row());
   rows.push_back(whole_row("steps", &JobSpec::steps, {1, kMostSteps}, "Steps until the run is complete."));
   rows.push_back(whole_row("epochs", &JobSpec::epochs, {0, kMostEpochs},
                            "Passes over the training set, instead of steps; 0 = not used."));
@@ -99,24 +112,33 @@ Row power_row() {
 
 void add_learning_rows(std::vector<Row>& rows) {
   const RealRange fraction{0, 1, false, true};
-  rows.push_back(
-      choice_row("optimizer", &JobSpec::optimizer, "The rule that turns a mean gradient into new parameters."));
-  rows.push_back(real_row("learning-rate", &JobSpec::learning_rate, {0, 1e6, true, false}, "Learning rate at step 0."));
-  rows.push_back(choice_row("schedule", &JobSpec::schedule, "How the learning rate falls."));
+  rows.push_back(choice_row("optimizer", &JobSpec::optimizer,
+                            "The rule that turns a mean gradient into new parameters; adamw: adam with weight decay on "
+                            "the parameters instead of in the gradient, as PyTorch's AdamW."));
+  rows.push_back(real_row("learning-rate", &JobSpec::learning_rate, {0, 1e6, true, false},
+                          "Learning rate at step 0, where there is no warm-up."));
+  rows.push_back(choice_row("schedule", &JobSpec::schedule,
+                            "How the learning rate falls; cosine: by half a cosine over all steps."));
   rows.push_back(real_row("schedule-factor", &JobSpec::schedule_factor, {0, 1, true, false},
                           "staircase: factor by which the rate is multiplied at each stair."));
   rows.push_back(
       whole_row("schedule-every", &JobSpec::schedule_every, {0, kMostSteps}, "staircase: steps of a stair."));
   rows.push_back(power_row());
+  rows.push_back(real_row("schedule-floor", &JobSpec::schedule_floor, {0, 1e6, false, false},
+                          "Learning rate towards which a schedule falls; polynomial and cosine get there."));
+  rows.push_back(whole_row("warm-up", &JobSpec::warm_up, {0, kMostSteps},
+                           "The first N steps, whose learning rate is 1/N, 2/N, ... N/N of the schedule's; 0 = none."));
   rows.push_back(
       real_row("momentum", &JobSpec::momentum, fraction, "momentum: share of the last update that is kept."));
-  rows.push_back(real_row("beta1", &JobSpec::beta1, fraction, "adam: decay of the first moment."));
-  rows.push_back(real_row("beta2", &JobSpec::beta2, fraction, "adam: decay of the second moment."));
-  rows.push_back(real_row("epsilon", &JobSpec::epsilon, {0, 1, true, false}, "adam: added to the denominator."));
+  rows.push_back(real_row("beta1", &JobSpec::beta1, fraction, "adam, adamw: decay of the first moment."));
+  rows.push_back(real_row("beta2", &JobSpec::beta2, fraction, "adam, adamw: decay of the second moment."));
+  rows.push_back(real_row("epsilon", &JobSpec::epsilon, {0, 1, true, false}, "adam, adamw: added to the denominator."));
   rows.push_back(real_row("weight-decay", &JobSpec::weight_decay, {0, 1e3, false, false},
-                          "Factor of the parameters that is added to the gradient; 0 = off."));
-  rows.push_back(choice_row("weight-decay-path", &JobSpec::weight_decay_path,
-                            "inside: weight decay is added before ternarizing; outside: at the update."));
+                          "Factor of the parameters, but for biases, that is added to the gradient; adamw: times the "
+                          "learning rate, what is taken off them; 0 = off."));
+  rows.push_back(choice_row(
+      "weight-decay-path", &JobSpec::weight_decay_path,
+      "inside: weight decay is added before ternarizing; outside: at the update; auto: inside, with adamw outside."));
   rows.push_back(real_row("ema", &JobSpec::ema, fraction,
                           "Decay of the moving average of the parameters, which is evaluated; 0 = no average."));
   rows.push_back(whole_row("evaluate-every", &JobSpec::evaluate_every, {0, kMostSteps},
@@ -195,10 +217,10 @@ void add_running_rows(std::vector<Row>& rows) {
 }
 
 // What does not change the steps that a run has already made.
-constexpr std::string_view kResumable[] = {
-    "steps",          "epochs",         "learning-rate",  "schedule",         "schedule-factor",
-    "schedule-every", "schedule-power", "evaluate-every", "checkpoint-every", "trace",
-    "auto-resume",    "step-timeout",   "start-timeout",  "join-limit"};
+constexpr std::string_view kResumable[] = {"steps",           "epochs",         "learning-rate",    "schedule",
+                                           "schedule-factor", "schedule-every", "schedule-power",   "schedule-floor",
+                                           "warm-up",         "evaluate-every", "checkpoint-every", "trace",
+                                           "auto-resume",     "step-timeout",   "start-timeout",    "join-limit"};
 
 // The headings of the reference, in its order. A key has that of its function above, except for these.
 constexpr std::string_view kFirstDay = "The first day", kData = "Data", kLearning = "Learning",
@@ -252,7 +274,10 @@ constexpr OtherWord kOtherWords[] = {{"epoch", "epochs"},
                                      {"workers", "members"},
                                      {"decay", "weight-decay"},
                                      {"lr-schedule", "schedule"},
-                                     {"eval-every", "evaluate-every"}};
+                                     {"eval-every", "evaluate-every"},
+                                     {"warmup-steps", "warm-up"},
+                                     {"warmup", "warm-up"},
+                                     {"min-lr", "schedule-floor"}};
 
 std::string unknown_job_key(std::string_view name) {
   std::string dashed(name);
@@ -289,7 +314,7 @@ Status validate_compute(const JobSpec& spec) {
     return invalid("micro-batch = " + std::to_string(spec.micro_batch) +
                    " needs compute = train: a replayed gradient is computed once; set micro-batch to 0");
   // The decay would be added to the same array in every step.
-  if (spec.weight_decay > 0 && spec.weight_decay_path == WeightDecayPath::kInside) {
+  if (spec.weight_decay > 0 && decays_inside(spec)) {
     return invalid("weight-decay = " + format_real(spec.weight_decay) +
                    " inside the ternary path needs compute = train: replayed gradients stay as they are; set "
                    "weight-decay-path to outside or weight-decay to 0");
@@ -357,6 +382,14 @@ Status validate_job(const JobSpec& spec, std::size_t members) {
   if (spec.schedule == ScheduleKind::kStaircase && spec.schedule_every == 0) {
     return invalid("schedule = staircase needs schedule-every, the steps of a stair");
   }
+  if (spec.schedule_floor > spec.learning_rate) {
+    return invalid("schedule-floor = " + format_real(spec.schedule_floor) +
+                   " is above learning-rate = " + format_real(spec.learning_rate) + ", from which the schedule falls");
+  }
+  if (spec.optimizer == OptimizerKind::kAdamW && decays_inside(spec))
+    return invalid(
+        "weight-decay-path = inside is not for optimizer = adamw, whose weight decay never enters the "
+        "gradient; leave it out");
   if (const Status status = validate_data_keys(spec); !status) return status;
   if (spec.hidden != JobSpec().hidden && spec.model != ModelKind::kMlp)
     return invalid(std::string("hidden is for model = mlp; model is ") + to_word(spec.model));
@@ -403,6 +436,12 @@ std::string changed_keys(const JobSpec& spec, std::size_t most) {
 }
 
 std::uint64_t job_hash(const JobSpec& spec) { return hash_text(canonical_job(spec)); }
+
+bool decays_inside(const JobSpec& spec) {
+  const bool at_update = spec.optimizer == OptimizerKind::kAdamW;
+  return spec.weight_decay_path.value_or(at_update ? WeightDecayPath::kOutside : WeightDecayPath::kInside) ==
+         WeightDecayPath::kInside;
+}
 
 std::uint64_t resolved_global_batch(const JobSpec& spec, std::size_t members) {
   return spec.batch_per_node > 0 ? spec.batch_per_node * members : spec.global_batch;

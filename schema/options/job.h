@@ -40,6 +40,7 @@ struct JobSpec {
   std::optional<Normalization> normalization;
   std::vector<double> mean, deviation;  // per channel
   std::string initial;                  // file with the initial parameters; empty = drawn from the seed
+  std::vector<std::string> freeze;      // prefixes of the names of parameters that stay as they are
   std::uint64_t steps = 1000;
   std::uint64_t epochs = 0;  // if set, the steps follow from it once the data are read (resolved_steps)
   std::uint64_t seed = 1;
@@ -57,12 +58,14 @@ struct JobSpec {
   double schedule_factor = 0.1;
   std::uint64_t schedule_every = 0;
   double schedule_power = 0.5;
+  double schedule_floor = 0;
+  std::uint64_t warm_up = 0;  // steps
   double momentum = 0.9;
   double beta1 = 0.9;
   double beta2 = 0.999;
   double epsilon = 1e-8;
   double weight_decay = 0;
-  WeightDecayPath weight_decay_path = WeightDecayPath::kInside;
+  std::optional<WeightDecayPath> weight_decay_path;  // none = auto
   double ema = 0.9999;
   std::uint64_t evaluate_every = 0;  // steps; 0 = only at the end
   // How gradients travel.
@@ -109,6 +112,8 @@ std::string canonical_job(const JobSpec& spec);
 // The same for the keys that are not the defaults, in the order of the reference; whole lines of at most `most` bytes.
 std::string changed_keys(const JobSpec& spec, std::size_t most);
 std::uint64_t job_hash(const JobSpec& spec);
+// Whether weight decay is added to the gradient before it is ternarized; else the update sees to it.
+bool decays_inside(const JobSpec& spec);
 std::uint64_t resolved_global_batch(const JobSpec& spec, std::size_t members);
 // Passes over so many samples, the last step's batch reaching into the next one. An error if that is too many.
 Result<std::uint64_t> resolved_steps(const JobSpec& spec, std::uint64_t samples, std::uint64_t global_batch);

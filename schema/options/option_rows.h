@@ -182,7 +182,7 @@ Option<Target> list_row(std::string name, std::vector<Value> Target::*field, Opt
       Target tried;
       if (const Status status = one.set(tried, value.substr(first, comma - first)); !status) return status.error();
       values.push_back(tried.*of_one);
-      if (values.size() > most) return bad_value(value, "a list of at most " + std::to_string(most) + " numbers");
+      if (values.size() > most) return bad_value(value, "a list of at most " + std::to_string(most) + " values");
       at = comma + 1;
     }
     return values;

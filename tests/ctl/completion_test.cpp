@@ -71,7 +71,7 @@ TEST(Completion, Arguments) {
 TEST(Completion, KeysOfAJob) {
   EXPECT_EQ(offered({"start", "a.job", "--set", "learning"}), Words{"learning-rate="});
   EXPECT_EQ(offered({"start", "a.job", "--set", ""}).size(), schema::job_options().size());
-  EXPECT_EQ(offered({"start", "a.job", "--set", "optimizer=a"}), Words{"adam"});
+  EXPECT_EQ(offered({"start", "a.job", "--set", "optimizer=a"}), (Words{"adam", "adamw"}));
   EXPECT_EQ(place({"start", "a.job", "--set", "data-dir=/s"}), Place::kFile);
   EXPECT_EQ(offered({"start", "a.job", "--set=exchange=s"}), Words{"sharded"});
   EXPECT_EQ(offered({"start", "a.job", "--set", "no-such-key="}), Words{});

@@ -120,6 +120,32 @@ TEST(Replica, ACommitIsUndoneAndRedoneAsLongAsItIsNotConfirmed) {
   EXPECT_EQ(replica.confirmed_rounds(), Round(2));
 }
 
+// Nobody writes what is frozen, neither at the beginning nor after a state was taken over.
+TEST(Replica, FrozenSegmentsLieInBothHalves) {
+  engine::Model model = tiny_model();
+  std::vector<engine::Segment> segments = model.segments.segments();
+  segments[2].frozen = true;
+  model.segments = engine::SegmentTable(segments);
+  const auto home = simulation::home_under_test(*kernels::available().front());
+  const std::size_t begin = segments[2].offset, count = segments[2].padded_count();
+  const auto values = [&](const Replica& replica, kernels::ConstFloats array) {
+    std::vector<float> copy(count);
+    replica.copy_out(array, begin, copy);
+    return copy;
+  };
+  Replica replica(*home, model, 1, 7), other(*home, model, 1, 8);
+  const std::vector<float> own = values(replica, replica.parameters()), others = values(other, other.parameters());
+  ASSERT_NE(own, others);
+  EXPECT_EQ(values(replica, replica.next_parameters()), own);
+  ASSERT_TRUE(replica.restore(arrays_of(other), Round(5)).ok());
+  for (std::uint64_t step = 5; step < 8; ++step) {
+    replica.commit(simulation::draw_statistics(1, 0, step));
+    EXPECT_TRUE(replica.confirm(0.25F));
+    EXPECT_EQ(values(replica, replica.parameters()), others);
+    EXPECT_EQ(values(replica, replica.average()), others);
+  }
+}
+
 TEST(Replica, TheAverageMovesInPartsToTheSameBits) {
   const auto home = simulation::home_under_test(*kernels::available().front());
   const auto tensors = home->make_kernels();

@@ -137,6 +137,22 @@ TEST(Models, OnlyTheLastDenseLayerGivesTheLogits) {
   }
 }
 
+TEST(Models, FreezeByTheBeginningsOfNames) {
+  const auto make = [](std::vector<std::string> freeze) {
+    return make_model({.kind = ModelKind::kLenet, .freeze = std::move(freeze)});
+  };
+  const Model lenet = make({"conv", "fc2.b"}).value();
+  for (const Segment& segment : lenet.segments.segments()) {
+    EXPECT_EQ(segment.frozen, segment.name.starts_with("conv") || segment.name == "fc2.bias") << segment.name;
+    EXPECT_EQ(segment.decays, segment.name.starts_with("fc") && segment.name.ends_with("weight")) << segment.name;
+  }
+  EXPECT_EQ(make({"conv1", "layer1."}).error().message,
+            "freeze: no parameter of lenet has a name that begins with layer1.; its names begin with conv1, conv2, "
+            "fc1, fc2");
+  EXPECT_EQ(make({"conv", "fc"}).error().message, "freeze leaves no parameter of lenet to train");
+  EXPECT_EQ(make({"conv", "fc"}).error().kind, ErrorKind::kInvalidJob);
+}
+
 TEST(Segments, LieOneAfterAnotherAtMultiplesOfABlock) {
   for (const ModelKind kind : values_of<ModelKind>()) {
     const SegmentTable segments = make_model(kind).segments;

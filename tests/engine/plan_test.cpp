@@ -8,12 +8,15 @@
 #include <cmath>
 #include <cstdio>
 #include <cstring>
+#include <functional>
 #include <random>
+#include <utility>
 
 #include "engine/cpu/arena.h"
 #include "engine/cpu/cpu_engine.h"
 #include "engine/models/builder.h"
 #include "tests/engine/random_batch.h"
+#include "tests/engine/small_networks.h"
 
 namespace tg::engine::cpu {
 namespace {
@@ -28,6 +31,63 @@ std::vector<std::string> described(const Model& model, const Plan& plan) {
 }
 
 using Texts = std::vector<std::string>;
+
+TEST(Plan, BelowWhatIsTrainedThereIsNoBackward) {
+  const auto wanted = [](std::vector<std::string> freeze) {
+    const Model model = make_model({.kind = ModelKind::kLenet, .freeze = std::move(freeze)}).value();
+    const Plan plan = make_plan(model, {.training = true});
+    Texts names;
+    for (const StagePlan& stage : plan.stages)
+      if (plan.gradient_buffers[stage.output] != kNoBuffer) names.push_back(model.operators[stage.op].name);
+    return names;
+  };
+  EXPECT_EQ(wanted({}).size(), 7u);
+  EXPECT_EQ(wanted({"conv1"}), (Texts{"conv2", "max pooling 6", "flatten 7", "fc1", "fc2"}));
+  EXPECT_EQ(wanted({"conv", "fc1"}), (Texts{"fc2"}));
+  EXPECT_EQ(wanted({"fc"}), wanted({})) << "its gradient goes on to the layers before it";
+}
+
+struct FrozenStep {
+  double loss = 0;
+  std::vector<float> gradient, measured;
+};
+
+FrozenStep step_of(Model model, const std::function<bool(std::size_t)>& frozen) {
+  std::vector<Segment> segments = model.segments.segments();
+  for (std::size_t s = 0; s < segments.size(); ++s) segments[s].frozen = frozen(s);
+  model.segments = SegmentTable(std::move(segments));
+  CpuEngine engine(model, {.threads = 1, .batch = 3, .evaluation_batch = 1, .seed = 5});
+  AlignedArray<float> gradient = flat_array(model), measured(model.statistics.padded_count());
+  FrozenStep step{engine.forward(random_parameters(model, 0.5F, 12).data(), random_batch(model, 3, 11), {}), {}, {}};
+  engine.read_statistics(measured.data());
+  std::size_t told_from = model.segments.size();
+  engine.backward(1.5F, gradient.data(),
+                  [&](std::size_t first, std::size_t last) { EXPECT_EQ(last, std::exchange(told_from, first)); });
+  EXPECT_EQ(told_from, 0u);
+  step.gradient.assign(gradient.begin(), gradient.end());
+  step.measured.assign(measured.begin(), measured.end());
+  return step;
+}
+
+// What is trained has the gradient that it has when everything is.
+TEST(FrozenSegments, ChangeNoOthersGradient) {
+  for (const SmallNetwork& network : small_networks()) {
+    const Model model = network.model().value();
+    const FrozenStep whole = step_of(model, [](std::size_t) { return false; });
+    for (std::size_t cut = 0; cut < model.segments.size(); ++cut)
+      for (const auto& frozen : std::initializer_list<std::function<bool(std::size_t)>>{
+               [&](std::size_t s) { return s < cut; }, [&](std::size_t s) { return s > cut; },
+               [&](std::size_t s) { return s != cut; }}) {
+        SCOPED_TRACE(network.name + std::string(", cut at ") + std::to_string(cut));
+        const FrozenStep part = step_of(model, frozen);
+        EXPECT_EQ(part.loss, whole.loss);
+        EXPECT_EQ(part.measured, whole.measured);
+        for (std::size_t s = 0; s < model.segments.size(); ++s)
+          for (std::size_t i = 0; i < model.segments[s].element_count && !frozen(s); ++i)
+            ASSERT_EQ(part.gradient[model.segments[s].offset + i], whole.gradient[model.segments[s].offset + i]) << s;
+      }
+  }
+}
 
 // The fusions that LeNet's and CifarNet's bits rest on.
 TEST(Plan, FusesReluAndLeavesItsMaskToThePoolingBehind) {

@@ -262,6 +262,8 @@ void apply_on_grid(const Update& u, const Source& source, const State& from, Sta
         return cuda::apply_four<OptimizerKind::kMomentum>(u, source, elements, in, out, n);
       case OptimizerKind::kAdam:
         return cuda::apply_four<OptimizerKind::kAdam>(u, source, elements, in, out, n);
+      case OptimizerKind::kAdamW:
+        return cuda::apply_four<OptimizerKind::kAdamW>(u, source, elements, in, out, n);
     }
   });
 }

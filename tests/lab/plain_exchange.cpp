@@ -64,6 +64,8 @@ Status check_job(const schema::JobSpec& job, std::size_t members) {
     if (!status) return status;
   if (job.float_steps > 0)
     return invalid("the reference does not know float-steps = " + std::to_string(job.float_steps));
+  if (job.warm_up > 0) return invalid("the reference does not know warm-up = " + std::to_string(job.warm_up));
+  if (!job.freeze.empty()) return invalid("the reference does not know freeze");
   return {};
 }
 
@@ -312,8 +314,7 @@ Result<PlainRun> run_plainly(const schema::JobSpec& job, const engine::Model& mo
   optimizer.kind = job.optimizer;
   optimizer.schedule.base_rate = job.learning_rate;
   optimizer.momentum = job.momentum;
-  const auto outside =
-      job.weight_decay_path == schema::WeightDecayPath::kOutside ? static_cast<float>(job.weight_decay) : 0.0F;
+  const auto outside = schema::decays_inside(job) ? 0.0F : static_cast<float>(job.weight_decay);
   for (std::uint64_t step = 0; step < job.steps; ++step) {
     const kernels::Update update = engine::update_for_step(optimizer, step);
     for (Slice& slice : run.slices) {

@@ -61,7 +61,7 @@ Status differentiate(const Training& training, const schema::JobSpec& job, std::
   engine::fill_training_batch(*training.data, training.recipe, stream, job.seed, first, batch);
   engine.forward(training.parameters.data(), batch);
   engine.backward(factor, gradients.data(), [](std::size_t, std::size_t) {});
-  if (job.weight_decay == 0 || job.weight_decay_path != schema::WeightDecayPath::kInside) return {};
+  if (job.weight_decay == 0 || !schema::decays_inside(job)) return {};
   for (const engine::Segment& segment : training.model.segments.segments())
     if (segment.decays)
       kernels::available().front()->add_scaled(

@@ -130,8 +130,8 @@ class Recompute(unittest.TestCase):
         with Mesh(3) as mesh:
             data = os.path.join(mesh.folder, "cifar10")
             write_cifar10(data, per_batch=16)
-            job = {"model": "cifarnet", "data": "cifar10", "data-dir": data, "data-train": None, "data-test": None, "optimizer": "adam", "learning-rate": 0.001,
-                   "schedule": "polynomial", "global-batch": 7, "steps": 16, "checkpoint-every": "50ms", "gradients": "float32"}
+            job = {"model": "cifarnet", "data": "cifar10", "data-dir": data, "data-train": None, "data-test": None, "optimizer": "adamw", "weight-decay": 0.1, "learning-rate": 0.001,
+                   "schedule": "cosine", "warm-up": 5, "freeze": "conv1.", "global-batch": 7, "steps": 16, "checkpoint-every": "50ms", "gradients": "float32"}
             follower = mesh.follow("start", mesh.job_file(job))
             run = follower.first_line()
             wait_for_checkpoint(mesh, run, 3)

@@ -137,6 +137,9 @@ TEST(Job, KeysThatDependOnEachOther) {
   EXPECT_NE(invalid(stairs, 0).find("schedule-every"), std::string::npos);
   stairs.schedule_every = 10;
   EXPECT_EQ(invalid(stairs, 0), "");
+  JobSpec rising;
+  rising.schedule_floor = 0.5;
+  EXPECT_NE(invalid(rising, 0).find("schedule-floor = 0.5 is above learning-rate = 0.01"), std::string::npos);
   JobSpec small;
   small.global_batch = 3;
   EXPECT_EQ(invalid(small, 3), "");
@@ -201,6 +204,28 @@ TEST(Job, HiddenLayersAreOfAnMlp) {
     EXPECT_FALSE(set_job_key(job, bad).ok()) << bad;
   EXPECT_EQ(message_of({"model=mlp", "hidden="}), "");
   EXPECT_EQ(message_of({"hidden=64"}), "hidden is for model = mlp; model is lenet");
+}
+
+TEST(Job, AdamWDecaysAtTheUpdate) {
+  EXPECT_EQ(message_of({"optimizer=adamw", "weight-decay=0.1"}), "");
+  EXPECT_EQ(message_of({"optimizer=adamw", "weight-decay=0.1", "weight-decay-path=outside"}), "");
+  EXPECT_EQ(message_of({"optimizer=adamw", "weight-decay=0.1", "compute=replay"}), "");
+  EXPECT_NE(message_of({"optimizer=adamw", "weight-decay-path=inside"}).find("never enters the gradient"),
+            std::string::npos);
+  JobSpec job;
+  EXPECT_TRUE(decays_inside(job));
+  job.optimizer = OptimizerKind::kAdamW;
+  EXPECT_FALSE(decays_inside(job));
+}
+
+TEST(Job, FrozenNamesAreAList) {
+  JobSpec job;
+  EXPECT_TRUE(set_job_key(job, "freeze=conv1., layer1").ok());
+  EXPECT_EQ(job.freeze, (std::vector<std::string>{"conv1.", "layer1"}));
+  EXPECT_TRUE(set_job_key(job, "freeze=").ok());
+  EXPECT_TRUE(job.freeze.empty());
+  for (const char* bad : {"freeze=,", "freeze=a,", "freeze=a,,b", "freeze=a ,b"})
+    EXPECT_FALSE(set_job_key(job, bad).ok()) << bad;
 }
 
 TEST(Job, ReplayHasNothingToTrainOrEvaluate) {
@@ -270,6 +295,7 @@ TEST(Job, CanonicalTextAndHashAreFrozen) {
             "exchange = auto\n"
             "flip = auto\n"
             "float-steps = 0\n"
+            "freeze =\n"
             "global-batch = 64\n"
             "gradients = ternary\n"
             "hidden = 256,128\n"
@@ -296,6 +322,7 @@ TEST(Job, CanonicalTextAndHashAreFrozen) {
             "schedule = constant\n"
             "schedule-every = 0\n"
             "schedule-factor = 0.1\n"
+            "schedule-floor = 0\n"
             "schedule-power = 0.5\n"
             "seed = 1\n"
             "split = weight\n"
@@ -305,16 +332,17 @@ TEST(Job, CanonicalTextAndHashAreFrozen) {
             "test-share = 0\n"
             "threads = 0\n"
             "trace = false\n"
+            "warm-up = 0\n"
             "weight-decay = 0\n"
-            "weight-decay-path = inside\n");
-  EXPECT_EQ(job_hash({}), 0xdfbe70e7c0614378u);
+            "weight-decay-path = auto\n");
+  EXPECT_EQ(job_hash({}), 0x3bc59e8d8af6903u);
   JobSpec other;
   for (const char* setting :
        {"model=vgg-a", "data=cifar10", "compute=replay", "replay-gradients=/data/{rank}.f32", "optimizer=adam",
         "schedule=staircase", "schedule-every=7", "weight-decay-path=outside", "gradients=float16", "scaler=repo",
         "scaler-sharing=none", "last-layer=float32", "exchange=sharded", "coding=entropy", "split=speed"})
     ASSERT_TRUE(set_job_key(other, setting).ok()) << setting;
-  EXPECT_EQ(job_hash(other), 0x1acc4f0c8dd2eb69u);
+  EXPECT_EQ(job_hash(other), 0xa62641f8e2a28a2du);
 }
 
 // Whatever the help allows is read, and written as it was read.
@@ -360,6 +388,7 @@ TEST(Job, EveryKeyTravels) {
                                                        {"mean", "0.5,-0.25,1e-09"},
                                                        {"deviation", "0.5"},
                                                        {"initial", "/x/model.safetensors"},
+                                                       {"freeze", "conv1.,bn"},
                                                        {"steps", "7"},
                                                        {"seed", "7"},
                                                        {"global-batch", "7"},
@@ -374,6 +403,8 @@ TEST(Job, EveryKeyTravels) {
                                                        {"schedule-factor", "0.5"},
                                                        {"schedule-every", "7"},
                                                        {"schedule-power", "2"},
+                                                       {"schedule-floor", "0.001"},
+                                                       {"warm-up", "7"},
                                                        {"momentum", "0.5"},
                                                        {"beta1", "0.5"},
                                                        {"beta2", "0.5"},

@@ -47,14 +47,14 @@ TEST(ResumedJob, KeepsWhatIsNotSet) {
 TEST(ResumedJob, OnlyWhatDoesNotChangeThePastCanBeSet) {
   EXPECT_EQ(resumable_keys(),
             "steps, epochs, learning-rate, evaluate-every, schedule, schedule-factor, schedule-every, schedule-power, "
-            "trace, start-timeout, step-timeout, checkpoint-every, join-limit, auto-resume");
+            "schedule-floor, warm-up, trace, start-timeout, step-timeout, checkpoint-every, join-limit, auto-resume");
   std::size_t allowed = 0;
   for (const Option<JobSpec>& row : job_options()) {
     const std::string setting = row.name + "=" + row.get(JobSpec());
     EXPECT_EQ(resumed_job({}, setting).ok(), row.resumable) << setting;
     allowed += row.resumable;
   }
-  EXPECT_EQ(allowed, 14u);
+  EXPECT_EQ(allowed, 16u);
   const std::string message = "seed cannot change: what the run has trained so far came from it. A resume may set " +
                               resumable_keys() + "; for another seed start a new run";
   EXPECT_EQ(resumed_job({}, "steps = 5\nseed = 2").error().message, message);

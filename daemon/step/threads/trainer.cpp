@@ -326,7 +326,7 @@ bool Trainer::State::prefetch() {
 
 void Trainer::State::add_weight_decay(kernels::ConstFloats parameters, std::size_t first, std::size_t last) {
   const auto decay = static_cast<float>(options.job.weight_decay);
-  if (decay == 0 || options.job.weight_decay_path != schema::WeightDecayPath::kInside) return;
+  if (decay == 0 || !schema::decays_inside(options.job)) return;
   for (std::size_t s = first; s < last; ++s) {
     const engine::Segment& segment = kit.prepared->model.segments[s];
     if (!segment.decays) continue;

@@ -37,7 +37,7 @@ class BatchNormalizationStage final : public Stage {
       flags |= normalization_flags::use_global_stats;
     }
     const auto forward = make_forward(context, layer, desc, flags);
-    if (context.training) make_backward(context, layer, desc, flags, forward);
+    if (context.backward()) make_backward(context, layer, desc, flags, forward);
   }
 
   void forward(const Pass& pass) override {

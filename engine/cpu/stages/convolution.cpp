@@ -27,7 +27,7 @@ class ConvolutionStage final : public Stage {
     }
     const Geometry geometry(context, layer, weight_.memory(), bias_.memory());
     const auto forward = make_forward(context, geometry);
-    if (!context.training) return;
+    if (!context.backward()) return;
     if (context.plan.relu && !context.plan.mask_left)
       mask_ = make_relu_mask(context, context.output, context.output.gradient);
     make_backward_weights(context, geometry, forward);

@@ -20,7 +20,7 @@ class DenseStage final : public Stage {
     }
     const Ports ports = ports_of(context, layer);
     const auto forward = make_forward(context, ports);
-    if (!context.training) return;
+    if (!context.backward()) return;
     if (context.plan.relu) mask_ = make_relu_mask(context, context.output, context.output.gradient);
     make_backward_weights(context, ports, forward);
     if (context.wants(0)) make_backward_data(context, ports, forward);

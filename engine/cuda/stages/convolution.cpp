@@ -278,6 +278,7 @@ class ConvolutionStage final : public Stage {
         output_(context.output),
         output_planes_(planes_of(context, output_.shape)),
         training_(context.training),
+        backward_(context.backward()),
         wanted_(context.wants(0)),
         relu_(context.plan.relu),
         masks_(relu_ && !context.plan.mask_left),
@@ -291,9 +292,9 @@ class ConvolutionStage final : public Stage {
     if (pads_) {
       const std::size_t bytes = context.floats(padded_shape()) * sizeof(float);
       padded_ = context.forward_scratch(bytes);
-      if (training_) padded_again_ = context.backward_scratch(bytes);
+      if (backward_) padded_again_ = context.backward_scratch(bytes);
     }
-    if (training_ && layer.bias)
+    if (backward_ && layer.bias)
       bias_scratch_ = context.backward_scratch(bias_scratch_floats(output_planes_) * sizeof(float));
   }
 
@@ -301,7 +302,7 @@ class ConvolutionStage final : public Stage {
     const float* const x = pads_ ? padded_.floats() : input_.value.floats();
     forward_.choose(calls_, trials, name_ + (training_ ? " forward" : " evaluation"), x, trials.weight(),
                     output_.value.floats());
-    if (!training_) return;
+    if (!backward_) return;
     const float* const dy = output_.gradient.floats();
     const float* const again = pads_ ? padded_again_.floats() : input_.value.floats();
     backward_weights_.choose(calls_, trials, name_ + " backward weights", again, dy, trials.weight());
@@ -351,7 +352,7 @@ class ConvolutionStage final : public Stage {
   Library& library_;
   const Activation input_, output_;
   const Planes output_planes_;
-  const bool training_, wanted_, relu_, masks_;
+  const bool training_, backward_, wanted_, relu_, masks_;
   const Padding padding_;
   const bool pads_;
   const int input_planes_;

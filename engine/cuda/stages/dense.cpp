@@ -195,6 +195,7 @@ class DenseStage final : public Stage {
         output_(context.output),
         planes_(planes_of(context, output_.shape)),
         training_(context.training),
+        backward_(context.backward()),
         wanted_(context.wants(0)),
         relu_(context.plan.relu),
         weight_offset_(context.model.segments[layer.weight].offset),
@@ -205,13 +206,13 @@ class DenseStage final : public Stage {
         backward_data_(library_, {inputs(), outputs(), false}, {outputs(), samples(), false},
                        CUBLASLT_EPILOGUE_DEFAULT) {
     if (layer.bias) bias_offset_ = context.model.segments[*layer.bias].offset;
-    if (training_ && layer.bias) bias_scratch_ = context.backward_scratch(bias_scratch_floats(planes_) * sizeof(float));
+    if (backward_ && layer.bias) bias_scratch_ = context.backward_scratch(bias_scratch_floats(planes_) * sizeof(float));
   }
 
   void choose(Trials& trials) override {
     forward_.choose(trials, name_ + (training_ ? " forward" : " evaluation"),
                     {trials.weight(), input_.value.floats(), output_.value.floats(), trials.bias()});
-    if (!training_) return;
+    if (!backward_) return;
     const float* const dy = output_.gradient.floats();
     backward_weights_.choose(trials, name_ + " backward weights", {input_.value.floats(), dy, trials.weight()});
     if (wanted_)
@@ -244,7 +245,7 @@ class DenseStage final : public Stage {
   Library& library_;
   const Activation input_, output_;
   const Planes planes_;
-  const bool training_, wanted_, relu_;
+  const bool training_, backward_, wanted_, relu_;
   const std::size_t weight_offset_;
   std::optional<std::size_t> bias_offset_;
   Product forward_, backward_weights_, backward_data_;

@@ -51,6 +51,44 @@ struct Gradient : testing::Test {
   std::vector<Measure> works;
 };
 
+// Frozen segments at every place: each bucket has something to send, and what is sent is all that is trained, once.
+TEST(FrozenSegments, AreInNoChunkNorMeasured) {
+  for (unsigned frozen = 0; frozen < 31; ++frozen) {
+    std::vector<engine::Segment> all = simulation::plain_segments({1000, 2000, 700, 5000, 900}).segments();
+    for (std::size_t s = 0; s < all.size(); ++s) all[s].frozen = (frozen >> s & 1) != 0;
+    const engine::SegmentTable segments(std::move(all));
+    for (const std::size_t bucket_parameters : {1u, 3000u, 100'000u}) {
+      SCOPED_TRACE(std::to_string(frozen) + ", " + std::to_string(bucket_parameters));
+      LayoutOptions options;
+      options.members = 3;
+      options.exchange = schema::ExchangeKind::kSharded;
+      options.bucket_parameters = bucket_parameters;
+      const Layout layout = make_layout(segments, options);
+      GradientStatistics statistics(segments, {});
+      statistics.begin_round(layout);
+      std::vector<std::size_t> sent(segments.size()), measured(segments.size()), scalers(segments.size());
+      std::size_t last = segments.size();
+      for (std::size_t b = 0; b < layout.buckets.size(); ++b) {
+        const BucketLayout& bucket = layout.buckets[b];
+        EXPECT_EQ(bucket.last_segment, std::exchange(last, bucket.first_segment));
+        EXPECT_LT(bucket.first_chunk, bucket.last_chunk);
+        for (const std::size_t s : bucket.ternary_segments) ++scalers[s];
+        statistics.ready(b, 0);
+      }
+      EXPECT_EQ(last, 0u);
+      for (const ChunkLayout& chunk : layout.chunks)
+        for (const ChunkPart& part : chunk.parts) sent[part.segment] += part.count;
+      while (statistics.has_next())
+        for (const Slice& slice : statistics.next().slices) measured[slice.segment] += slice.count;
+      for (std::size_t s = 0; s < segments.size(); ++s) {
+        EXPECT_EQ(sent[s], segments[s].frozen ? 0 : segments[s].padded_count()) << s;
+        EXPECT_EQ(measured[s], sent[s]) << s;
+        EXPECT_EQ(scalers[s], segments[s].frozen ? 0u : 1u) << s;
+      }
+    }
+  }
+}
+
 TEST_F(Gradient, SlicesCoverEverySegmentOnce) {
   std::vector<std::size_t> covered(measured_segments().size());
   for (const Measure& work : works) {

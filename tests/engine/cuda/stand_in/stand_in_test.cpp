@@ -155,6 +155,35 @@ TEST(Sink, SeesEachRangeComplete) {
   }
 }
 
+TEST(FrozenSegments, ChangeNoOthersGradient) {
+  struct Case {
+    ModelKind kind;
+    std::vector<std::string> freeze;
+  };
+  for (const Case& each : {Case{ModelKind::kLenet, {"conv"}}, Case{ModelKind::kLenet, {"fc1.weight"}},
+                           Case{ModelKind::kResnet20, {"conv1", "bn1", "layer1", "layer2"}}}) {
+    SCOPED_TRACE(each.freeze[0]);
+    ModelOptions options{.kind = each.kind};
+    if (each.kind == ModelKind::kResnet20) options.input = ImageShape{3, 8, 8};
+    const Model model = make_model(options).value();
+    options.freeze = each.freeze;
+    const Model part = make_model(options).value();
+    const AlignedArray<float> parameters = random_parameters(model, 0.1F, 1);
+    const Batch batch = random_batch(model, 3, 4);
+    AlignedArray<float> room = flat_array(model);
+    const Step whole = take_step(*make_engine(model), parameters, batch, room);
+    const auto engine = make_engine(part);
+    for (int repeat = 0; repeat < 3; ++repeat) {  // as captured too
+      const Step step = take_step(*engine, parameters, batch, room);
+      EXPECT_EQ(step.loss, whole.loss);
+      EXPECT_EQ(step.measured, whole.measured);
+      for (const Segment& segment : part.segments.segments())
+        for (std::size_t i = segment.offset; i < segment.offset + segment.element_count && !segment.frozen; ++i)
+          ASSERT_EQ(step.gradient[i], whole.gradient[i]) << segment.name;
+    }
+  }
+}
+
 TEST(Forward, GoesOnAfterAGateThatThrew) {
   const Model model = make_model(ModelKind::kLenet);
   const auto engine = make_engine(model);
