@@ -22,11 +22,22 @@ using Row = Option<JobSpec>;
 constexpr std::uint64_t kMostFeatures = 65'536;  // features of a hidden layer
 constexpr std::size_t kMostHidden = 32;          // hidden layers
 
-void add_model_rows(std::vector<Row>& rows) {
-  rows.push_back(choice_row(
+Row model_row() {
+  Row row = choice_row(
       "model", &JobSpec::model,
       "The network that is trained; lenet-caffe, cifarnet-32 and googlenet-biases can only be replayed (compute = "
-      "replay)."));
+      "replay).");
+  row.set = [set_word = row.set](JobSpec& spec, const std::string& value) -> Status {
+    if (value.find_first_of("./") == std::string::npos) return set_word(spec, value);
+    return bad_value(value,
+                     "a model's name: networks of your own are not possible yet. tgctl models lists those that are "
+                     "there; initial = FILE starts one from given parameters");
+  };
+  return row;
+}
+
+void add_model_rows(std::vector<Row>& rows) {
+  rows.push_back(model_row());
   rows.push_back(list_row("hidden", &JobSpec::hidden, whole_row("", &JobSpec::data_seed, {1, kMostFeatures}, ""),
                           &JobSpec::data_seed, kMostHidden, "numbers separated by commas, such as 256,128",
                           "mlp: features of each hidden layer; empty = none."));
