@@ -35,11 +35,22 @@ Row freeze_row() {
                   "requires_grad = False; empty = none.");
 }
 
-void add_model_rows(std::vector<Row>& rows) {
-  rows.push_back(choice_row(
+Row model_row() {
+  Row row = choice_row(
       "model", &JobSpec::model,
       "The network that is trained; lenet-caffe, cifarnet-32 and googlenet-biases can only be replayed (compute = "
-      "replay)."));
+      "replay).");
+  row.set = [set_word = row.set](JobSpec& spec, const std::string& value) -> Status {
+    if (value.find_first_of("./") == std::string::npos) return set_word(spec, value);
+    return bad_value(value,
+                     "a model's name: networks of your own are not possible yet. tgctl models lists those that are "
+                     "there; initial = FILE starts one from given parameters");
+  };
+  return row;
+}
+
+void add_model_rows(std::vector<Row>& rows) {
+  rows.push_back(model_row());
   rows.push_back(list_row("hidden", &JobSpec::hidden, whole_row("", &JobSpec::data_seed, {1, kMostFeatures}, ""),
                           &JobSpec::data_seed, kMostHidden, "numbers separated by commas, such as 256,128",
                           "mlp: features of each hidden layer; empty = none."));

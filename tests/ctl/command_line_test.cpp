@@ -94,7 +94,8 @@ TEST(CommandLine, MisspellingsGetTheNearest) {
 TEST(CommandLine, WordsOfOtherProgramsLeadToOurs) {
   for (const auto& [word, meant] :
        {std::pair("ls", "list"), std::pair("cancel", "stop"), std::pair("get", "fetch"), std::pair("run", "start"),
-        std::pair("ps", "status"), std::pair("health", "status --check"), std::pair("top", "status --watch")}) {
+        std::pair("ps", "status"), std::pair("health", "status --check"), std::pair("top", "status --watch"),
+        std::pair("rm", "delete"), std::pair("queue", "list"), std::pair("pause", "stop, and tgctl resume later")}) {
     expect_error({word}, (std::string("did you mean tgctl ") + meant + "?"));
     EXPECT_EQ(find_verb(word), nullptr) << word << " is a verb by now";
   }

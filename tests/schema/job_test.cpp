@@ -67,6 +67,15 @@ TEST(Job, MembersAreAllButThoseThatAStartLeavesOut) {
   EXPECT_NE(message.find("tgctl start --without NODE"), std::string::npos) << message;
 }
 
+TEST(Job, ANetworkOfOnesOwnIsNotPossibleYet) {
+  for (const std::string file : {"net.onnx", "model.pt", "nets/mine"}) {
+    const std::string message = error_of("model = " + file + "\n");
+    EXPECT_EQ(message.find("x.job:1: model: \"" + file + "\" is not a model's name: networks of your own are not "), 0u)
+        << message;
+    EXPECT_NE(message.find("tgctl models"), std::string::npos) << message;
+  }
+}
+
 TEST(Job, BadValuesNameKeyValueAndWhatIsAllowed) {
   EXPECT_EQ(error_of("steps = many\n"), "x.job:1: steps: \"many\" is not a whole number from 1 to 4294967294");
   EXPECT_EQ(error_of("exchange = shared\n"),
