@@ -12,11 +12,12 @@ namespace tg::ctl {
 int start(Client& client, const Command& command, const schema::JobSpec& job);
 int resume(Client& client, const Command& command);
 int status(Client& client, const Command& command);
+int watch(Client& client, const std::string& run);  // on a terminal, until a key or a signal ends it; "" = all runs
 int stop(Client& client, const Command& command);
 int leave(Client& client, const Command& command);
 int join(Client& client, const Command& command);
 int fetch(Client& client, const Command& command);
-int report(const Command& command);          // asks a node unless it is given a folder
+int report(const Command& command);  // asks a node unless it is given a folder
 // From the files of a folder that `fetch` wrote.
 Result<ReportData> read_report(const std::string& folder);
 int export_metrics(const Command& command);  // asks a node unless it is given a folder
