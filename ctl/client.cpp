@@ -250,6 +250,8 @@ struct Client::State {
   std::optional<Result<schema::Reply>> receive(Clock::time_point deadline, std::uint64_t id,
                                                const schema::RequestBody& body) {
     while (!interrupted() && !forbidden && !lost && !flooded) {
+      given_up = go_on && !go_on();
+      if (given_up) break;
       zmq::pollitem_t items[] = {{socket.handle(), 0, ZMQ_POLLIN, 0}, {monitor.handle(), 0, ZMQ_POLLIN, 0}};
       const int left = remaining_ms(deadline);
       try {
@@ -288,6 +290,8 @@ struct Client::State {
   int descriptor = -1;            // of the connection
   std::uint64_t taken_bytes = 0;  // that had come on it when the last message was taken
   bool flooded = false;
+  std::function<bool()> go_on;
+  bool given_up = false;
   bool lost = false;  // the connection was, and with it perhaps what must not be asked twice
   std::uint64_t next_id;
 };
@@ -307,7 +311,7 @@ Result<schema::ReplyBody> Client::State::ask(const schema::RequestBody& body, in
       heard + (meanwhile != nullptr ? std::chrono::milliseconds(kFirstMeanwhileMs) : probe_every);
   while (true) {
     std::optional<Result<schema::Reply>> reply = receive(probe ? std::min(deadline, next_probe) : deadline, id, body);
-    if (interrupted()) return Error{ErrorKind::kFailed, "interrupted"};
+    if (interrupted() || given_up) return Error{ErrorKind::kFailed, "interrupted"};
     if (forbidden) return why_forbidden();
     if (flooded)
       return Error{ErrorKind::kCorrupt, "what answers at " + address + " is not a tgd: it sends an answer without end"};
@@ -379,6 +383,8 @@ Result<schema::ReplyBody> Client::ask_patiently(const schema::RequestBody& body,
     return Error{ErrorKind::kUnreachable, state_->address + ": " + error.what()};
   }
 }
+
+void Client::while_waiting(std::function<bool()> go_on) { state_->go_on = std::move(go_on); }
 
 const std::string& Client::address() const { return state_->address; }
 

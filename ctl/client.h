@@ -45,6 +45,9 @@ class Client {
     return Error{ErrorKind::kCorrupt, "the node did not answer what was asked; are both of the same version?"};
   }
 
+  // Called some 20 times a second while an answer is waited for; where it says false the ask gives up, as on Ctrl-C.
+  void while_waiting(std::function<bool()> go_on);
+
   const std::string& address() const;
 
  private:

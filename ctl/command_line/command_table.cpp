@@ -128,7 +128,7 @@ const std::vector<OptionRow>& option_rows() {
       {"detach", "d", "", "return as soon as the run is started", on(&Command::detach)},
       {"dry-run", "", "", "validate and predict, but start nothing", on(&Command::dry_run)},
       {"json", "", "", "for programs: stable keys, schema_version 1", on(&Command::json)},
-      {"watch", "", "", "repeat each second, until Ctrl-C", on(&Command::watch)},
+      {"watch", "", "", "a live view; in a pipe, again each second", on(&Command::watch)},
       {"check", "", "", "exit with 8 unless every node is up", on(&Command::check)},
       {"output", "o", "DIR", "folder to write to; created if necessary", text(&Command::output)},
       {"to", "", "FORMAT", "csv or tensorboard", set_format},

@@ -84,12 +84,6 @@ std::string with_notes(const std::vector<std::vector<std::string>>& lines, const
   return text;
 }
 
-std::string cut_middle(const std::string& name, std::size_t columns) {
-  if (text_width(name) <= columns) return name;
-  const std::size_t end = columns / 3;
-  return fit_line(name, columns - end - 1) + "~" + name.substr(name.size() - end);
-}
-
 }  // namespace
 
 std::string format_table(const Rows& rows, const std::vector<std::string>& notes, std::size_t columns) {
@@ -122,13 +116,10 @@ std::string fit_line(std::string line, std::size_t columns) {
   return line;
 }
 
-std::string first_lines(const std::string& text, std::size_t lines) {
-  const auto count = static_cast<std::size_t>(std::count(text.begin(), text.end(), '\n'));
-  if (count + 1 <= lines || lines < 3) return text;  // the cursor takes a line
-  const std::size_t kept = lines - 2;
-  std::size_t end = 0;
-  for (std::size_t i = 0; i < kept; ++i) end = text.find('\n', end) + 1;
-  return text.substr(0, end) + "(" + std::to_string(count - kept) + " more lines; tgctl status shows all)\n";
+std::string cut_middle(const std::string& name, std::size_t columns) {
+  if (text_width(name) <= columns) return name;
+  const std::size_t end = columns / 3;
+  return fit_line(name, columns - end - 1) + "~" + name.substr(name.size() - end);
 }
 
 std::string format_text(std::string_view text, std::size_t indent, std::size_t columns) {

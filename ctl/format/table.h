@@ -23,12 +23,12 @@ inline constexpr std::size_t kAnyColumns = std::numeric_limits<std::size_t>::max
 // row: then a row is a line, always.
 std::string format_table(const Rows& rows, const std::vector<std::string>& notes = {}, std::size_t columns = kColumns);
 // The same, but a row is a line in any case: where it is too wide, the columns stand one space apart; then the names in
-// the first one are cut in their middle, "resnet-18-2026~28-d002".
+// the first one are cut in their middle.
 std::string format_list(Rows rows, const std::vector<std::string>& notes, std::size_t columns);
 // Cut to a terminal's width, at a code point.
 std::string fit_line(std::string line, std::size_t columns);
-// As much as fits a screen of so many lines; what is left out is counted in the last one.
-std::string first_lines(const std::string& text, std::size_t lines);
+// The same in its middle: "resnet-18-2026~28-d002".
+std::string cut_middle(const std::string& name, std::size_t columns);
 // A paragraph; every line begins with `indent` spaces.
 std::string format_text(std::string_view text, std::size_t indent = 0, std::size_t columns = kColumns);
 

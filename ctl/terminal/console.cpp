@@ -16,8 +16,6 @@
 namespace tg::ctl {
 namespace {
 
-constexpr std::size_t kUsualLines = 24;
-
 int write_error = 0;  // the first errno of stdout, 0 = all was written
 
 winsize size_of(int descriptor) {
@@ -35,8 +33,6 @@ void write_out(std::string_view data) {
 }  // namespace
 
 void print(std::string_view data) { write_out(visible(data)); }
-
-void clear_screen() { write_out("\x1b[H\x1b[2J"); }
 
 bool output_works() { return write_error == 0; }
 
@@ -88,11 +84,6 @@ std::size_t data_columns() {
   if (columns > 0 && columns < kAnyColumns) return std::max(columns, kLeastColumns);
   const winsize size = size_of(STDOUT_FILENO);
   return size.ws_col > 0 ? std::max<std::size_t>(size.ws_col, kLeastColumns) : kColumns;
-}
-
-std::size_t data_lines() {
-  const winsize size = size_of(STDOUT_FILENO);
-  return size.ws_row > 0 ? size.ws_row : kUsualLines;
 }
 
 }  // namespace tg::ctl

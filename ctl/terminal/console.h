@@ -13,7 +13,6 @@ namespace tg::ctl {
 
 // Writes to stdout and flushes. A failed write is remembered for close_output().
 void print(std::string_view data);
-void clear_screen();
 bool output_works();  // all that was printed has been written
 // The program's exit code: an error, said, where anything that was printed did not arrive; else the given code.
 int close_output(int code);
@@ -39,6 +38,5 @@ bool stdout_is_terminal();
 std::size_t talk_columns();
 // Of stdout: COLUMNS, else the terminal's; kAnyColumns where it is no terminal.
 std::size_t data_columns();
-std::size_t data_lines();
 
 }  // namespace tg::ctl

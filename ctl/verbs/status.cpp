@@ -4,12 +4,13 @@
 #include "ctl/terminal/console.h"
 #include "ctl/terminal/interrupt.h"
 #include "ctl/verbs/verbs.h"
+#include "ctl/watch/terminal.h"
 #include "kernels/base/log.h"
 
 namespace tg::ctl {
 namespace {
 
-constexpr int kWatchMs = 1000;
+constexpr int kRepeatMs = 1000;
 constexpr int kJsonIndent = 2;
 
 std::string render(const Command& command, const schema::MeshStatus& mesh) {
@@ -30,7 +31,7 @@ int check_whole(const schema::MeshStatus& mesh) {
 }  // namespace
 
 int status(Client& client, const Command& command) {
-  const bool redraw = command.watch && !command.json && stdout_is_terminal();
+  if (command.watch && !command.json && !command.check && Terminal::possible()) return watch(client, command.operand);
   std::string run = command.operand;
   while (true) {
     Result<schema::MeshStatus> mesh = run.empty() ? client.ask_for<schema::MeshStatus>(schema::StatusRequest{})
@@ -38,12 +39,10 @@ int status(Client& client, const Command& command) {
     if (!mesh) return fail(mesh.error());
     if (!run.empty()) run = mesh->runs.front().id;
     running_first(mesh->runs);
-    const std::string text = render(command, *mesh);
-    if (redraw) clear_screen();
-    print(redraw ? first_lines(text, data_lines()) : text);
+    print(render(command, *mesh));
     const int code = command.check ? check_whole(*mesh) : static_cast<int>(kOk);
     if (!command.watch || !output_works()) return code;
-    if (!sleep_unless_interrupted(kWatchMs)) return kInterrupted;
+    if (!sleep_unless_interrupted(kRepeatMs)) return kInterrupted;
   }
 }
 

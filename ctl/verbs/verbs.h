@@ -13,6 +13,7 @@ int start(Client& client, const Command& command, const schema::JobSpec& job);
 int resume(Client& client, const Command& command);
 int data(Client& client, const Command& command, const schema::JobSpec& job);
 int status(Client& client, const Command& command);
+int watch(Client& client, const std::string& run);  // on a terminal, until a key or a signal ends it; "" = all runs
 int stop(Client& client, const Command& command);
 int leave(Client& client, const Command& command);
 int join(Client& client, const Command& command);

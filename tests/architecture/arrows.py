@@ -43,10 +43,10 @@ THIRD_PARTY = {
     "schema": ("capnp/", "kj/", "nlohmann/", "boost/program_options", "sodium.h"),
     "engine": ("cuda_runtime", "cudnn.h", "cublasLt.h", "dnnl.hpp", "dnnl.h", "oneapi/dnnl", "omp.h", "zlib.h", "nlohmann/", "jpeglib.h", "jerror.h", "png.h"),
     "daemon": ("zmq", "nlohmann/", "prometheus/", "civetweb.h"),
-    "ctl": ("zmq", "nlohmann/", "boost/program_options"),
+    "ctl": ("zmq", "nlohmann/", "boost/program_options", "curses.h"),
 }
 KNOWN_THIRD_PARTY = ("capnp/", "kj/", "boost/", "dnnl", "oneapi/", "omp.h", "zlib.h", "jpeglib.h", "jerror.h", "png.h", "nlohmann/", "zmq", "sodium.h", "cuda", "cudnn",
-                     "cublas", "immintrin.h", "gtest/", "gmock/", "prometheus/", "civetweb.h")
+                     "cublas", "immintrin.h", "gtest/", "gmock/", "prometheus/", "civetweb.h", "curses.h")
 # What decides knows no clock, socket or thread.
 PURE = ("daemon/membership", "daemon/exchange", "daemon/forecast/code_bits", "daemon/forecast/forecast", "daemon/forecast/machine", "daemon/forecast/predict",
         "daemon/forecast/step_model", "daemon/step/job_layout", "daemon/mesh/probe/burst_meter", "daemon/mesh/probe/link_probe",

@@ -323,11 +323,6 @@ TEST(StatusText, RunsThatGoOnComeFirst) {
   EXPECT_EQ(order, "2301");
 }
 
-TEST(Table, AScreenThatIsTooSmallSaysWhatIsMissing) {
-  EXPECT_EQ(first_lines("a\nb\nc\n", 4), "a\nb\nc\n");
-  EXPECT_EQ(first_lines("a\nb\nc\nd\n", 4), "a\nb\n(2 more lines; tgctl status shows all)\n");
-}
-
 TEST(StatusText, RunShowsItsNumbersAndMembers) {
   schema::RunStatus run = sample_run();
   run.state = RunState::kFailed;

@@ -1,0 +1,44 @@
+#include "ctl/watch/facts.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "ctl/format/status_text.h"
+
+namespace tg::ctl {
+
+bool LogTail::take(const schema::SliceReply& slice) {
+  node = slice.node;
+  problem.clear();
+  if (offset > slice.total_bytes) {  // not asked yet, or it has been written anew
+    offset = slice.total_bytes - std::min<std::uint64_t>(slice.total_bytes, schema::kLogSliceBytes);
+    text.clear();
+    return offset < slice.total_bytes;
+  }
+  text += slice.data;
+  if (text.size() > 2 * schema::kLogSliceBytes) text.erase(0, text.size() - schema::kLogSliceBytes);
+  offset += slice.data.size();
+  return !slice.data.empty() && offset < slice.total_bytes;
+}
+
+void Facts::take(schema::MeshStatus answer) {
+  mesh = std::move(answer);
+  mesh_ms = now_ms;
+  trouble.clear();
+  running_first(mesh.runs);
+  std::map<std::string, Course> known = std::exchange(courses, {});
+  for (const schema::RunStatus& run : mesh.runs) {
+    Course course = std::move(known[run.id]);
+    if (run.lineage != course.lineage || run.step < course.step) course = {.lineage = run.lineage};
+    if (course.first_step == 0) course.first_step = run.step;
+    if (run.step > course.step) course.loss.add(run.step, run.loss);
+    if (run.evaluated && run.evaluation_step > course.evaluation_step) {
+      course.accuracy.add(run.evaluation_step, run.evaluation_accuracy);
+      course.evaluation_step = run.evaluation_step;
+    }
+    course.step = run.step;
+    courses[run.id] = std::move(course);
+  }
+}
+
+}  // namespace tg::ctl
