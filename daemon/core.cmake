@@ -17,6 +17,7 @@ add_library(tgd_daemon_core STATIC
   ${CMAKE_CURRENT_LIST_DIR}/simulate/simulated_view.cpp
   ${CMAKE_CURRENT_LIST_DIR}/step/feed.cpp
   ${CMAKE_CURRENT_LIST_DIR}/step/float_payload.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/step/early_end.cpp
   ${CMAKE_CURRENT_LIST_DIR}/step/job_layout.cpp
   ${CMAKE_CURRENT_LIST_DIR}/step/member.cpp
   ${CMAKE_CURRENT_LIST_DIR}/step/payload.cpp

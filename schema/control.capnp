@@ -327,6 +327,10 @@ struct Run {
   globalBatch @40 :UInt64;
   # Of an epoch, and of a step; 0 = not known.
 
+  bestAccuracy @41 :Float64;
+  bestStep @42 :UInt64;
+  # Of all evaluations; 0 = none yet.
+
   dataRead @36 :Text;
   # What the run trains on, in a sentence of at most kMostSeenBytes.
 

@@ -61,6 +61,8 @@ constexpr Result kResults[] = {
     {"loss", [](const schema::RunStatus& run) { return format_fixed(run.loss, 4); }},
     {"accuracy",
      [](const schema::RunStatus& run) { return run.evaluated ? format_percent(run.evaluation_accuracy, 2) : "-"; }},
+    {"best accuracy",
+     [](const schema::RunStatus& run) { return run.best_step > 0 ? format_percent(run.best_accuracy, 2) : "-"; }},
     {"evaluation loss",
      [](const schema::RunStatus& run) { return run.evaluated ? format_fixed(run.evaluation_loss, 4) : "-"; }},
     {"samples/s", [](const schema::RunStatus& run) { return format_fixed(run.samples_per_second, 0); }},

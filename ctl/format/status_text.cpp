@@ -240,6 +240,9 @@ std::string format_run(const schema::RunStatus& run, std::int64_t now_ms, std::s
     rows.push_back({"evaluation", "accuracy " + accuracy(run) + top_5 + ", loss " +
                                       format_fixed(run.evaluation_loss, 4) + ", step " +
                                       std::to_string(run.evaluation_step)});
+    if (run.best_step > 0 && run.best_step != run.evaluation_step)
+      rows.push_back(
+          {"best", "accuracy " + format_percent(run.best_accuracy, 2) + ", step " + std::to_string(run.best_step)});
   }
   rows.push_back({"digest", digest(run.digest)});
 

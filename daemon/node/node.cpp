@@ -545,7 +545,7 @@ void Node::take_outcome() {
   if (member.failed())
     cannot_go_on(*member.failed());
   else if (member.finished())
-    membership_.finished(*member.finished(), "", now_ms());
+    membership_.finished(*member.finished(), member.why_finished(), now_ms());
 }
 
 // The causes that end a run for all are told as such; what fails here, or a member that is not heard, costs a member.

@@ -137,6 +137,10 @@ void Journal::reported(const std::optional<Member::Evaluation>& evaluation) {
     // With five classes or fewer the right one is always among the five highest.
     status_.evaluation_accuracy_5 = classes > 5 ? static_cast<double>(evaluation->counts.correct_5) / total : 0;
     status_.evaluation_loss = evaluation->counts.loss_sum / total;
+    BestEvaluation best{status_.best_accuracy, status_.best_step};
+    best.take(status_.evaluation_accuracy, status_.evaluation_step);
+    status_.best_accuracy = best.accuracy;
+    status_.best_step = best.step;
     Numbers& counted = context_.news.metrics.numbers();
     counted.observe(StepPart::kEvaluate, std::chrono::duration<double>(Clock::now() - evaluating_).count());
     counted.accuracy = status_.evaluation_accuracy;

@@ -37,16 +37,18 @@ void RunView::prepared(std::shared_ptr<const Prepared> prepared, bool evaluates_
   prepared_ = std::move(prepared);
   const bool has_test_data = prepared_->data != nullptr && !prepared_->data->test.labels.empty();
   if (evaluates_first && has_test_data) run_.journal.evaluation_began();
-  member_ = std::make_unique<Member>(Member::Options{.run_key = run_.identity.key,
-                                                     .view = view_,
-                                                     .self = run_.context.self.config.seat(),
-                                                     .names = run_.context.self.names,
-                                                     .job = run_.job,
-                                                     .has_test_data = has_test_data,
-                                                     .global_batch = run_.identity.global_batch,
-                                                     .first_round = prepared_->replica->committed_rounds(),
-                                                     .evaluates_first = evaluates_first},
-                                     prepared_->model, static_cast<Member::Delegate&>(*this));
+  member_ = std::make_unique<Member>(
+      Member::Options{.run_key = run_.identity.key,
+                      .view = view_,
+                      .self = run_.context.self.config.seat(),
+                      .names = run_.context.self.names,
+                      .job = run_.job,
+                      .has_test_data = has_test_data,
+                      .global_batch = run_.identity.global_batch,
+                      .first_round = prepared_->replica->committed_rounds(),
+                      .evaluates_first = evaluates_first,
+                      .best = {run_.journal.status().best_accuracy, run_.journal.status().best_step}},
+      prepared_->model, static_cast<Member::Delegate&>(*this));
 }
 
 bool RunView::settle(View decided) {

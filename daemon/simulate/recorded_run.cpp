@@ -125,6 +125,8 @@ Result<std::vector<Leg>> legs_of(const RunRecord& record, std::vector<Stretch> p
         schema::resolved_steps(*job, record.status.training_samples, std::max<std::uint64_t>(record.global_batch, 1));
     if (!steps) return steps.error();
     leg.job.steps = *steps;
+    leg.job.target_accuracy = 0;  // it ended where its record says
+    leg.job.patience = 0;
     if (leg.first > leg.last || leg.last > leg.job.steps)
       return odd_line(leg.stretch, "goes from step " + std::to_string(leg.first) + " to " + std::to_string(leg.last) +
                                        " of " + std::to_string(leg.job.steps));

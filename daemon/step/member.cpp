@@ -276,10 +276,19 @@ void Member::finish_reports() {
   if (sum->total > 0)
     evaluation = Evaluation{step_of(pending.round).value(), {sum->correct, sum->total, sum->loss_sum, sum->correct_5}};
   delegate_.reported(evaluation);
+  if (evaluation && !pending.last && ends_with(*evaluation)) return;
   held_ = pending.holds;
   if (held_) return;
   if (!pending.last) return begin_step();
   finished_ = pending.stopped ? schema::RunState::kStopped : schema::RunState::kCompleted;
+}
+
+bool Member::ends_with(const Evaluation& evaluation) {
+  const double accuracy = static_cast<double>(evaluation.counts.correct) / static_cast<double>(evaluation.counts.total);
+  best_.take(accuracy, evaluation.step);
+  why_finished_ = why_it_ends(options_.job, best_, accuracy, evaluation.step);
+  if (!why_finished_.empty()) finished_ = schema::RunState::kCompleted;
+  return finished_.has_value();
 }
 
 // --- beginning and end ---
@@ -293,7 +302,8 @@ Member::Member(Options options, const engine::Model& model, Delegate& delegate)
       exchange_(members_, segments_, clip_rule(options_.job),
                 {model.statistics, shares_in(options_.view, options_.global_batch)}, options_.first_round),
       barrier_(members_),
-      reports_(members_) {
+      reports_(members_),
+      best_(options_.best) {
   TG_CHECK(options_.global_batch > 0);
 }
 

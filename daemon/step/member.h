@@ -39,6 +39,7 @@
 #include "daemon/exchange/barrier.h"
 #include "daemon/exchange/exchange.h"
 #include "daemon/exchange/reports.h"
+#include "daemon/step/early_end.h"
 #include "daemon/step/job_layout.h"
 #include "daemon/step/step_event.h"
 #include "daemon/step/worker.h"
@@ -63,6 +64,7 @@ class Member {
     std::uint64_t global_batch = 0;  // of the run
     Round first_round = {};          // committed rounds of the state that it begins with; confirmed already
     bool evaluates_first = false;    // that state's evaluation is due; all members say the same
+    BestEvaluation best = {};        // of the run so far
   };
   struct Committed {
     std::uint64_t step = 0;  // committed steps: news are integers
@@ -159,7 +161,8 @@ class Member {
   const std::string& unfit() const { return unfit_; }  // why this node computes no more: its own engine; "" if it does
   bool stopping() const { return stopping_; }
   std::optional<schema::RunState> finished() const { return finished_; }
-  bool held() const { return held_; }  // with all others, whose reports are in
+  const std::string& why_finished() const { return why_finished_; }  // before its last step, though nobody stopped it
+  bool held() const { return held_; }                                // with all others, whose reports are in
 
   // --- state ---
   bool begun() const { return worker_ != nullptr; }
@@ -209,6 +212,7 @@ class Member {
   void finish_barrier();
   void report(const engine::EvaluationCounts& counts);
   void finish_reports();
+  bool ends_with(const Evaluation& evaluation);  // before the last step
   void send(const std::vector<Rank>& to, const schema::SharedFrame& frame);
   Round committed_rounds() const;
 
@@ -242,6 +246,8 @@ class Member {
   std::string unfit_;
   bool stopping_ = false;
   std::optional<schema::RunState> finished_;
+  std::string why_finished_;
+  BestEvaluation best_;
 };
 
 }  // namespace tg::daemon

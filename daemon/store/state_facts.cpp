@@ -54,7 +54,9 @@ StateCounters counters_of(const schema::RunStatus& status) {
           status.evaluation_step,
           status.evaluation_accuracy,
           status.evaluation_accuracy_5,
-          status.evaluation_loss};
+          status.evaluation_loss,
+          status.best_accuracy,
+          status.best_step};
 }
 
 void show(const StateCounters& counters, schema::RunStatus& status) {
@@ -65,6 +67,8 @@ void show(const StateCounters& counters, schema::RunStatus& status) {
   status.evaluation_accuracy = counters.evaluation_accuracy;
   status.evaluation_accuracy_5 = counters.evaluation_accuracy_5;
   status.evaluation_loss = counters.evaluation_loss;
+  status.best_accuracy = counters.best_accuracy;
+  status.best_step = counters.best_step;
 }
 
 Metadata metadata_of(const StateFacts& facts) {

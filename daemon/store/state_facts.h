@@ -31,6 +31,8 @@ struct StateCounters {
   bool evaluated = false;
   std::uint64_t evaluation_step = 0;
   double evaluation_accuracy = 0, evaluation_accuracy_5 = 0, evaluation_loss = 0;
+  double best_accuracy = 0;
+  std::uint64_t best_step = 0;
 };
 void fields(schema::Is<StateCounters> auto& it, auto&& field) {
   field("loss", it.loss);
@@ -40,6 +42,8 @@ void fields(schema::Is<StateCounters> auto& it, auto&& field) {
   field("evaluation_accuracy", it.evaluation_accuracy);
   field("evaluation_accuracy_5", it.evaluation_accuracy_5);
   field("evaluation_loss", it.evaluation_loss);
+  field("best_accuracy", it.best_accuracy);
+  field("best_step", it.best_step);
 }
 StateCounters counters_of(const schema::RunStatus& status);
 void show(const StateCounters& counters, schema::RunStatus& status);

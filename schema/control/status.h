@@ -186,6 +186,8 @@ struct RunStatus {
   double evaluation_accuracy = 0;    // 0..1
   double evaluation_accuracy_5 = 0;  // 0..1, among the five highest; 0 of five classes or fewer
   double evaluation_loss = 0;
+  double best_accuracy = 0;     // of all evaluations
+  std::uint64_t best_step = 0;  // the first that had it; 0 = none yet
   double samples_per_second = 0;
   double code_bits_per_parameter = 0;  // payload bits of one member's codes per parameter
   double sent_bits_per_parameter = 0;  // everything sent, per parameter and step
@@ -231,6 +233,8 @@ void fields(Is<RunStatus> auto& it, auto&& field) {
   field("evaluation_accuracy", it.evaluation_accuracy, plain().inside("evaluation"));
   field("evaluation_accuracy_5", it.evaluation_accuracy_5, plain().inside("evaluation").no_key());
   field("evaluation_loss", it.evaluation_loss, plain().inside("evaluation"));
+  field("best_accuracy", it.best_accuracy);
+  field("best_step", it.best_step);
   field("samples_per_second", it.samples_per_second, plain().measured());
   field("code_bits_per_parameter", it.code_bits_per_parameter, plain().measured().kept_inside("traffic"));
   field("sent_bits_per_parameter", it.sent_bits_per_parameter, plain().measured().kept_inside("traffic"));

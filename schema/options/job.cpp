@@ -152,8 +152,15 @@ void add_learning_rows(std::vector<Row>& rows) {
       "inside: weight decay is added before ternarizing; outside: at the update; auto: inside, with adamw outside."));
   rows.push_back(real_row("ema", &JobSpec::ema, fraction,
                           "Decay of the moving average of the parameters, which is evaluated; 0 = no average."));
-  rows.push_back(whole_row("evaluate-every", &JobSpec::evaluate_every, {0, kMostSteps},
+  rows.push_back(whole_row("evaluate-every", "target-accuracy", "patience", &JobSpec::evaluate_every, {0, kMostSteps},
                            "Steps between evaluations on the test set; 0 = only at the end."));
+  rows.push_back(real_row("target-accuracy", &JobSpec::target_accuracy, fraction,
+                          "Share of the test set that the network gets right with which the run is complete before its "
+                          "last step, such as 0.98; 0 = none."));
+  rows.push_back(
+      whole_row("patience", &JobSpec::patience, {0, kMostSteps},
+                "Evaluations without a better accuracy after which the run is complete before its last step; "
+                "0 = all its steps."));
 }
 
 void add_gradient_rows(std::vector<Row>& rows) {
@@ -407,6 +414,9 @@ Status validate_job(const JobSpec& spec, std::size_t members) {
   if (spec.scaler_sharing == ScalerSharing::kNone && spec.exchange == ExchangeKind::kSharded) {
     return invalid("scaler-sharing = none sums floats and exchanges directly; set exchange to direct or auto");
   }
+  if ((spec.target_accuracy > 0 || spec.patience > 0) && spec.evaluate_every == 0)
+    return invalid(std::string(spec.patience > 0 ? "patience" : "target-accuracy") +
+                   " needs evaluate-every, the steps between evaluations");
   if (const Status status = validate_compute(spec); !status) return status;
   if (members > kMostMembers) {
     return invalid(std::to_string(members) + " members are too many; at most " + std::to_string(kMostMembers));

@@ -68,6 +68,8 @@ struct JobSpec {
   std::optional<WeightDecayPath> weight_decay_path;  // none = auto
   double ema = 0.9999;
   std::uint64_t evaluate_every = 0;  // steps; 0 = only at the end
+  double target_accuracy = 0;        // 0..1, with which the run is complete; 0 = none
+  std::uint64_t patience = 0;        // evaluations without a better accuracy; 0 = as many as there are
   // How gradients travel.
   GradientFormat gradients = GradientFormat::kTernary;
   double clip_sigma = 2.5;  // 0 = off

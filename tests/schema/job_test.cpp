@@ -435,6 +435,8 @@ TEST(Job, EveryKeyTravels) {
                                                        {"bucket-parameters", "7"},
                                                        {"chunk-parameters", "7"},
                                                        {"epochs", "7"},
+                                                       {"target-accuracy", "0.98"},
+                                                       {"patience", "7"},
                                                        {"digest-every", "7"},
                                                        {"split", "speed"},
                                                        {"threads", "7"},

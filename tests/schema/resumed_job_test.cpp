@@ -46,7 +46,8 @@ TEST(ResumedJob, KeepsWhatIsNotSet) {
 
 TEST(ResumedJob, OnlyWhatDoesNotChangeThePastCanBeSet) {
   EXPECT_EQ(resumable_keys(),
-            "steps, epochs, learning-rate, evaluate-every, schedule, schedule-factor, schedule-every, schedule-power, "
+            "steps, epochs, learning-rate, evaluate-every, target-accuracy, patience, schedule, schedule-factor, "
+            "schedule-every, schedule-power, "
             "schedule-floor, warm-up, trace, start-timeout, step-timeout, checkpoint-every, join-limit, auto-resume");
   std::size_t allowed = 0;
   for (const Option<JobSpec>& row : job_options()) {
@@ -54,7 +55,7 @@ TEST(ResumedJob, OnlyWhatDoesNotChangeThePastCanBeSet) {
     EXPECT_EQ(resumed_job({}, setting).ok(), row.resumable) << setting;
     allowed += row.resumable;
   }
-  EXPECT_EQ(allowed, 16u);
+  EXPECT_EQ(allowed, 18u);
   const std::string message = "seed cannot change: what the run has trained so far came from it. A resume may set " +
                               resumable_keys() + "; for another seed start a new run";
   EXPECT_EQ(resumed_job({}, "steps = 5\nseed = 2").error().message, message);
