@@ -1,6 +1,7 @@
 """deploy/docker as files: what compose 1.29 takes, what each service has to have, and that tgd takes each node's environment.
 Needs no engine; tests/compose/run is the real thing. Named by the environment: TGD."""
 
+import json
 import os
 import pathlib
 import re
@@ -150,6 +151,30 @@ class Files(unittest.TestCase):
         config = yaml.safe_load((DOCKER / "prometheus" / "prometheus.yml").read_text())
         port = NODES["node-a"]["environment"]["TGD_METRICS"].split(":")[1]
         self.assertEqual(config["scrape_configs"][0]["static_configs"][0]["targets"], [f"{name}:{port}" for name in sorted(NODES)])
+
+    def test_grafana_shows_the_board_to_whoever_reads_and_to_nobody_else(self):
+        grafana = SERVICES["grafana"]
+        self.assertEqual(grafana["profiles"], SERVICES["prometheus"]["profiles"])
+        self.assertRegex(grafana["image"], r"^grafana/grafana:\d+\.\d+\.\d+$")
+        settings = grafana["environment"]
+        self.assertEqual(settings["GF_AUTH_ANONYMOUS_ORG_ROLE"], "Viewer")
+        self.assertEqual(settings["GF_SECURITY_DISABLE_INITIAL_ADMIN_CREATION"], "true")
+        self.assertNotIn("GF_INSTALL_PLUGINS", settings)
+        inside = {target: source for source, target, mode in mounts(grafana) if mode == "ro"}
+        provisioning = "/etc/grafana/provisioning"
+
+        def provisioned(kind, name):
+            return yaml.safe_load((DOCKER / inside[f"{provisioning}/{kind}"] / name).read_text())
+
+        source = provisioned("datasources", "prometheus.yml")["datasources"][0]
+        self.assertEqual(source["url"], "http://prometheus:9090")
+        prometheus = yaml.safe_load((DOCKER / "prometheus" / "prometheus.yml").read_text())
+        self.assertEqual(source["jsonData"]["timeInterval"], prometheus["global"]["scrape_interval"])
+        provider = provisioned("dashboards", "tgd.yml")["providers"][0]
+        board = json.loads((DOCKER / inside[provider["options"]["path"] + "/tgd.json"]).read_text())
+        self.assertIn(settings["GF_DASHBOARDS_DEFAULT_HOME_DASHBOARD_PATH"], inside)
+        chosen = {one["name"]: one["current"].get("value") for one in board["templating"]["list"]}
+        self.assertEqual(chosen["datasource"], source["uid"])
 
     def test_the_image_is_built_from_the_whole_product_and_nothing_else(self):
         kept = set(re.findall(r"^!(\S+)$", (ROOT / ".dockerignore").read_text(), re.M))
