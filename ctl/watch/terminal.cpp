@@ -75,7 +75,10 @@ int key_of(int code) {
 bool Terminal::possible() {
   if (isatty(STDIN_FILENO) != 1 || isatty(STDOUT_FILENO) != 1) return false;
   int problem = 0;
-  return setupterm(nullptr, STDOUT_FILENO, &problem) == OK && cursor_address != nullptr;
+  if (setupterm(nullptr, STDOUT_FILENO, &problem) != OK) return false;
+  const bool placed = cursor_address != nullptr;
+  del_curterm(cur_term);
+  return placed;
 }
 
 Terminal::Terminal() {
