@@ -190,6 +190,7 @@ const std::vector<VerbRow>& verb_rows() {
        {"tgctl status", "tgctl status first --json"},
        "Runs in progress come first. RUN is an id, a beginning of one, or @last, the newest run. Where several runs "
        "begin so, it is the newest in progress, else the newest; so for logs and wait, and stderr says which. "
+       "On a terminal --watch is a view of its own; its key ? lists the keys. "
        "--check is for health checks: it also says on stderr which nodes are not up, and why.",
        {"json", "watch", "check", "address", "key", "help"}},
       {Verb::kStop,

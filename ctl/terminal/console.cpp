@@ -70,15 +70,13 @@ void LiveLine::end() {
   shown_ = false;
 }
 
-bool stdout_is_terminal() { return isatty(STDOUT_FILENO) == 1; }
-
 std::size_t talk_columns() {
   const winsize size = size_of(STDERR_FILENO);
   return size.ws_col > 0 ? size.ws_col : kColumns;
 }
 
 std::size_t data_columns() {
-  if (!stdout_is_terminal()) return kAnyColumns;
+  if (isatty(STDOUT_FILENO) != 1) return kAnyColumns;
   const char* const set = std::getenv("COLUMNS");
   const std::size_t columns = set != nullptr ? std::strtoul(set, nullptr, 10) : 0;
   if (columns > 0 && columns < kAnyColumns) return std::max(columns, kLeastColumns);

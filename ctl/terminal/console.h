@@ -33,7 +33,6 @@ class LiveLine {
   bool shown_ = false;
 };
 
-bool stdout_is_terminal();
 // The terminal's size: of stderr the width, default values if it is not a terminal.
 std::size_t talk_columns();
 // Of stdout: COLUMNS, else the terminal's; kAnyColumns where it is no terminal.

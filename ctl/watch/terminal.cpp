@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <clocale>
+#include <cstdlib>
 #include <string_view>
 
 #include <term.h>  // after <curses.h>
@@ -21,11 +22,11 @@ constexpr int kRedrawKey = 'L' - '@';
 volatile std::sig_atomic_t ending_signal = 0;
 
 void take_signal(int number) {
-  if (number == SIGABRT) {
-    endwin();  // abort() goes on when this returns
-  } else {
-    ending_signal = number;
-  }
+  ending_signal = number;
+  if (number != SIGABRT) return;
+  endwin();
+  std::signal(number, SIG_DFL);
+  std::raise(number);
 }
 
 // Colours of the styles that have one, in order of the pairs 1, 2, ...
@@ -74,7 +75,10 @@ int key_of(int code) {
 bool Terminal::possible() {
   if (isatty(STDIN_FILENO) != 1 || isatty(STDOUT_FILENO) != 1) return false;
   int problem = 0;
-  return setupterm(nullptr, STDOUT_FILENO, &problem) == OK && cursor_address != nullptr;
+  if (setupterm(nullptr, STDOUT_FILENO, &problem) != OK) return false;
+  const bool placed = cursor_address != nullptr;
+  del_curterm(cur_term);
+  return placed;
 }
 
 Terminal::Terminal() {
@@ -90,8 +94,7 @@ Terminal::Terminal() {
     sigaction(number, &action, nullptr);
     kept_.push_back(before);
   }
-  use_env(false);  // LINES and COLUMNS do not follow the window
-  use_tioctl(true);
+  for (const char* const fixed : {"LINES", "COLUMNS"}) unsetenv(fixed);  // ncurses follows the window without them
   initscr();
   set_escdelay(kEscapeMs);
   cbreak();
@@ -134,7 +137,7 @@ int Terminal::key(int wait_ms) {
   if (poll(&input, 1, wait_ms) > 0 && (input.revents & (POLLHUP | POLLERR | POLLNVAL)) != 0 && ending_signal == 0)
     ending_signal = SIGHUP;
   const int code = wgetch(stdscr);  // also where nothing came: it notices a new size
-  if (code == kRedrawKey) clearok(curscr, true);
+  if (code == kRedrawKey || code == KEY_RESIZE) clearok(curscr, true);  // what is there now is anybody's guess
   return key_of(code);
 }
 
