@@ -269,9 +269,9 @@ Sheet help_page(const View& view) {
   Sheet sheet{title_line("keys", "q back", view)};
   for (const char* const text :
        {"j, k, arrows: choose a run", "l: its log at the asked node; arrows, pages, g and G scroll", "?, h: this page",
-        "q: quit; back from a page, as Esc", "",
-        "WAIT: for how much of their time the others wait for this node. RATE: its samples/s. WITHOUT: who left the "
-        "run. The curves begin when this view did. Nothing here changes a run."})
+        "q: quit; back from a page, as Esc", "", "WAIT: for how much of their time the others wait for this node.",
+        "RATE: its samples/s. WITHOUT: who left the run.",
+        "The curves begin when this view did. Nothing here changes a run."})
     for (const std::string& line : schema::wrap_text(text, view.columns)) sheet.push_back({{line}});
   return sheet;
 }
