@@ -186,6 +186,8 @@ Result<TensorHeader> parse_tensor_header(std::string_view json, std::uint64_t da
     if (reader.other_type) return Error{ErrorKind::kInvalidJob, reader.problem};
     return Error{ErrorKind::kCorrupt, "its header has " + reader.problem};
   }
+  // The parser takes a NUL for the end of its input.
+  if (json.find('\0') != json.npos) return Error{ErrorKind::kCorrupt, "its header has a NUL in it"};
   if (const std::string problem = check_layout(reader.header, data_bytes); !problem.empty()) {
     return Error{ErrorKind::kCorrupt, problem};
   }

@@ -152,7 +152,7 @@ void add_learning_rows(std::vector<Row>& rows) {
       "inside: weight decay is added before ternarizing; outside: at the update; auto: inside, with adamw outside."));
   rows.push_back(real_row("ema", &JobSpec::ema, fraction,
                           "Decay of the moving average of the parameters, which is evaluated; 0 = no average."));
-  rows.push_back(whole_row("evaluate-every", "target-accuracy", "patience", &JobSpec::evaluate_every, {0, kMostSteps},
+  rows.push_back(whole_row("evaluate-every", &JobSpec::evaluate_every, {0, kMostSteps},
                            "Steps between evaluations on the test set; 0 = only at the end."));
   rows.push_back(real_row("target-accuracy", &JobSpec::target_accuracy, fraction,
                           "Share of the test set that the network gets right with which the run is complete before its "
@@ -235,10 +235,11 @@ void add_running_rows(std::vector<Row>& rows) {
 }
 
 // What does not change the steps that a run has already made.
-constexpr std::string_view kResumable[] = {"steps",           "epochs",         "learning-rate",    "schedule",
-                                           "schedule-factor", "schedule-every", "schedule-power",   "schedule-floor",
-                                           "warm-up",         "evaluate-every", "checkpoint-every", "trace",
-                                           "auto-resume",     "step-timeout",   "start-timeout",    "join-limit"};
+constexpr std::string_view kResumable[] = {
+    "steps",           "epochs",         "learning-rate",    "schedule", "schedule-factor",
+    "schedule-every",  "schedule-power", "schedule-floor",   "warm-up",  "evaluate-every",
+    "target-accuracy", "patience",       "checkpoint-every", "trace",    "auto-resume",
+    "step-timeout",    "start-timeout",  "join-limit"};
 
 // The headings of the reference, in its order. A key has that of its function above, except for these.
 constexpr std::string_view kFirstDay = "The first day", kData = "Data", kLearning = "Learning",

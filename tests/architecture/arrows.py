@@ -43,7 +43,7 @@ THIRD_PARTY = {
     "schema": ("capnp/", "kj/", "nlohmann/", "boost/program_options", "sodium.h"),
     "engine": ("cuda_runtime", "cudnn.h", "cublasLt.h", "dnnl.hpp", "dnnl.h", "oneapi/dnnl", "omp.h", "zlib.h", "nlohmann/", "jpeglib.h", "jerror.h", "png.h"),
     "daemon": ("zmq", "nlohmann/", "prometheus/", "civetweb.h"),
-    "ctl": ("zmq", "nlohmann/", "boost/program_options", "curses.h"),
+    "ctl": ("zmq", "nlohmann/", "boost/program_options", "curses.h", "png.h"),
 }
 KNOWN_THIRD_PARTY = ("capnp/", "kj/", "boost/", "dnnl", "oneapi/", "omp.h", "zlib.h", "jpeglib.h", "jerror.h", "png.h", "nlohmann/", "zmq", "sodium.h", "cuda", "cudnn",
                      "cublas", "immintrin.h", "gtest/", "gmock/", "prometheus/", "civetweb.h", "curses.h")

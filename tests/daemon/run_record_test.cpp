@@ -32,6 +32,8 @@ TEST(RunRecord, EveryFieldComesBack) {
   row.states.clear();  // nor what else lies on the disk
   record.status.members = {row};
   record.status.view = record.view;
+  record.status.global_batch = record.global_batch;
+  record.status.settings = "seed = 7\n";
   record.status.view_step = 0;  // views.jsonl says that
   record.status.view_since_ms = 0;
   record.status.next.clear();  // nor what the nodes wait for
@@ -44,8 +46,8 @@ TEST(RunRecord, EveryFieldComesBack) {
 }
 
 TEST(RunRecord, NoMemberIsForgotten) {
-  // The status's id, view and initial digest are the record's own; spec, own, node and status are no fields.
-  const std::size_t own = schema::rules_of<RunRecord>().size() - schema::rules_of<schema::RunStatus>().size() + 3;
+  // The status's id, view, global batch and initial digest are the record's own; spec, own, node and status are no fields.
+  const std::size_t own = schema::rules_of<RunRecord>().size() - schema::rules_of<schema::RunStatus>().size() + 4;
   EXPECT_EQ(own + 4, schema::member_count<RunRecord>());
   EXPECT_EQ(schema::rules_of<MemberRecord>().size(), schema::member_count<MemberRecord>());
   EXPECT_EQ(schema::rules_of<MemberEnd>().size(), schema::member_count<MemberEnd>());

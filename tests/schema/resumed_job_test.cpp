@@ -46,9 +46,9 @@ TEST(ResumedJob, KeepsWhatIsNotSet) {
 
 TEST(ResumedJob, OnlyWhatDoesNotChangeThePastCanBeSet) {
   EXPECT_EQ(resumable_keys(),
-            "steps, epochs, learning-rate, evaluate-every, target-accuracy, patience, schedule, schedule-factor, "
-            "schedule-every, schedule-power, "
-            "schedule-floor, warm-up, trace, start-timeout, step-timeout, checkpoint-every, join-limit, auto-resume");
+            "steps, epochs, learning-rate, evaluate-every, schedule, schedule-factor, "
+            "schedule-every, schedule-power, schedule-floor, warm-up, target-accuracy, patience, trace, "
+            "start-timeout, step-timeout, checkpoint-every, join-limit, auto-resume");
   std::size_t allowed = 0;
   for (const Option<JobSpec>& row : job_options()) {
     const std::string setting = row.name + "=" + row.get(JobSpec());
