@@ -47,6 +47,10 @@ class Drawing {
       least_ -= room;
       most_ += room;
     }
+    if (chart.percent) {
+      least_ = std::max(least_, 0.0);
+      most_ = std::min(most_, 1.0);
+    }
   }
 
   std::string svg() const {

@@ -1,10 +1,12 @@
 #include "ctl/report/page.h"
 
 #include <algorithm>
+#include <set>
 #include <sstream>
 
 #include "ctl/format/comparison.h"
 #include "ctl/format/progress.h"
+#include "ctl/format/status_text.h"
 #include "ctl/format/table.h"
 #include "ctl/report/chart.h"
 #include "ctl/report/markup.h"
@@ -16,7 +18,6 @@ namespace {
 
 using Json = schema::OrderedJson;
 
-constexpr double kFloatBits = 32;
 std::string tile(const std::string& value, const std::string& name) {
   return "<div class=\"tile\">" + element("b", value) + element("span", name, "soft") + "</div>\n";
 }
@@ -42,13 +43,15 @@ std::string took(const schema::RunStatus& run, std::int64_t now_ms) {
 std::string summary(const ReportData& data) {
   const schema::RunStatus& run = data.run;
   const bool bad = run.state == schema::RunState::kFailed || run.state == schema::RunState::kInterrupted;
-  std::string text = element("h1", run.id) + "\n<p>" + element("b", to_word(run.state), bad ? "bad" : "good") + " " +
-                     escaped(run.reason) + " " +
-                     element("span",
-                             run.model + " on " + run.data + ", " + run.gradients + " gradients, seed " +
-                                 std::to_string(data.record.value("seed", std::uint64_t{0})),
-                             "soft") +
-                     "</p>\n<div class=\"tiles\">\n";
+  std::string text =
+      element("h1", run.id) + "\n<p>" + element("b", to_word(run.state), bad ? "bad" : "good") + " " +
+      escaped(run.reason) + " " +
+      element("span",
+              run.model + " on " + run.data + ", " + run.gradients + " gradients, seed " +
+                  std::to_string(data.record.value("seed", std::uint64_t{0})),
+              "soft") +
+      "</p>\n" + (run.left.empty() ? "" : element("p", members_text(run) + " at the end: see who left below", "bad")) +
+      "<div class=\"tiles\">\n";
   if (run.evaluated)
     text += tile(format_percent(run.evaluation_accuracy, 2), "accuracy at step " + std::to_string(run.evaluation_step));
   if (run.step > 0) text += tile(format_fixed(run.loss, 4), "loss of the last step");
@@ -58,9 +61,9 @@ std::string summary(const ReportData& data) {
   if (run.step == 0) return text + "</div>\n";
   text += tile(format_fixed(run.samples_per_second, 0), "samples a second");
   if (run.code_bits_per_parameter > 0)
-    text += tile(format_fixed(run.code_bits_per_parameter, 2),
-                 "bits a parameter and gradient, " + format_fixed(kFloatBits / run.code_bits_per_parameter, 0) +
-                     " times less than float32");
+    text += tile(format_fixed(run.code_bits_per_parameter, 2), "bits a parameter in the codes, " +
+                                                                   format_fixed(run.sent_bits_per_parameter, 2) +
+                                                                   " with all that a member sent; a float32 has 32");
   return text + "</div>\n";
 }
 
@@ -95,13 +98,15 @@ std::string charts(const ReportData& data) {
   text += figure({"Loss", {&curves.loss}, {}, marks, true});
   text += figure({"Accuracy on the test set", {&curves.accuracy}, {}, marks, false, true});
   text += figure({"Loss on the test set", {&curves.evaluation_loss}, {}, marks, true});
-  text += figure({"Learning rate", {&curves.learning_rate}});
-  text += figure({"Share of zero codes", {&curves.zeros}, {}, {}, false, true});
-  text += figure(
-      {"Bits a parameter and step", {&curves.code_bits, &curves.sent_bits}, {"codes", "all that a member sent"}});
+  text += figure({"Learning rate", {&curves.learning_rate}, {}, marks});
+  text += figure({"Share of zero codes", {&curves.zeros}, {}, marks, false, true});
+  text += figure({"Bits a parameter and step",
+                  {&curves.code_bits, &curves.sent_bits},
+                  {"codes", "all that a member sent"},
+                  marks});
   text += figure({"Samples a second, all members", {&curves.samples_per_second}, {}, marks});
-  return text + "</div>\n" +
-         (marks.empty() ? "" : "<p class=\"soft\">Dashed: the run went on with other members.</p>\n");
+  return text + "</div>\n<p class=\"soft\">Bands: from the least to the most of neighbouring steps." +
+         (marks.empty() ? "" : " Dashed: the members changed.") + "</p>\n";
 }
 
 // One bar: computing, samples, and the wait for each other member.
@@ -119,20 +124,37 @@ std::string time_of_a_step(const ReportData& data) {
       {"waits for samples", curves.data_wait}};
   for (const auto& [node, seconds] : curves.waits) parts.push_back({"waits for " + node, seconds});
   constexpr double kBarWidth = 600, kBarHeight = 24;
+  std::string rows = row({data.node, "a step", "share"}, "th");
   std::string bar = "<svg viewBox=\"0 0 600 24\" role=\"img\"><title>Where a step's time goes</title>\n";
-  Rows rows;
   double x = 0;
   for (std::size_t i = 0; i < parts.size(); ++i) {
     const double width = kBarWidth * parts[i].seconds / curves.seconds;
+    const std::string colour = "bar" + std::to_string(i < 2 ? i : 2 + i % 2);
     bar += "<rect x=\"" + format_fixed(x, 1) + "\" y=\"0\" width=\"" + format_fixed(width, 1) + "\" height=\"" +
-           format_fixed(kBarHeight, 0) + "\" class=\"bar" + std::to_string(i < 2 ? i : 2 + i % 2) + "\"/>\n";
+           format_fixed(kBarHeight, 0) + "\" class=\"" + colour + "\"/>\n";
     x += width;
-    rows.push_back({parts[i].name, format_seconds(parts[i].seconds / static_cast<double>(curves.steps)),
-                    format_percent(parts[i].seconds / curves.seconds, 1)});
+    rows += "<tr><td><svg viewBox=\"0 0 10 10\" class=\"swatch\"><rect width=\"10\" height=\"10\" class=\"" + colour +
+            "\"/></svg> " + escaped(parts[i].name) + "</td>" +
+            element("td", format_seconds(parts[i].seconds / static_cast<double>(curves.steps))) +
+            element("td", format_percent(parts[i].seconds / curves.seconds, 1)) + "</tr>\n";
   }
   return "<h2>Where a step's time goes</h2>\n" +
          element("p", "As " + data.node + " measured it, over " + std::to_string(curves.steps) + " steps.", "soft") +
-         bar + "</svg>\n" + table({data.node, "a step", "share"}, rows);
+         bar + "</svg>\n<table>\n" + rows + "</table>\n";
+}
+
+// Whether those that have told their state have the same one.
+std::string agreement(const schema::RunStatus& run) {
+  std::set<std::uint64_t> digests;
+  std::size_t told = 0;
+  for (const schema::MemberStatus& member : run.members) {
+    if (member.digest == 0) continue;
+    digests.insert(member.digest);
+    ++told;
+  }
+  if (told < 2 || !schema::has_ended(run.state)) return "";
+  return digests.size() == 1 ? "All " + std::to_string(told) + " ended with the same state."
+                             : "They did not end with the same state.";
 }
 
 std::string members(const schema::RunStatus& run) {
@@ -143,9 +165,10 @@ std::string members(const schema::RunStatus& run) {
                     format_percent(member.data_wait_share, 1), member.digest == 0 ? "-" : hex_digest(member.digest)});
   for (const schema::Departure& one : run.left)
     rows.push_back({one.node, "left: " + one.why, std::to_string(one.step), "-", "-", "-", "-"});
-  return "<h2>Members</h2>\n" + table({"member", "state", "step", "samples a step", "the others waited for it",
-                                       "waited for samples", "digest of its state"},
-                                      rows);
+  return "<h2>Members</h2>\n" + element("p", agreement(run)) +
+         table({"member", "state", "step", "samples a step", "the others waited for it", "waited for samples",
+                "digest of its state"},
+               rows);
 }
 
 std::string views(const ReportData& data) {
@@ -159,13 +182,17 @@ std::string views(const ReportData& data) {
     const auto number = [&](const Json& from, const char* key) {
       return from.is_object() && from.contains(key) && from[key].is_number_unsigned() ? from[key].dump() : "-";
     };
+    const auto first_step = [&](const Json& from) {
+      const std::string before = number(from, "step");
+      return before == "-" ? before : std::to_string(from["step"].get<std::uint64_t>() + 1);
+    };
     const auto ended = view.find("ended");
-    rows.push_back({number(view, "lineage"), number(view, "view"), number(view.value("from", Json()), "step"),
+    rows.push_back({number(view, "lineage"), number(view, "view"), first_step(view.value("from", Json())),
                     number(view, "to_step"), names,
                     ended != view.end() && ended->is_string() ? ended->get<std::string>() : "-"});
   }
   return "<h2>Who trained which steps</h2>\n" +
-         table({"beginning", "view", "from step", "to step", "members", "ended"}, rows);
+         table({"started or resumed", "view", "from step", "to step", "members", "ended"}, rows);
 }
 
 std::string texts(const Json& object, const char* key) {
@@ -181,7 +208,8 @@ std::string job(const ReportData& data) {
   for (const auto& [key, value] : settings_of(data.run)) set.push_back({key, value});
   for (const auto& [key, value] : spec->items())
     all.push_back({key, value.is_string() ? value.get<std::string>() : value.dump()});
-  return "<h2>The job</h2>\n" + (set.empty() ? "<p>Every key has its default.</p>\n" : table({"key", "value"}, set)) +
+  return "<h2>The job: keys that are not the defaults</h2>\n" +
+         (set.empty() ? "<p>Every key has its default.</p>\n" : table({"key", "value"}, set)) +
          "<details><summary>All keys</summary>\n" + table({"key", "value"}, all) + "</details>\n";
 }
 

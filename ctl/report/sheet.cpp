@@ -21,13 +21,13 @@ p{margin:.25rem 0}.soft{color:var(--soft)}.good{color:var(--good)}.bad{color:var
 .tile,figure{background:var(--card);border-radius:.5rem;padding:.75rem 1rem;margin:0}
 .tile b{display:block;font-size:1.5rem;font-variant-numeric:tabular-nums;overflow-wrap:anywhere}
 svg{display:block;width:100%;height:auto;font:.75rem system-ui,sans-serif}
-svg text{fill:var(--soft)}.grid{stroke:var(--rule)}.axis{stroke:var(--soft)}.mark{stroke:var(--soft);stroke-dasharray:4 4}
+.swatch{display:inline-block;width:.8em;height:.8em}svg text{fill:var(--soft)}.grid{stroke:var(--rule)}.axis{stroke:var(--soft)}.mark{stroke:var(--soft);stroke-dasharray:4 4}
 .line1,.line2{fill:none;stroke-width:2;stroke-linejoin:round}.line1{stroke:var(--one)}.line2{stroke:var(--two)}
 .dot1{fill:var(--one)}.dot2{fill:var(--two)}.band{fill:var(--one);opacity:.18}
 .bar0{fill:var(--one)}.bar1{fill:var(--good)}.bar2{fill:var(--two)}.bar3{fill:var(--two);opacity:.7}
 .key1,.key2{font-size:.85rem;margin-right:.75rem}.key1{color:var(--one)}.key2{color:var(--two)}
 .scroll{overflow-x:auto}table{border-collapse:collapse;font-size:.9rem}
-th,td{text-align:left;white-space:nowrap;padding:.2rem 1rem .2rem 0;border-bottom:1px solid var(--rule);vertical-align:top;font-variant-numeric:tabular-nums}
+th,td{text-align:left;overflow-wrap:anywhere;min-width:3.5rem;padding:.2rem 1rem .2rem 0;border-bottom:1px solid var(--rule);vertical-align:top;font-variant-numeric:tabular-nums}
 th{color:var(--soft);font-weight:600}code{font-family:ui-monospace,monospace;font-size:.9em}
 .pictures{display:flex;flex-wrap:wrap;gap:1rem}.pictures figure{text-align:center;max-width:10rem;overflow-wrap:anywhere}
 .pictures img{width:6rem;height:auto;image-rendering:pixelated;display:block;margin:0 auto .25rem}

@@ -177,8 +177,8 @@ class Completions(unittest.TestCase):
         shell.wait(f"tgctl stop {self.run_id} ")
         shell.type("\x15tgctl logs @l\t")
         shell.wait("@last ")
-        shell.type("\x15tgctl start own.job --set optimizer=ad\t")
-        shell.wait("optimizer=adam")
+        shell.type("\x15tgctl start own.job --set optimizer=mo\t")
+        shell.wait("optimizer=momentum")
 
     def test_bash_on_a_terminal(self):
         shell = Shell(["bash", "--norc", "-i"], self.environment(), self.folder)
