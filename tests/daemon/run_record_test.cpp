@@ -46,7 +46,8 @@ TEST(RunRecord, EveryFieldComesBack) {
 }
 
 TEST(RunRecord, NoMemberIsForgotten) {
-  // The status's id, view, global batch and initial digest are the record's own; spec, own, node and status are no fields.
+  // The status's id, view, global batch and initial digest are the record's own; spec, own, node and status are no
+  // fields.
   const std::size_t own = schema::rules_of<RunRecord>().size() - schema::rules_of<schema::RunStatus>().size() + 4;
   EXPECT_EQ(own + 4, schema::member_count<RunRecord>());
   EXPECT_EQ(schema::rules_of<MemberRecord>().size(), schema::member_count<MemberRecord>());
