@@ -70,6 +70,8 @@ Result<std::string> read_text(const std::string& path) {
   file.read(text.data(), static_cast<std::streamsize>(text.size()));
   if (file.bad()) return Error{ErrorKind::kInvalidJob, path + " cannot be read; is it a file?"};
   text.resize(static_cast<std::size_t>(file.gcount()));
+  if (text.empty() && path == kStdin)
+    return Error{ErrorKind::kInvalidJob, "stdin is empty: start - takes a job file from there"};
   return text;
 }
 

@@ -1,6 +1,7 @@
 #include "engine/data/what_was_read.h"
 
 #include <algorithm>
+#include <cctype>
 
 #include "engine/data/text_of.h"
 
@@ -24,6 +25,15 @@ std::string classes_have(const std::vector<std::string>& names) {
   return text + (names.size() == 1 ? " has" : " have");
 }
 
+// The name of a folder that was to be train/ or test/.
+bool is_part(const std::string& name) {
+  std::string lower = name;
+  std::ranges::transform(lower, lower.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  for (const char* part : {"train", "training", "test", "testing", "val", "valid", "validation"})
+    if (lower == part) return true;
+  return false;
+}
+
 // A class without samples, and classes of very different sizes.
 void look_at_classes(const Dataset& data, std::vector<std::string>& warnings) {
   const std::vector<std::size_t> train = samples_by_class(data.train, data.classes.size()),
@@ -39,6 +49,10 @@ void look_at_classes(const Dataset& data, std::vector<std::string>& warnings) {
         "subtract 1 from each");
   else if (!untrained.empty())
     warnings.push_back(classes_have(untrained) + " no training samples");
+  if (train.size() == 1) warnings.push_back("there is one class only, " + data.classes[0] + ": nothing can be learned");
+  if (data.kind == DatasetKind::kFolder && std::ranges::any_of(data.classes, is_part))
+    warnings.push_back("a class is called like a part of a data set (" + *std::ranges::find_if(data.classes, is_part) +
+                       "): the parts are found as train/ and test/, in lower case, with a folder per class in each");
   if (!untested.empty())
     warnings.push_back(classes_have(untested) + " no test samples: the accuracy says nothing of it");
   std::size_t least = 0, most = 0;
@@ -54,6 +68,7 @@ void look_at_classes(const Dataset& data, std::vector<std::string>& warnings) {
 // "61 steps an epoch", "2.5 steps an epoch"
 std::string epoch_text(std::uint64_t samples, std::uint64_t batch) {
   const std::uint64_t tenths = samples * kTenths / batch;
+  if (samples < batch) return "less than a step an epoch";
   std::string steps = grouped(tenths / kTenths);
   if (tenths < kTenths * kTenths && tenths % kTenths != 0) steps += "." + std::to_string(tenths % kTenths);
   return steps + (tenths == kTenths ? " step" : " steps") + " an epoch";
@@ -71,7 +86,7 @@ WhatWasRead what_was_read(const Dataset& data, const Recipe& recipe, std::uint64
   const std::uint64_t train = data.train.count();
   WhatWasRead read;
   std::vector<std::string>& warnings = read.warnings;
-  const std::string shape = text_of(data.train.stored), input = text_of(recipe.input);
+  const std::string shape = shape_text(data.train.stored), input = shape_text(recipe.input);
   read.summary = grouped(data.classes.size()) + (data.classes.size() == 1 ? " class, " : " classes, ") +
                  grouped(train) + " + " + grouped(data.test.count()) + (pictures ? " pictures of " : " samples of ") +
                  shape + (shape == input ? "" : " as " + input) + ", " + epoch_text(train, global_batch);

@@ -245,7 +245,7 @@ Result<SetSight> look_at_arrays(const DatasetOptions& options) {
   const auto names = class_names(options, most + 1);
   if (!names) return names.error();
   const SetShape shape{layout_of(header->shape).shape, static_cast<int>(names->size())};
-  return SetSight{shape, parts->train.samples + " has samples of " + text_of(shape.stored) + ", and there are " +
+  return SetSight{shape, parts->train.samples + " has samples of " + shape_text(shape.stored) + ", and there are " +
                              std::to_string(shape.classes) + " classes"};
 }
 
@@ -265,8 +265,8 @@ Result<Dataset> load_arrays(const DatasetOptions& options) {
     if (!test) return test.error();
     data.test = *std::move(test);
     if (data.train.stored != data.test.stored || data.train.values.empty() != data.test.values.empty())
-      return Error{ErrorKind::kCorrupt, parts->train.samples + " has samples of " + text_of(data.train.stored) +
-                                            " and " + parts->test->samples + " of " + text_of(data.test.stored) +
+      return Error{ErrorKind::kCorrupt, parts->train.samples + " has samples of " + shape_text(data.train.stored) +
+                                            " and " + parts->test->samples + " of " + shape_text(data.test.stored) +
                                             ", or of another type; take both files from the same source"};
   }
   const std::size_t classes = std::max(most_label(data.train.labels), most_label(data.test.labels)) + 1;

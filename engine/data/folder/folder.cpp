@@ -123,7 +123,7 @@ Result<SetSight> look_at_folder(const DatasetOptions& options) {
   const SetShape shape{shape_of(sizes), static_cast<int>(list->classes.size())};
   return SetSight{shape, options.directory + " has " + std::to_string(shape.classes) + " classes, and " +
                              std::to_string(sizes.size()) + " of its " + std::to_string(files.size()) +
-                             " pictures for training are of " + text_of(shape.stored)};
+                             " pictures for training are of " + shape_text(shape.stored)};
 }
 
 Result<Dataset> load_folder(const DatasetOptions& options) {

@@ -251,6 +251,10 @@ Result<FolderList> list_folder(const std::string& directory, double test_share, 
     return invalid("data-dir " + directory +
                    " has no pictures for training: put .jpg, .jpeg or .png files into a folder "
                    "per class, directly or in train/");
+  const bool only_test = !parts->test && !exists(directory + "/train") && exists(directory + "/test");
+  if (only_test)
+    return invalid("data-dir " + directory +
+                   " has test/ but no train/: put the pictures for training there, a folder per class");
   if (parts->test && test_share != 0)
     return invalid("test-share is set, and there is a test set, " + parts->test_place + "; leave out one of them");
   if (!parts->test && test_share == 0)

@@ -63,8 +63,8 @@ Status check_floats(const Dataset& data, const Recipe& recipe) {
 
 Status check_shape(const Dataset& data, const Recipe& recipe, const RecipeOptions& options) {
   const ImageShape &stored = data.train.stored, &input = recipe.input;
-  const Error misfit = invalid(data, "has images of " + text_of(stored) + " and the model takes " + text_of(input) +
-                                         "; choose data and model that match");
+  const Error misfit = invalid(data, "has images of " + shape_text(stored) + " and the model takes " +
+                                         shape_text(input) + "; choose data and model that match");
   const bool converts = data.kind == DatasetKind::kFolder && (input.channels == 1 || input.channels == 3);
   if (input.elements() == 0 || (input.channels != stored.channels && !converts)) return misfit;
   if (!data.train.values.empty()) return input == stored ? check_floats(data, recipe) : Status(misfit);
@@ -175,8 +175,8 @@ Result<Recipe> make_recipe(const Dataset& data, const ImageShape& input, const R
   recipe.normalization = options.normalization.value_or(recipe.normalization);
   if (recipe.colour == Colour::kJitter) recipe.colour_strength = options.colour_strength;
   if (input.height > kMostInputSide || input.width > kMostInputSide)
-    return invalid(data, "is asked for pictures of " + text_of(input) + "; at most " + std::to_string(kMostInputSide) +
-                             " pixels a side");
+    return invalid(data, "is asked for pictures of " + shape_text(input) + "; at most " +
+                             std::to_string(kMostInputSide) + " pixels a side");
   if (const Status fits = check_shape(data, recipe, options); !fits) return fits.error();
   if (recipe.padding != 0 && recipe.crop != Crop::kWindow)
     return invalid(data, std::string("with crop = ") + to_word(recipe.crop) + " does not use crop-padding");

@@ -47,6 +47,12 @@ TEST(WhatWasRead, SaysClassesSamplesShapeAndEpoch) {
   smaller.input = {3, 24, 24};
   EXPECT_EQ(what_was_read(set_of({40}, {4}), smaller, kBatch, false).summary,
             "1 class, 40 + 4 pictures of 3x32x32 as 3x24x24, 2.5 steps an epoch, flip horizontal");
+  EXPECT_EQ(what_was_read(set_of({40}, {4}), smaller, kBatch, false).warnings,
+            std::vector<std::string>{"there is one class only, a: nothing can be learned"});
+  Dataset varied = set_of({20, 20}, {2, 2});
+  varied.train.stored = {3, 0, 0};
+  EXPECT_EQ(what_was_read(varied, recipe_of(), 64, false).summary,
+            "2 classes, 40 + 4 pictures of different sizes as 3x32x32, less than a step an epoch");
 }
 
 TEST(WhatWasRead, WarnsOfClassesWithoutSamples) {
@@ -61,6 +67,13 @@ TEST(WhatWasRead, WarnsOfLabelsThatCountFromOne) {
   EXPECT_EQ(warning_of(set_of({0, 20, 20}, {0, 2, 2})),
             "no sample has label 0, so the network has an output that nothing trains: labels count from 0; subtract 1 "
             "from each");
+}
+
+TEST(WhatWasRead, WarnsOfClassesThatAreCalledLikeParts) {
+  Dataset data = set_of({20, 20}, {2, 2});
+  data.kind = DatasetKind::kFolder;
+  data.classes = {"Train", "cat"};
+  EXPECT_NE(warning_of(data).find("(Train)"), std::string::npos);
 }
 
 TEST(WhatWasRead, WarnsOfUnequalClasses) {
