@@ -40,9 +40,11 @@ void stretch(std::span<float> values) {
 
 }  // namespace
 
-std::vector<ShownSample> shown_samples(const Dataset& data, Recipe recipe, std::uint64_t seed, std::size_t most) {
-  const ImageShape& shape = recipe.input;
+std::vector<ShownSample> shown_samples(const Dataset& data, const Recipe& trained, std::uint64_t seed,
+                                       std::size_t most) {
+  const ImageShape& shape = trained.input;
   if ((shape.channels != 1 && shape.channels != 3) || shape.height < 2 || shape.width < 2) return {};
+  Recipe recipe = trained;
   recipe.normalization = Normalization::kNone;
   Batch batch;
   batch.count = static_cast<int>(std::min(most, data.train.count()));

@@ -21,6 +21,7 @@ struct ShownSample {
 // The first so many of a run with this seed: cropped, flipped and coloured as its first steps will have them, without
 // the normalization. Floats are stretched from their least to their most value. None of samples that are no pictures.
 // Throws as fill_training_batch.
-std::vector<ShownSample> shown_samples(const Dataset& data, Recipe recipe, std::uint64_t seed, std::size_t most);
+std::vector<ShownSample> shown_samples(const Dataset& data, const Recipe& trained, std::uint64_t seed,
+                                       std::size_t most);
 
 }  // namespace tg::engine
