@@ -43,8 +43,14 @@ class Report(unittest.TestCase):
             mesh.ctl_ok("report", folder, "-o", path, "--force")
             same = lambda text: re.sub(r"<h2>Members.*?</table>", "", text, flags=re.DOTALL)
             self.assertEqual(same(page_of(path)), same(fetched), "of the files alone, but for what only a mesh knows of its members")
-            if BROWSER is None:
-                self.skipTest("no chromium here: the page was not looked at with a browser")
+
+
+@unittest.skipIf(BROWSER is None, "no chromium here (Debian: chromium): the page was not looked at with a browser")
+class Browser(unittest.TestCase):
+    def test_it_finds_nothing_wrong(self):
+        with Mesh(2) as mesh:
+            run, path = mesh.start({"steps": 20, "evaluate-every": 5}), os.path.join(mesh.folder, "page.html")
+            mesh.ctl_ok("report", run, "-o", path)
             self.look(path, mesh.folder)
 
     def look(self, path, folder):
