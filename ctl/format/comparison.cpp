@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <set>
-#include <sstream>
 
 #include "ctl/format/table.h"
 #include "schema/options/job.h"
@@ -73,8 +72,7 @@ constexpr Result kResults[] = {
 
 std::map<std::string, std::string> settings_of(const schema::RunStatus& run) {
   std::map<std::string, std::string> settings;
-  std::istringstream lines(run.settings);
-  for (std::string line; std::getline(lines, line);)
+  for (const std::string& line : lines_of(run.settings))
     if (const std::size_t at = line.find(" = "); at != std::string::npos)
       settings[line.substr(0, at)] = line.substr(at + std::string_view(" = ").size());
   return settings;

@@ -1,7 +1,6 @@
 #include "ctl/format/status_text.h"
 
 #include <algorithm>
-#include <sstream>
 #include <utility>
 
 #include "ctl/format/comparison.h"
@@ -90,8 +89,7 @@ std::vector<schema::MemberShare> shares_of(const schema::RunStatus& run) {
 
 // A row for each line.
 void add_lines(const std::string& name, const std::string& lines, Rows& rows) {
-  std::istringstream in(lines);
-  for (std::string line; std::getline(in, line);) rows.push_back({name, line});
+  for (const std::string& line : lines_of(lines)) rows.push_back({name, line});
 }
 
 // "seed = 3, steps = 200": what its job sets.

@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <numeric>
+#include <sstream>
 #include <string_view>
 
 #include "kernels/base/log.h"
@@ -102,6 +103,13 @@ std::string format_list(Rows rows, const std::vector<std::string>& notes, std::s
     lines.push_back({fit_line(lines_of_row(row, widths, gap, kAnyColumns).front(), columns)});
   }
   return with_notes(lines, notes, columns);
+}
+
+std::vector<std::string> lines_of(const std::string& text) {
+  std::vector<std::string> lines;
+  std::istringstream in(text);
+  for (std::string line; std::getline(in, line);) lines.push_back(line);
+  return lines;
 }
 
 std::string fit_line(std::string line, std::size_t columns) {

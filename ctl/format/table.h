@@ -25,6 +25,8 @@ std::string format_table(const Rows& rows, const std::vector<std::string>& notes
 // The same, but a row is a line in any case: where it is too wide, the columns stand one space apart; then the names in
 // the first one are cut in their middle.
 std::string format_list(Rows rows, const std::vector<std::string>& notes, std::size_t columns);
+// Of a text whose lines end with \n.
+std::vector<std::string> lines_of(const std::string& text);
 // Cut to a terminal's width, at a code point.
 std::string fit_line(std::string line, std::size_t columns);
 // The same in its middle: "resnet-18-2026~28-d002".

@@ -2,8 +2,7 @@
 
 #include <png.h>
 
-#include <sstream>
-
+#include "ctl/format/table.h"
 #include "ctl/report/markup.h"
 #include "ctl/report/sheet.h"
 
@@ -32,15 +31,13 @@ Result<std::string> png_of(const schema::SamplePicture& picture) {
 
 std::string data_text(const schema::StartReply& data) {
   std::string text = data.data_read.empty() ? "nothing: gradients are replayed\n" : data.data_read + "\n";
-  std::istringstream lines(data.data_warnings);
-  for (std::string line; std::getline(lines, line);) text += "warning: " + line + "\n";
+  for (const std::string& line : lines_of(data.data_warnings)) text += "warning: " + line + "\n";
   return text;
 }
 
 Result<std::string> data_page(const std::string& job, const schema::StartReply& data) {
   std::string page = begin_page(job) + element("h1", job) + element("p", data.data_read) + "\n<ul>\n";
-  std::istringstream lines(data.data_warnings);
-  for (std::string line; std::getline(lines, line);) page += element("li", line, "bad") + "\n";
+  for (const std::string& line : lines_of(data.data_warnings)) page += element("li", line, "bad") + "\n";
   page += "</ul>\n<h2>The first samples of a run, as the network sees them</h2>\n" +
           element("p", "Cropped, flipped and coloured, before the normalization.", "soft") +
           "<div class=\"pictures\">\n";

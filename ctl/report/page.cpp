@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <set>
-#include <sstream>
 
 #include "ctl/format/comparison.h"
 #include "ctl/format/progress.h"
@@ -72,8 +71,7 @@ std::string what_was_read(const schema::RunStatus& run) {
   std::string text = "<h2>What was read</h2>\n" + element("p", run.data_read) + "\n";
   if (run.data_warnings.empty()) return text;
   text += "<ul>\n";
-  std::istringstream lines(run.data_warnings);
-  for (std::string line; std::getline(lines, line);) text += element("li", line, "bad") + "\n";
+  for (const std::string& line : lines_of(run.data_warnings)) text += element("li", line, "bad") + "\n";
   return text + "</ul>\n";
 }
 

@@ -1,7 +1,6 @@
 #include "ctl/report/report_data.h"
 
-#include <sstream>
-
+#include "ctl/format/table.h"
 #include "schema/options/job.h"
 
 namespace tg::ctl {
@@ -49,8 +48,7 @@ Status read_record(const std::string& text, ReportData& data) {
 Result<ReportData> report_data(const std::string& record, const std::string& views) {
   ReportData data;
   if (const Status read = read_record(record, data); !read) return read.error();
-  std::istringstream lines(views);
-  for (std::string line; std::getline(lines, line);)
+  for (const std::string& line : lines_of(views))
     if (Json view = Json::parse(line, nullptr, false); view.is_object()) data.views.push_back(std::move(view));
   return data;
 }

@@ -1,10 +1,10 @@
 #include <optional>
 #include <random>
-#include <sstream>
 #include <string>
 #include <utility>
 
 #include "ctl/format/status_text.h"
+#include "ctl/format/table.h"
 #include "ctl/terminal/console.h"
 #include "ctl/terminal/interrupt.h"
 #include "ctl/verbs/follow.h"
@@ -44,8 +44,7 @@ int start(Client& client, const Command& command, const schema::JobSpec& job) {
   }
   print(plan->run_id + "\n");
   if (!plan->data_read.empty()) say("reads " + plan->data_read);
-  std::istringstream warnings(plan->data_warnings);
-  for (std::string line; std::getline(warnings, line);) warn(line);
+  for (const std::string& line : lines_of(plan->data_warnings)) warn(line);
   if (warning) warn(*warning);
   return command.detach ? static_cast<int>(kOk) : follow(client, plan->run_id, talk);
 }
