@@ -37,6 +37,14 @@ def flat(row):
             yield key, value
 
 
+def value_of(cell):
+    """What a cell of the table says: a number where it is one."""
+    try:
+        return json.loads(cell)
+    except ValueError:
+        return cell
+
+
 def exported(mesh, source, format, name, *options):
     """The path of the file that is written."""
     folder = os.path.join(mesh.folder, name)
@@ -54,7 +62,8 @@ class Export(unittest.TestCase):
             path = exported(mesh, run, "csv", "of-run")
             with open(path, newline="") as file:
                 table = list(csv.DictReader(file))
-            self.assertEqual([{key: text for key, text in line.items() if text} for line in table], [{key: value if isinstance(value, str) else json.dumps(value) for key, value in flat(row)} for row in rows])
+            # By value: a number may be written with a digit more than Python writes.
+            self.assertEqual([{key: value_of(text) for key, text in line.items() if text} for line in table], [dict(flat(row)) for row in rows])
             self.assertEqual([line["step"] for line in table if line["accuracy"]], ["6", "12"])
             with open(path) as one, open(exported(mesh, fetched, "csv", "of-folder")) as other:
                 self.assertEqual(one.read(), other.read())
