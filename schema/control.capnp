@@ -386,6 +386,9 @@ struct Member {
 
   seniority @14 :UInt32;
   # Its place in the present view, 1 = who has been a member longest; 0 = not known.
+
+  waitingShare @15 :Float64;
+  # Share of its time that it waits for other members, 0..1.
 }
 
 struct Plan {

@@ -136,4 +136,34 @@ class Drawing {
 
 std::string draw(const Chart& chart) { return Drawing(chart).svg(); }
 
+std::string sparkline(const Series& series, double least, double most) {
+  constexpr double kSparkWidth = 240, kSparkHeight = 24;
+  const auto& points = series.points();
+  const double first = points.empty() ? 0 : points.front().step,
+               steps = points.empty() ? 1 : std::max(points.back().step - first, 1.0);
+  std::string places;
+  for (const Series::Point& point : points)
+    places += format_fixed(kSparkWidth * (point.step - first) / steps, 0) + "," +
+              format_fixed(kSparkHeight * (most - point.mean) / (most - least), 0) + " ";
+  return "<svg viewBox=\"0 -1 240 26\" class=\"spark\"><polyline points=\"" + places + "\" class=\"line1\"/></svg>";
+}
+
+std::string stacked_bar(const std::string& title, const std::vector<BarPart>& parts) {
+  constexpr double kBarWidth = 600;
+  std::string bar = "<svg viewBox=\"0 0 600 24\" role=\"img\">" + element("title", title) + "\n";
+  double left = 0;
+  for (const BarPart& part : parts) {
+    const double width = kBarWidth * part.share;
+    bar += "<rect x=\"" + at(left) + "\" y=\"0\" width=\"" + at(width) + "\" height=\"24\" class=\"" + part.colour +
+           "\"/>\n";
+    left += width;
+  }
+  return bar + "</svg>\n";
+}
+
+std::string swatch(const char* colour) {
+  return std::string("<svg viewBox=\"0 0 10 10\" class=\"swatch\"><rect width=\"10\" height=\"10\" class=\"") + colour +
+         "\"/></svg> ";
+}
+
 }  // namespace tg::ctl

@@ -1,5 +1,5 @@
-// A line chart as SVG, for a page whose style sheet has the colours (classes line1, line2, band, grid, axis, mark).
-// Pure.
+// Line charts and bars as SVG, for a page whose style sheet has the colours (classes line1, line2, band, grid, axis,
+// mark, bar0 to bar3). Pure.
 #pragma once
 
 #include <cstdint>
@@ -20,5 +20,15 @@ struct Chart {
 };
 
 std::string draw(const Chart& chart);
+
+// A small curve without axes, of values from least to most.
+std::string sparkline(const Series& series, double least, double most);
+
+struct BarPart {
+  const char* colour;  // a class of the style sheet: bar0 to bar3
+  double share;        // of the whole bar
+};
+std::string stacked_bar(const std::string& title, const std::vector<BarPart>& parts);
+std::string swatch(const char* colour);  // for a legend
 
 }  // namespace tg::ctl

@@ -1,5 +1,6 @@
 #include "ctl/report/curves.h"
 
+#include <algorithm>
 #include <string_view>
 
 namespace tg::ctl {
@@ -17,7 +18,17 @@ constexpr Drawn kDrawn[] = {{"loss", &Curves::loss},
                             {"samples_per_second", &Curves::samples_per_second},
                             {"accuracy", &Curves::accuracy},
                             {"evaluation_loss", &Curves::evaluation_loss}};
-constexpr std::string_view kWaits = "wait_seconds/";
+constexpr std::string_view kWaits = "wait_seconds/", kLayers = "layer_zeros/";
+constexpr std::size_t kMostLayers = 1000;
+
+void add_zeros(const std::string& layer, std::uint64_t step, double zeros, Curves& curves) {
+  auto at = std::ranges::find(curves.layers, layer, &Curves::Layer::name);
+  if (at == curves.layers.end()) {
+    if (curves.layers.size() == kMostLayers) return;
+    at = curves.layers.insert(at, {layer, {}});
+  }
+  at->zeros.add(step, zeros);
+}
 
 }  // namespace
 
@@ -30,6 +41,8 @@ void add_line(const MetricLine& line, Curves& curves) {
     if (metric.name == "seconds") curves.seconds += *metric.number;
     if (metric.name == "data_wait_seconds") curves.data_wait += *metric.number;
     if (metric.name.starts_with(kWaits)) curves.waits[metric.name.substr(kWaits.size())] += *metric.number;
+    if (metric.name.starts_with(kLayers))
+      add_zeros(metric.name.substr(kLayers.size()), line.step, *metric.number, curves);
   }
 }
 

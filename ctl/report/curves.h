@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <map>
 #include <string>
+#include <vector>
 
 #include "ctl/export/metric_lines.h"
 #include "ctl/report/series.h"
@@ -13,6 +14,11 @@ namespace tg::ctl {
 struct Curves {
   Series loss, learning_rate, zeros, sent_bits, code_bits, samples_per_second;
   Series accuracy, evaluation_loss;
+  struct Layer {
+    std::string name;  // of a parameter tensor
+    Series zeros;
+  };
+  std::vector<Layer> layers;  // in the network's order
   // Seconds of all steps: whole, for samples, and for each other member.
   double seconds = 0, data_wait = 0;
   std::map<std::string, double> waits;

@@ -1,6 +1,8 @@
 #include "ctl/report/page.h"
 
 #include <algorithm>
+#include <cmath>
+#include <iterator>
 #include <set>
 
 #include "ctl/format/comparison.h"
@@ -60,9 +62,9 @@ std::string summary(const ReportData& data) {
   if (run.step == 0) return text + "</div>\n";
   text += tile(format_fixed(run.samples_per_second, 0), "samples a second");
   if (run.code_bits_per_parameter > 0)
-    text += tile(format_fixed(run.code_bits_per_parameter, 2), "bits a parameter in the codes, " +
-                                                                   format_fixed(run.sent_bits_per_parameter, 2) +
-                                                                   " with all that a member sent; a float32 has 32");
+    text += tile(
+        format_fixed(run.code_bits_per_parameter, 2),
+        "bits a parameter in the codes; " + format_fixed(run.sent_bits_per_parameter, 2) + " sent in all, float32: 32");
   return text + "</div>\n";
 }
 
@@ -107,38 +109,79 @@ std::string charts(const ReportData& data) {
          (marks.empty() ? "" : " Dashed: the members changed.") + "</p>\n";
 }
 
+// Of a code that is 0 with this probability, and -1 or 1 with equal ones.
+double entropy_bits(double zero) {
+  const auto part = [](double share) { return share > 0 ? -share * std::log2(share) : 0; };
+  return part(zero) + part(1 - zero) + (1 - zero);
+}
+
+std::string layers(const ReportData& data) {
+  double least = 1;
+  std::string rows;
+  for (const Curves::Layer& layer : data.curves.layers)
+    for (const Series::Point& point : layer.zeros.points()) least = std::min(least, std::clamp(point.mean, 0.0, 1.0));
+  if (least == 1) return "";
+  for (const Curves::Layer& layer : data.curves.layers) {
+    if (layer.zeros.empty()) continue;
+    const double zeros = std::clamp(layer.zeros.last(), 0.0, 1.0);
+    rows += "<tr>" + element("td", layer.name) + "<td>" + sparkline(layer.zeros, least, 1) + "</td>" +
+            element("td", format_percent(zeros, 1)) + element("td", format_fixed(entropy_bits(zeros), 2)) + "</tr>\n";
+  }
+  return "<h2>Zero codes by layer</h2>\n" +
+         element("p",
+                 "Of " + data.node + "'s codes; each curve from " + format_percent(least, 0) +
+                     " at its bottom to 100 % at its top. Bits: the entropy of a code with so many zeros.",
+                 "soft") +
+         "<div class=\"scroll\"><table>\n" +
+         row({"parameters", "share of zeros over the steps", "at the end", "bits a code"}, "th") + rows +
+         "</table></div>\n";
+}
+
+// A bar for each member, of what it told last.
+std::string time_of_members(const schema::RunStatus& run) {
+  constexpr const char* kColours[] = {"bar0", "bar1", "bar2"};
+  std::string rows;
+  for (const schema::MemberStatus& member : run.members) {
+    if (member.data_wait_share + member.waiting_share <= 0) continue;
+    const double samples = std::min(member.data_wait_share, 1.0), others = std::min(member.waiting_share, 1 - samples);
+    const double computes = 1 - samples - others;
+    rows += "<tr>" + element("td", member.node) + "<td class=\"bar\">" +
+            stacked_bar(member.node, {{kColours[0], computes}, {kColours[1], samples}, {kColours[2], others}}) +
+            "</td>";
+    for (const double share : {computes, samples, others}) rows += element("td", format_percent(share, 1));
+    rows += "</tr>\n";
+  }
+  if (rows.empty()) return "";
+  std::string heading = "<tr>" + element("th", "member") + "<th></th>";
+  constexpr const char* kParts[] = {"computes, and exchanges beside it", "waits for samples", "waits for others"};
+  for (std::size_t i = 0; i < std::size(kParts); ++i)
+    heading += std::string("<th>") + swatch(kColours[i]) + kParts[i] + "</th>";
+  return element("h3", "All members, over their last steps") + "\n<div class=\"scroll\"><table>\n" + heading +
+         "</tr>\n" + rows + "</table></div>\n";
+}
+
 // One bar: computing, samples, and the wait for each other member.
 std::string time_of_a_step(const ReportData& data) {
   const Curves& curves = data.curves;
   if (curves.steps == 0 || curves.seconds <= 0) return "";
   double waited = 0;
   for (const auto& [node, seconds] : curves.waits) waited += seconds;
-  struct Part {
-    std::string name;
-    double seconds;
-  };
-  std::vector<Part> parts{
-      {"computes, and exchanges beside it", std::max(curves.seconds - curves.data_wait - waited, 0.0)},
-      {"waits for samples", curves.data_wait}};
-  for (const auto& [node, seconds] : curves.waits) parts.push_back({"waits for " + node, seconds});
-  constexpr double kBarWidth = 600, kBarHeight = 24;
+  std::vector<BarPart> parts;
   std::string rows = row({data.node, "a step", "share"}, "th");
-  std::string bar = "<svg viewBox=\"0 0 600 24\" role=\"img\"><title>Where a step's time goes</title>\n";
-  double x = 0;
-  for (std::size_t i = 0; i < parts.size(); ++i) {
-    const double width = kBarWidth * parts[i].seconds / curves.seconds;
-    const std::string colour = "bar" + std::to_string(i < 2 ? i : 2 + i % 2);
-    bar += "<rect x=\"" + format_fixed(x, 1) + "\" y=\"0\" width=\"" + format_fixed(width, 1) + "\" height=\"" +
-           format_fixed(kBarHeight, 0) + "\" class=\"" + colour + "\"/>\n";
-    x += width;
-    rows += "<tr><td><svg viewBox=\"0 0 10 10\" class=\"swatch\"><rect width=\"10\" height=\"10\" class=\"" + colour +
-            "\"/></svg> " + escaped(parts[i].name) + "</td>" +
-            element("td", format_seconds(parts[i].seconds / static_cast<double>(curves.steps))) +
-            element("td", format_percent(parts[i].seconds / curves.seconds, 1)) + "</tr>\n";
-  }
-  return "<h2>Where a step's time goes</h2>\n" +
-         element("p", "As " + data.node + " measured it, over " + std::to_string(curves.steps) + " steps.", "soft") +
-         bar + "</svg>\n<table>\n" + rows + "</table>\n";
+  const auto add = [&](const std::string& name, double seconds) {
+    constexpr const char* kColours[] = {"bar0", "bar1", "bar2", "bar3"};
+    const std::size_t i = parts.size();
+    parts.push_back({kColours[i < 2 ? i : 2 + i % 2], seconds / curves.seconds});
+    rows += "<tr><td>" + swatch(parts[i].colour) + escaped(name) + "</td>" +
+            element("td", format_seconds(seconds / static_cast<double>(curves.steps))) +
+            element("td", format_percent(parts[i].share, 1)) + "</tr>\n";
+  };
+  add("computes, and exchanges beside it", std::max(curves.seconds - curves.data_wait - waited, 0.0));
+  add("waits for samples", curves.data_wait);
+  for (const auto& [node, seconds] : curves.waits) add("waits for " + node, seconds);
+  return "<h2>Where a step's time goes</h2>\n" + time_of_members(data.run) +
+         element("h3", data.node + ", over all " + std::to_string(curves.steps) + " steps that it saw") + "\n" +
+         stacked_bar("Where a step's time goes", parts) + "\n<table>\n" + rows + "</table>\n";
 }
 
 // Whether those that have told their state have the same one.
@@ -239,7 +282,7 @@ std::string origin(const ReportData& data) {
 
 std::string report_page(const ReportData& data) {
   return begin_page(data.run.id, data.again_seconds) + summary(data) + what_was_read(data.run) + charts(data) +
-         time_of_a_step(data) + members(data.run) + views(data) + job(data) + origin(data) + kEndOfPage;
+         layers(data) + time_of_a_step(data) + members(data.run) + views(data) + job(data) + origin(data) + kEndOfPage;
 }
 
 }  // namespace tg::ctl

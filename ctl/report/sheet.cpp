@@ -26,7 +26,7 @@ svg{display:block;width:100%;height:auto;font:.75rem system-ui,sans-serif}
 .dot1{fill:var(--one)}.dot2{fill:var(--two)}.band{fill:var(--one);opacity:.18}
 .bar0{fill:var(--one)}.bar1{fill:var(--good)}.bar2{fill:var(--two)}.bar3{fill:var(--two);opacity:.7}
 .key1,.key2{font-size:.85rem;margin-right:.75rem}.key1{color:var(--one)}.key2{color:var(--two)}
-.scroll{overflow-x:auto}table{border-collapse:collapse;font-size:.9rem}
+.scroll+h3{margin-top:1rem}.spark{width:clamp(6rem,20vw,15rem)}td.bar{width:40%;min-width:10rem}.scroll{overflow-x:auto}table{border-collapse:collapse;font-size:.9rem}
 th,td{text-align:left;overflow-wrap:break-word;padding:.2rem 1rem .2rem 0;border-bottom:1px solid var(--rule);vertical-align:top;font-variant-numeric:tabular-nums}
 th{color:var(--soft);font-weight:600}code{font-family:ui-monospace,monospace;font-size:.9em}
 .pictures{display:flex;flex-wrap:wrap;gap:1rem}.pictures figure{text-align:center;max-width:10rem;overflow-wrap:anywhere}

@@ -158,7 +158,7 @@ void Journal::reported(const std::optional<Member::Evaluation>& evaluation) {
 void Journal::write_metrics(bool evaluated) {
   if (status_.step == last_line_) return;  // a run that is resumed at its last step
   last_line_ = status_.step;
-  metrics_->add(numbers_->line(status_, evaluated));
+  metrics_->add(numbers_->line(status_, evaluated, prepared_->model.segments));
   if (evaluated) metrics_->flush();
 }
 
@@ -176,7 +176,7 @@ std::optional<schema::RunStatus> Journal::take_unconfirmed() {
   status.step = committed.step;
   status.loss = committed.loss_sum / static_cast<double>(numbers_->global_batch());
   status.learning_rate = committed.learning_rate;
-  metrics_->add(numbers_->line(status, false));
+  metrics_->add(numbers_->line(status, false, prepared_->model.segments));
   return status;
 }
 

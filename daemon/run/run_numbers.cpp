@@ -12,9 +12,37 @@ namespace {
 
 constexpr std::size_t kStepsRemembered = 64;  // for rates, shares and the median
 
+constexpr std::uint64_t kLayerLines = 100;  // lines of a run that say it by segment
+
+double nonzero_share(const CodeCounts& counts) {
+  return counts.elements == 0 ? 0 : static_cast<double>(counts.nonzeros) / static_cast<double>(counts.elements);
+}
+
+CodeCounts sum_of(const StepTraffic& traffic) {
+  CodeCounts sum;
+  for (const CodeCounts& piece : traffic.codes) {
+    sum.elements += piece.elements;
+    sum.nonzeros += piece.nonzeros;
+  }
+  return sum;
+}
+
 double zeros_of(const StepTraffic& traffic) {
-  if (traffic.elements == 0) return 0;
-  return 1.0 - static_cast<double>(traffic.nonzeros) / static_cast<double>(traffic.elements);
+  const CodeCounts sum = sum_of(traffic);
+  return sum.elements == 0 ? 0 : 1.0 - nonzero_share(sum);
+}
+
+// The share of zeros of each segment that travels in codes, in the network's order.
+nlohmann::ordered_json zeros_by_segment(const StepTraffic& traffic, const engine::SegmentTable& segments) {
+  std::vector<CodeCounts> sums(segments.size());
+  for (const CodeCounts& piece : traffic.codes) {
+    sums[piece.segment].elements += piece.elements;
+    sums[piece.segment].nonzeros += piece.nonzeros;
+  }
+  nlohmann::ordered_json shares = nlohmann::ordered_json::object();
+  for (std::size_t i = 0; i < sums.size(); ++i)
+    if (sums[i].elements > 0) shares[segments[i].name] = 1.0 - nonzero_share(sums[i]);
+  return shares;
 }
 
 // An owner does not send its own codes, so the bits are counted over the chunks that were sent.
@@ -64,25 +92,29 @@ double RunNumbers::median_step_seconds() const {
 }
 
 std::optional<double> RunNumbers::nonzero_ratio() const {
-  if (traffic_.elements == 0) return std::nullopt;
-  return static_cast<double>(traffic_.nonzeros) / static_cast<double>(traffic_.elements);
+  const CodeCounts sum = sum_of(traffic_);
+  if (sum.elements == 0) return std::nullopt;
+  return nonzero_share(sum);
 }
 
 void RunNumbers::show(schema::RunStatus& status) const {
-  double seconds = 0, sent = 0, data_waits = 0;
+  double seconds = 0, sent = 0, data_waits = 0, all_waits = 0;
   Per<Rank, double> waits(wait_seconds_.size());
   for (const Step& step : steps_) {
     seconds += step.seconds;
     sent += step.sent_bytes;
     data_waits += step.data_wait_seconds;
-    for (const Rank r : waits.places()) waits[r] += step.wait_seconds[r];
+    for (const Rank r : waits.places()) {
+      waits[r] += step.wait_seconds[r];
+      all_waits += step.wait_seconds[r];
+    }
   }
   const double parameters = static_cast<double>(status.parameters);
   if (seconds > 0) status.samples_per_second = static_cast<double>(global_batch_ * steps_.size()) / seconds;
   if (!steps_.empty()) status.sent_bytes_per_step = sent / static_cast<double>(steps_.size());
   if (traffic_.contribution_elements > 0) status.code_bits_per_parameter = code_bits_of(traffic_);
   status.sent_bits_per_parameter = 8.0 * status.sent_bytes_per_step / parameters;
-  if (traffic_.elements > 0) status.zeros = zeros_of(traffic_);
+  if (!traffic_.codes.empty()) status.zeros = zeros_of(traffic_);
   for (const Rank r : waits.places()) {
     schema::MemberStatus& row = status.members[r.index()];
     row.state = status.state;
@@ -93,9 +125,11 @@ void RunNumbers::show(schema::RunStatus& status) const {
   own.digest = status.digest;
   own.digest_step = status.digest_step;
   own.data_wait_share = seconds > 0 ? std::min(1.0, data_waits / seconds) : 0;
+  own.waiting_share = seconds > 0 ? std::min(1.0, all_waits / seconds) : 0;
 }
 
-std::string RunNumbers::line(const schema::RunStatus& status, bool evaluated) const {
+std::string RunNumbers::line(const schema::RunStatus& status, bool evaluated,
+                             const engine::SegmentTable& segments) const {
   nlohmann::ordered_json row;
   row["step"] = status.step;
   row["loss"] = status.loss;
@@ -108,6 +142,8 @@ std::string RunNumbers::line(const schema::RunStatus& status, bool evaluated) co
   row["sent_bytes"] = sent_bytes_step_;
   row["sent_bits_per_parameter"] = 8.0 * static_cast<double>(sent_bytes_step_) / static_cast<double>(status.parameters);
   row["zeros"] = zeros_of(traffic_);
+  const bool by_layer = evaluated || status.step % std::max<std::uint64_t>(status.steps / kLayerLines, 1) == 0;
+  if (by_layer && !traffic_.codes.empty()) row["layer_zeros"] = zeros_by_segment(traffic_, segments);
   if (traffic_.contribution_elements > 0) row["code_bits_per_parameter"] = code_bits_of(traffic_);
   const double seconds = steps_.empty() ? 0 : steps_.back().seconds;
   row["seconds"] = seconds;

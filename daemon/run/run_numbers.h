@@ -32,8 +32,9 @@ class RunNumbers {
 
   std::vector<schema::MemberStatus> rows() const;  // of the members, before the first step
   void show(schema::RunStatus& status) const;      // rates and shares, the members' rows among them
-  std::string line(const schema::RunStatus& status, bool evaluated) const;  // of metrics.jsonl, of the last commit
-  std::optional<double> nonzero_ratio() const;                              // of the last step's codes
+  // Of metrics.jsonl, of the last commit. Every hundredth of the run, and where it is evaluated, by segment as well.
+  std::string line(const schema::RunStatus& status, bool evaluated, const engine::SegmentTable& segments) const;
+  std::optional<double> nonzero_ratio() const;  // of the last step's codes
   std::uint64_t own_samples() const { return shares_[self_].samples; }
   std::uint64_t global_batch() const { return global_batch_; }
   double median_step_seconds() const;  // of the last steps; 0 before the first

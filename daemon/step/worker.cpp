@@ -23,8 +23,7 @@ kernels::ConstPlanes part_of(const kernels::ConstPlanes& codes, const ChunkLayou
 void StepTraffic::add(const StepTraffic& other) {
   contribution_bytes += other.contribution_bytes;
   contribution_elements += other.contribution_elements;
-  elements += other.elements;
-  nonzeros += other.nonzeros;
+  codes.insert(codes.end(), other.codes.begin(), other.codes.end());
 }
 
 // --- inputs ---
@@ -205,9 +204,11 @@ kernels::Planes Worker::ternarize(const ChunkLayout& chunk, StepTraffic& traffic
     const std::size_t first = (part.begin - chunk.begin) / kernels::kWordBits, count = part.count / kernels::kWordBits;
     tensors_->ternarize(shared_.gradients.subspan(part.begin, part.count), part.first_in_segment, key, scale,
                         {codes.nonzero.subspan(first, count), codes.negative.subspan(first, count)});
-    traffic.elements += std::min(part.count, segments_[part.segment].element_count - part.first_in_segment);
+    traffic.codes.push_back(
+        {.segment = part.segment,
+         .elements = std::min(part.count, segments_[part.segment].element_count - part.first_in_segment),
+         .nonzeros = codec_.count(codes.nonzero.subspan(first, count))});
   }
-  traffic.nonzeros += codec_.count(codes.nonzero);
   return codes;
 }
 

@@ -44,12 +44,18 @@ constexpr std::size_t workers_for(std::uint64_t threads) {
 
 constexpr std::size_t helpers_of(std::size_t workers) { return workers < 2 ? 0 : workers; }
 
+// The codes of a piece of a segment.
+struct CodeCounts {
+  std::size_t segment = 0;
+  std::uint64_t elements = 0;  // real ones
+  std::uint64_t nonzeros = 0;  // nonzero codes among them
+};
+
 // The traffic of one step, and its codes.
 struct StepTraffic {
   std::uint64_t contribution_bytes = 0;  // payload of the own codes or floats that were sent, one copy of every chunk
   std::uint64_t contribution_elements = 0;
-  std::uint64_t elements = 0;  // real ternary elements contributed
-  std::uint64_t nonzeros = 0;  // nonzero codes among them
+  std::vector<CodeCounts> codes;  // of what was contributed in codes, piece by piece
   void add(const StepTraffic& other);
 };
 

@@ -129,6 +129,7 @@ struct MemberStatus {
   std::uint32_t samples = 0;               // of each step that are its share; 0 = not known
   double data_wait_share = 0;              // share of its time that its engine waits for samples
   std::vector<std::uint64_t> states = {};  // steps of the states on its disk that a resume may begin at, newest first
+  double waiting_share = 0;                // share of its time that it waits for other members
   std::uint32_t seniority = 0;             // its place in the present view, 1 = the most senior; 0 = not known
   bool holds_up() const {
     return (state == RunState::kRunning || state == RunState::kStopping) && wait_share > kHoldsUpShare;
@@ -148,6 +149,7 @@ void fields(Is<MemberStatus> auto& it, auto&& field) {
   field("problem", it.problem, line(kMostProblemBytes));
   field("samples", it.samples);
   field("data_wait_share", it.data_wait_share);
+  field("waiting_share", it.waiting_share);
   field("states", it.states, list(kMostStates).not_kept());
   field("seniority", it.seniority);
 }

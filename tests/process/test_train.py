@@ -32,7 +32,7 @@ RUN_FIELDS = {
     "training_samples", "global_batch", "data_read", "data_warnings", "settings", "best_accuracy", "best_step",
 }  # fmt: skip
 EVALUATION_FIELDS = {"step", "accuracy", "accuracy_5", "loss"}
-MEMBER_FIELDS = {"node", "state", "phase", "step", "digest", "wait_share", "save", "problem", "holds_up", "samples", "data_wait_share", "states", "seniority"}
+MEMBER_FIELDS = {"node", "state", "phase", "step", "digest", "wait_share", "save", "problem", "holds_up", "samples", "data_wait_share", "waiting_share", "states", "seniority"}
 
 
 def as_number(digest):
