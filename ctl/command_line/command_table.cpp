@@ -274,9 +274,10 @@ const std::vector<VerbRow>& verb_rows() {
        "compare",
        "RUN RUN...",
        "show what differs between runs",
-       {"tgctl compare first second", "tgctl compare lenet-20171204-0900-3f2a lenet-20171204-0930-11c8 @last"},
-       "The keys of their jobs that differ, and what came of them: state, steps, time, loss, accuracy.",
-       {"address", "key", "help"}},
+       {"tgctl compare first second", "tgctl compare first second -o compared.html"},
+       "The keys of their jobs that differ, and what came of them: state, steps, time, loss, accuracy. With -o a page, "
+       "with the curves of up to four runs over each other.",
+       {"page", "force", "address", "key", "help"}},
       {Verb::kData,
        "data",
        "show JOB",

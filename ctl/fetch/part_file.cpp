@@ -64,6 +64,12 @@ std::uint64_t PartFile::room() const {
   return std::filesystem::space(part_path_, code).available;  // all there is, where it cannot be told
 }
 
+Status may_write(const std::string& path, bool force) {
+  std::error_code code;
+  if (path.empty() || force || !std::filesystem::exists(std::filesystem::symlink_status(path, code))) return {};
+  return Error{ErrorKind::kRefused, path + " already exists; --force replaces it"};
+}
+
 Status write_whole(const std::string& path, std::string_view text) {
   PartFile file(path);
   if (const Status status = file.open(); !status) return status;

@@ -34,6 +34,8 @@ class PartFile {
   bool exists_ = false;
 };
 
+// Refused where something has that name and nobody said --force. No name, "", is free.
+Status may_write(const std::string& path, bool force);
 // A file of this text.
 Status write_whole(const std::string& path, std::string_view text);
 

@@ -88,7 +88,7 @@ std::vector<std::string> differing_settings(const std::vector<schema::RunStatus>
   return texts;
 }
 
-std::string format_comparison(const std::vector<schema::RunStatus>& runs, std::size_t columns) {
+Rows comparison_rows(const std::vector<schema::RunStatus>& runs) {
   const std::vector<Settings> settings = settings_of_all(runs);
   Rows rows{{"RUN"}};
   for (const schema::RunStatus& run : runs) rows[0].push_back(run.id);
@@ -105,6 +105,11 @@ std::string format_comparison(const std::vector<schema::RunStatus>& runs, std::s
     if (std::any_of(row.begin() + 1, row.end(), [&](const std::string& text) { return text != row[1]; }))
       rows.push_back(std::move(row));
   }
+  return rows;
+}
+
+std::string format_comparison(const std::vector<schema::RunStatus>& runs, std::size_t columns) {
+  const Rows rows = comparison_rows(runs);
   if (rows.size() == 1) return "nothing differs: neither the jobs nor what came of them\n";
   return format_table(rows, {}, columns);
 }

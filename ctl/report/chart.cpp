@@ -29,8 +29,7 @@ class Drawing {
     bool any = false;
     for (const Series* series : chart.lines) {
       for (const Series::Point& point : series->points()) {
-        const double least = series == chart.lines.front() ? point.least : point.mean,
-                     most = series == chart.lines.front() ? point.most : point.mean;
+        const double least = banded(series) ? point.least : point.mean, most = banded(series) ? point.most : point.mean;
         least_ = any ? std::min(least_, least) : least;
         most_ = any ? std::max(most_, most) : most;
         last_step_ = std::max(last_step_, point.step);
@@ -63,6 +62,7 @@ class Drawing {
   }
 
  private:
+  bool banded(const Series* series) const { return chart_.band && series == chart_.lines.front(); }
   double x(double step) const { return kLeft + (kRight - kLeft) * step / std::max(last_step_, 1.0); }
   double y(double value) const {
     const double shown = logarithmic_ ? std::log10(value) : value;
@@ -117,7 +117,8 @@ class Drawing {
       above += at(x(point.step)) + "," + at(y(point.most)) + " ";
       below.insert(0, at(x(point.step)) + "," + at(y(point.least)) + " ");
     }
-    if (which == 0 && series.points().size() > 1) text = "<polygon points=\"" + above + below + "\" class=\"band\"/>\n";
+    if (banded(&series) && series.points().size() > 1)
+      text = "<polygon points=\"" + above + below + "\" class=\"band\"/>\n";
     text += "<polyline points=\"" + points + "\" class=\"line" + std::to_string(which + 1) + "\"/>\n";
     constexpr std::size_t kDotted = 40;
     if (series.points().size() > kDotted) return text;
@@ -135,6 +136,14 @@ class Drawing {
 }  // namespace
 
 std::string draw(const Chart& chart) { return Drawing(chart).svg(); }
+
+std::string figure(const Chart& chart) {
+  if (std::ranges::all_of(chart.lines, [](const Series* series) { return series->empty(); })) return "";
+  std::string names;
+  for (std::size_t i = 0; i < chart.names.size(); ++i)
+    names += element("span", chart.names[i], ("key" + std::to_string(i + 1)).c_str()) + " ";
+  return "<figure>" + element("h3", chart.title) + names + draw(chart) + "</figure>\n";
+}
 
 std::string sparkline(const Series& series, double least, double most) {
   constexpr double kSparkWidth = 240, kSparkHeight = 24;

@@ -48,4 +48,16 @@ std::string base64(std::string_view bytes) {
   return text;
 }
 
+std::string row(const std::vector<std::string>& cells, const char* cell) {
+  std::string text = "<tr>";
+  for (const std::string& one : cells) text += element(cell, one);
+  return text + "</tr>\n";
+}
+
+std::string table(const std::vector<std::string>& heading, const Rows& rows) {
+  std::string text = "<div class=\"scroll\"><table>\n" + (heading.empty() ? std::string() : row(heading, "th"));
+  for (const auto& cells : rows) text += row(cells);
+  return text + "</table></div>\n";
+}
+
 }  // namespace tg::ctl

@@ -3,6 +3,9 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
+
+#include "ctl/format/table.h"
 
 namespace tg::ctl {
 
@@ -12,5 +15,10 @@ std::string escaped(std::string_view text);
 std::string element(const char* name, std::string_view text, const char* css_class = "");
 // Standard base64 (RFC 4648), padded.
 std::string base64(std::string_view bytes);
+
+// A row of escaped cells, of this element.
+std::string row(const std::vector<std::string>& cells, const char* cell = "td");
+// With a heading, unless that is empty; scrolls where it is too wide.
+std::string table(const std::vector<std::string>& heading, const Rows& rows);
 
 }  // namespace tg::ctl

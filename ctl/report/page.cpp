@@ -23,18 +23,6 @@ std::string tile(const std::string& value, const std::string& name) {
   return "<div class=\"tile\">" + element("b", value) + element("span", name, "soft") + "</div>\n";
 }
 
-std::string row(const std::vector<std::string>& cells, const char* cell = "td") {
-  std::string text = "<tr>";
-  for (const std::string& one : cells) text += element(cell, one);
-  return text + "</tr>\n";
-}
-
-std::string table(const std::vector<std::string>& heading, const Rows& rows) {
-  std::string text = "<div class=\"scroll\"><table>\n" + (heading.empty() ? std::string() : row(heading, "th"));
-  for (const auto& cells : rows) text += row(cells);
-  return text + "</table></div>\n";
-}
-
 std::string took(const schema::RunStatus& run, std::int64_t now_ms) {
   const std::int64_t end_ms = schema::has_ended(run.state) ? run.since_ms : now_ms;
   constexpr double kMsPerSecond = 1000;
@@ -77,14 +65,6 @@ std::string what_was_read(const schema::RunStatus& run) {
   return text + "</ul>\n";
 }
 
-std::string figure(const Chart& chart) {
-  if (std::ranges::all_of(chart.lines, [](const Series* series) { return series->empty(); })) return "";
-  std::string names;
-  for (std::size_t i = 0; i < chart.names.size(); ++i)
-    names += element("span", chart.names[i], i == 0 ? "key1" : "key2") + " ";
-  return "<figure>" + element("h3", chart.title) + names + draw(chart) + "</figure>\n";
-}
-
 std::string charts(const ReportData& data) {
   const Curves& curves = data.curves;
   if (curves.steps == 0) return "";
@@ -95,11 +75,11 @@ std::string charts(const ReportData& data) {
   std::erase(marks, 0u);
   if (data.run.view > 1) marks.push_back(data.run.view_step);
   std::string text = "<h2>Over the steps</h2>\n<div class=\"charts\">\n";
-  text += figure({"Loss", {&curves.loss}, {}, marks, true});
-  text += figure({"Accuracy on the test set", {&curves.accuracy}, {}, marks, false, true});
-  text += figure({"Loss on the test set", {&curves.evaluation_loss}, {}, marks, true});
+  text += figure({"Loss", {&curves.loss}, {}, marks, true, true});
+  text += figure({"Accuracy on the test set", {&curves.accuracy}, {}, marks, true, false, true});
+  text += figure({"Loss on the test set", {&curves.evaluation_loss}, {}, marks, true, true});
   text += figure({"Learning rate", {&curves.learning_rate}, {}, marks});
-  text += figure({"Share of zero codes", {&curves.zeros}, {}, marks, false, true});
+  text += figure({"Share of zero codes", {&curves.zeros}, {}, marks, true, false, true});
   text += figure({"Bits a parameter and step",
                   {&curves.code_bits, &curves.sent_bits},
                   {"codes", "all that a member sent"},

@@ -1,4 +1,3 @@
-#include <filesystem>
 
 #include "ctl/fetch/part_file.h"
 #include "ctl/report/data_page.h"
@@ -10,9 +9,7 @@
 namespace tg::ctl {
 
 int data(Client& client, const Command& command, const schema::JobSpec& job) {
-  std::error_code code;
-  if (!command.output.empty() && !command.force && std::filesystem::exists(command.output, code))
-    return fail({ErrorKind::kRefused, command.output + " already exists; --force replaces it"});
+  if (const Status free = may_write(command.output, command.force); !free) return fail(free.error());
   schema::StartRequest request{schema::canonical_job(job), "", true};
   request.pictures = true;
   Talk talk;

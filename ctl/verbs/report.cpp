@@ -6,6 +6,7 @@
 
 #include "ctl/fetch/part_file.h"
 #include "ctl/report/report_data.h"
+#include "ctl/report/run_source.h"
 #include "ctl/terminal/console.h"
 #include "ctl/terminal/interrupt.h"
 #include "ctl/verbs/verbs.h"
@@ -17,89 +18,11 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::uint64_t kMostViewsBytes = std::uint64_t{64} << 20, kMostMetricsBytes = std::uint64_t{1} << 34;
-constexpr std::size_t kMostLineBytes = 64 * 1024;
+constexpr std::uint64_t kMostViewsBytes = std::uint64_t{64} << 20;
 constexpr const char *kRecordFile = "run.json", *kViewsFile = "views.jsonl", *kMetricsFile = "metrics.jsonl";
 constexpr std::uint64_t kMsPerSecond = 1000;
 
-// One member's files of a run that may go on.
-class Source {
- public:
-  Source(Client& client, std::string run, std::string node)
-      : client_(client), run_(std::move(run)), node_(std::move(node)) {}
-  const std::string& node() const { return node_; }
-
-  Result<std::string> text(const char* file, std::uint64_t most) {
-    std::string text;
-    const Status read = read_on(file, 0, most, [&](const std::string& bytes) { text += bytes; });
-    if (!read) return read.error();
-    return text;
-  }
-
-  // Reads what has been added since the last call.
-  Status read_metrics() {
-    std::optional<Error> problem;
-    const Status read = read_on(kMetricsFile, offset_, kMostMetricsBytes, [&](const std::string& bytes) {
-      offset_ += bytes.size();
-      rest_ += bytes;
-      if (const Status taken = take_lines(); !taken && !problem) problem = taken.error();
-    });
-    if (!read) return read;
-    return problem ? Status(*problem) : Status();
-  }
-  const Curves& curves() const { return curves_; }
-
- private:
-  template <class Take>
-  Status read_on(const char* file, std::uint64_t offset, std::uint64_t most, const Take& take) {
-    while (true) {
-      const Result<schema::SliceReply> slice =
-          client_.ask_for<schema::SliceReply>(schema::FetchRequest{run_, node_, file, offset});
-      if (!slice) return slice.error();
-      if (slice->total_bytes > most)
-        return Error{ErrorKind::kRefused,
-                     node_ + "'s " + file + " is too large: " + std::to_string(slice->total_bytes) + " bytes"};
-      // It was resumed from an earlier step meanwhile.
-      if (slice->total_bytes < offset)
-        return Error{ErrorKind::kFailed,
-                     node_ + "'s " + file + " is shorter than before: the run was resumed; ask again"};
-      if (slice->data.empty()) return {};
-      take(slice->data);
-      offset += slice->data.size();
-      if (offset >= slice->total_bytes) return {};
-    }
-  }
-
-  // The last line may still be written.
-  Status take_lines() {
-    std::size_t begin = 0;
-    for (std::size_t end = rest_.find('\n'); end != std::string::npos; end = rest_.find('\n', begin)) {
-      const std::optional<MetricLine> line = parse_metric_line(std::string_view(rest_).substr(begin, end - begin));
-      begin = end + 1;
-      if (!line) return Error{ErrorKind::kCorrupt, node_ + "'s " + kMetricsFile + " is damaged"};
-      add_line(*line, curves_);
-    }
-    rest_.erase(0, begin);
-    if (rest_.size() > kMostLineBytes) return Error{ErrorKind::kCorrupt, node_ + "'s " + kMetricsFile + " is damaged"};
-    return {};
-  }
-
-  Client& client_;
-  const std::string run_, node_;
-  std::uint64_t offset_ = 0;
-  std::string rest_;
-  Curves curves_;
-};
-
-// The asked node, if it is a member; else the first that is.
-std::string node_of(const schema::MeshStatus& mesh) {
-  const auto& members = mesh.runs.front().members;
-  for (const schema::MemberStatus& member : members)
-    if (member.node == mesh.node) return mesh.node;
-  return members.empty() ? mesh.node : members.front().node;
-}
-
-Result<ReportData> ask_report(Source& source, const schema::RunStatus& run) {
+Result<ReportData> ask_report(RunSource& source, const schema::RunStatus& run) {
   const Result<std::string> record = source.text(kRecordFile, schema::kMostRecordBytes);
   if (!record) return record.error();
   const Result<std::string> views = source.text(kViewsFile, kMostViewsBytes);
@@ -146,20 +69,19 @@ Result<ReportData> read_report(const std::string& folder) {
 }
 
 int report(const Command& command) {
+  if (const Status free = may_write(command.output, command.force); !free) return fail(free.error());
   std::error_code code;
-  if (!command.force && fs::exists(fs::symlink_status(command.output, code)))
-    return fail({ErrorKind::kRefused, command.output + " already exists; --force replaces it"});
   if (fs::is_directory(command.operand, code)) return report_folder(command);
   Result<Client> client = Client::connect(command.address, command.key_file);
   if (!client) return fail(client.error());
-  std::optional<Source> source;
+  std::optional<RunSource> source;
   std::string name = command.operand;
   while (true) {
     const Result<schema::MeshStatus> mesh = ask_mesh(*client, name, schema::Pick::kNewest);
     if (!mesh) return fail(mesh.error());
     const schema::RunStatus& run = mesh->runs.front();
     name = run.id;
-    if (!source) source.emplace(*client, run.id, node_of(*mesh));
+    if (!source) source.emplace(*client, run.id, RunSource::node_of(*mesh));
     Result<ReportData> data = ask_report(*source, run);
     if (!data) return fail(data.error());
     const bool again = command.every_ms > 0 && !schema::has_ended(run.state);

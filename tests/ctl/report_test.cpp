@@ -55,7 +55,7 @@ TEST(Chart, DrawsWhateverTheValuesAre) {
     Series series;
     for (std::size_t i = 0; i < values.size(); ++i) series.add(i + 1, values[i]);
     for (const bool logarithmic : {false, true}) {
-      const std::string svg = draw({"x", {&series}, {}, {1}, logarithmic});
+      const std::string svg = draw({"x", {&series}, {}, {1}, true, logarithmic});
       EXPECT_LT(svg.size(), 20'000u);
       EXPECT_EQ(svg.find("nan"), std::string::npos) << svg;
       EXPECT_EQ(svg.find("inf"), std::string::npos) << svg;

@@ -45,6 +45,19 @@ class Report(unittest.TestCase):
             self.assertEqual(same(page_of(path)), same(fetched), "of the files alone, but for what only a mesh knows of its members")
 
 
+class Compared(unittest.TestCase):
+    def test_the_curves_of_two_runs(self):
+        with Mesh(2) as mesh:
+            runs = [mesh.start({"steps": 6, "learning-rate": rate}) for rate in (0.01, 0.02)]
+            path = os.path.join(mesh.folder, "compared.html")
+            self.assertEqual(mesh.ctl_ok("compare", *runs, "-o", path).out, path + "\n")
+            page = page_of(path)
+            for text in (*runs, "learning-rate", "Accuracy on the test set", 'class="line2"'):
+                self.assertIn(text, page)
+            mesh.ctl("compare", *runs, "-o", path).refuses(1, f"{path} already exists", "--force")
+            mesh.ctl("compare", *runs, *runs, runs[0], "-o", path, "--force").refuses(2, "at most 4 runs")
+
+
 @unittest.skipIf(BROWSER is None, "no chromium here (Debian: chromium): the page was not looked at with a browser")
 class Browser(unittest.TestCase):
     def test_it_finds_nothing_wrong(self):

@@ -1,0 +1,76 @@
+#include "ctl/report/run_source.h"
+
+#include <optional>
+
+#include "schema/control/control.h"
+
+namespace tg::ctl {
+namespace {
+
+constexpr std::uint64_t kMostMetricsBytes = std::uint64_t{1} << 34;
+constexpr std::size_t kMostUnfinishedBytes = 64 * 1024;  // of a line that is being written
+constexpr const char* kMetricsFile = "metrics.jsonl";
+
+}  // namespace
+
+std::string RunSource::node_of(const schema::MeshStatus& mesh) {
+  const auto& members = mesh.runs.front().members;
+  for (const schema::MemberStatus& member : members)
+    if (member.node == mesh.node) return mesh.node;
+  return members.empty() ? mesh.node : members.front().node;
+}
+
+Result<std::string> RunSource::text(const char* file, std::uint64_t most) {
+  std::string text;
+  const Status read = read_on(file, 0, most, [&](const std::string& bytes) { text += bytes; });
+  if (!read) return read.error();
+  return text;
+}
+
+Status RunSource::read_metrics() {
+  std::optional<Error> problem;
+  const Status read = read_on(kMetricsFile, offset_, kMostMetricsBytes, [&](const std::string& bytes) {
+    offset_ += bytes.size();
+    rest_ += bytes;
+    if (const Status taken = take_lines(); !taken && !problem) problem = taken.error();
+  });
+  if (!read) return read;
+  return problem ? Status(*problem) : Status();
+}
+
+Status RunSource::read_on(const char* file, std::uint64_t offset, std::uint64_t most,
+                          const std::function<void(const std::string&)>& take) {
+  while (true) {
+    const Result<schema::SliceReply> slice =
+        client_.ask_for<schema::SliceReply>(schema::FetchRequest{run_, node_, file, offset});
+    if (!slice) return slice.error();
+    if (slice->total_bytes > most)
+      return Error{ErrorKind::kRefused,
+                   node_ + "'s " + file + " is too large: " + std::to_string(slice->total_bytes) + " bytes"};
+    // It was resumed from an earlier step meanwhile.
+    if (slice->total_bytes < offset)
+      return Error{ErrorKind::kFailed,
+                   node_ + "'s " + file + " is shorter than before: the run was resumed; ask again"};
+    if (slice->data.empty()) return {};
+    take(slice->data);
+    offset += slice->data.size();
+    if (offset >= slice->total_bytes) return {};
+  }
+}
+
+// The last line may still be written.
+Status RunSource::take_lines() {
+  std::size_t begin = 0;
+  for (std::size_t end = rest_.find('\n'); end != std::string::npos; end = rest_.find('\n', begin)) {
+    const std::optional<MetricLine> line = parse_metric_line(std::string_view(rest_).substr(begin, end - begin));
+    begin = end + 1;
+    if (!line) return Error{ErrorKind::kCorrupt, node_ + "'s " + kMetricsFile + " is damaged"};
+    add_line(*line, curves_);
+  }
+  rest_.erase(0, begin);
+  if (rest_.size() > kMostUnfinishedBytes)
+    return Error{ErrorKind::kCorrupt, node_ + "'s " + kMetricsFile + " is damaged"};
+  return {};
+}
+
+}  // namespace tg::ctl
