@@ -12,6 +12,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <fstream>
 #include <future>
 #include <memory>
 #include <random>
@@ -30,6 +31,7 @@
 #include "daemon/node/node.h"
 #include "daemon/node/service_manager.h"
 #include "daemon/simulate/recompute.h"
+#include "daemon/simulate/simulation.h"
 #include "daemon/step/threads/fault_injection.h"
 #include "daemon/store/directory_id.h"
 #include "daemon/store/run_store.h"
@@ -43,6 +45,7 @@
 #include "schema/frame/frame.h"
 #include "schema/options/node_config.h"
 #include "schema/options/recompute_command.h"
+#include "schema/options/simulate_command.h"
 #include "schema/text.h"
 #include "schema/version.h"
 
@@ -391,11 +394,48 @@ int recompute(int argc, char** argv) {
   return same.ok() ? 0 : fail(same.error());
 }
 
+Result<schema::JobSpec> read_job(const schema::SimulateCommand& command) {
+  std::ifstream file(command.job_file, std::ios::binary);
+  std::string text(schema::kMostSpecBytes + 1, '\0');
+  if (!file || !(file.read(text.data(), static_cast<std::streamsize>(text.size())), file.gcount() > 0))
+    return Error{ErrorKind::kUsage, command.job_file + " cannot be read; simulate takes a job file"};
+  text.resize(static_cast<std::size_t>(file.gcount()));
+  Result<schema::JobSpec> job = schema::parse_job(text, command.job_file);
+  if (!job.ok()) return job;
+  for (const std::string& setting : command.settings)
+    if (Status set = schema::override_job_key(*job, setting); !set.ok()) return set.error();
+  return job;
+}
+
+// No node either. A signal ends it when a slice is done.
+int simulate(int argc, char** argv) {
+  const Result<schema::SimulateCommand> command = schema::parse_simulate_command(argc, argv);
+  if (!command.ok()) return fail(command.error());
+  if (!command->help.empty()) return print(command->help);
+  make_openmp_passive(argv);
+  const Result<schema::JobSpec> job = read_job(*command);
+  if (!job.ok()) return fail(job.error());
+  sigset_t ends;
+  sigemptyset(&ends);
+  for (const int number : {SIGINT, SIGTERM, SIGHUP}) sigaddset(&ends, number);
+  pthread_sigmask(SIG_BLOCK, &ends, nullptr);  // before all other threads
+  const Result<bool> complete = daemon::simulate(
+      {*job, command->weights, command->data_dir, command->threads, command->output},
+      [](const std::string& line) { print(line + "\n"); },
+      [&ends] {
+        constexpr timespec kNow{};
+        return sigtimedwait(&ends, nullptr, &kNow) > 0;
+      });
+  if (!complete.ok()) return fail(complete.error());
+  return *complete ? 0 : kExitError;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   keep_standard_streams();
   if (argc > 1 && argv[1] == schema::kRecomputeCommand) leave(recompute(argc, argv));
+  if (argc > 1 && argv[1] == schema::kSimulateCommand) leave(simulate(argc, argv));
   Result<schema::CommandLine> parsed = schema::parse_node_command_line(argc, argv, environ);
   if (!parsed.ok()) return fail(parsed.error());
   if (parsed->help) return print(parsed->help_text);

@@ -129,18 +129,7 @@ void Journal::log_damaged() {
 void Journal::reported(const std::optional<Member::Evaluation>& evaluation) {
   const bool known = status_.evaluated && evaluation && status_.evaluation_step == evaluation->step;
   if (evaluation && !known) {
-    const int classes = prepared_->model.classes;
-    const auto total = static_cast<double>(evaluation->counts.total);
-    status_.evaluated = true;
-    status_.evaluation_step = evaluation->step;
-    status_.evaluation_accuracy = static_cast<double>(evaluation->counts.correct) / total;
-    // With five classes or fewer the right one is always among the five highest.
-    status_.evaluation_accuracy_5 = classes > 5 ? static_cast<double>(evaluation->counts.correct_5) / total : 0;
-    status_.evaluation_loss = evaluation->counts.loss_sum / total;
-    BestEvaluation best{status_.best_accuracy, status_.best_step};
-    best.take(status_.evaluation_accuracy, status_.evaluation_step);
-    status_.best_accuracy = best.accuracy;
-    status_.best_step = best.step;
+    show(*evaluation, prepared_->model.classes, status_);
     Numbers& counted = context_.news.metrics.numbers();
     counted.observe(StepPart::kEvaluate, std::chrono::duration<double>(Clock::now() - evaluating_).count());
     counted.accuracy = status_.evaluation_accuracy;

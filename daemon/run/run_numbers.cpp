@@ -52,6 +52,20 @@ double code_bits_of(const StepTraffic& traffic) {
 
 }  // namespace
 
+void show(const Member::Evaluation& evaluation, int classes, schema::RunStatus& status) {
+  const auto total = static_cast<double>(evaluation.counts.total);
+  status.evaluated = true;
+  status.evaluation_step = evaluation.step;
+  status.evaluation_accuracy = static_cast<double>(evaluation.counts.correct) / total;
+  // With five classes or fewer the right one is always among the five highest.
+  status.evaluation_accuracy_5 = classes > 5 ? static_cast<double>(evaluation.counts.correct_5) / total : 0;
+  status.evaluation_loss = evaluation.counts.loss_sum / total;
+  BestEvaluation best{status.best_accuracy, status.best_step};
+  best.take(status.evaluation_accuracy, status.evaluation_step);
+  status.best_accuracy = best.accuracy;
+  status.best_step = best.step;
+}
+
 RunNumbers::RunNumbers(std::vector<schema::MemberShare> shares, std::vector<std::uint32_t> seniority, Rank self,
                        std::uint64_t global_batch)
     : shares_(std::move(shares)),

@@ -14,6 +14,9 @@
 
 namespace tg::daemon {
 
+// Into what status shows: this evaluation, and whether it is the best so far. classes: of the model.
+void show(const Member::Evaluation& evaluation, int classes, schema::RunStatus& status);
+
 class RunNumbers {
  public:
   using Clock = std::chrono::steady_clock;

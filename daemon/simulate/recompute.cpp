@@ -11,12 +11,11 @@
 #include <vector>
 
 #include "daemon/run/preparation.h"
+#include "daemon/simulate/members_memory.h"
 #include "daemon/simulate/recorded_run.h"
 #include "daemon/simulate/share_engines.h"
 #include "daemon/simulate/simulated_view.h"
-#include "daemon/step/job_layout.h"
 #include "engine/compute_device.h"
-#include "engine/resources/memory.h"
 #include "engine/resources/processors.h"
 #include "kernels/base/hex.h"
 #include "kernels/host_home.h"
@@ -27,7 +26,6 @@ namespace tg::daemon {
 namespace {
 
 constexpr std::chrono::seconds kSayEvery{10};
-constexpr std::uint64_t kWindowBytes = 256u << 10;  // to a peer: no link has to be kept busy
 constexpr const char* kHere = "this machine";
 
 std::string joined(const std::vector<std::string>& names) {
@@ -35,8 +33,6 @@ std::string joined(const std::vector<std::string>& names) {
   for (const std::string& name : names) text += (text.empty() ? "" : ", ") + name;
   return text;
 }
-
-std::string mebibytes(std::uint64_t bytes) { return std::to_string((bytes + (1u << 20) - 1) >> 20) + " MiB"; }
 
 std::string counted(std::uint64_t count, const char* noun) {
   return std::to_string(count) + " " + noun + (count == 1 ? "" : "s");
@@ -54,7 +50,7 @@ class Recomputation {
       : options_(options), run_(run), compute_(compute), codec_(codec), say_(say) {
     nodes_.resize(run.names.size());
     choice_.exchange = from_word<schema::ExchangeKind>(run.record.status.exchange).value_or(choice_.exchange);
-    choice_.window_bytes = kWindowBytes;
+    choice_.window_bytes = kSimulatedWindowBytes;
     choice_.coding = from_word<schema::Coding>(run.record.status.coding).value_or(choice_.coding);
     global_batch_ = run.record.global_batch != 0 ? run.record.global_batch
                                                  : schema::resolved_global_batch(run.job, run.names.size());
@@ -85,7 +81,7 @@ class Recomputation {
 
   Status prepare_all();
   Status check_recorded(const Prepared& prepared) const;
-  Status check_memory(const engine::Model& model) const;
+  Status check_memory() const;
   Status check_builds(const Leg& leg) const;
   Status enter(const Leg& leg);
   Status compute_leg(const Leg& leg);
@@ -131,7 +127,7 @@ Status Recomputation::prepare_all() {
   if (!kit) return kit.error();
   prepared_ = kit->prepared;
   if (Status same = check_recorded(*prepared_); !same) return same;
-  if (Status fits = check_memory(prepared_->model); !fits) return fits;
+  if (Status fits = check_memory(); !fits) return fits;
   const Seat seat = seat_of(first.stretch.members.front());
   nodes_[seat] = {prepared_->replica, std::move(kit->gradients)};
   holders_ = {seat};
@@ -157,30 +153,12 @@ Status Recomputation::check_recorded(const Prepared& prepared) const {
   return {};
 }
 
-// Besides what preparing has taken: that is one replica and gradient, and the first engine.
-Status Recomputation::check_memory(const engine::Model& model) const {
+// Of the leg with the most members.
+Status Recomputation::check_memory() const {
   const Leg* largest = &run_.legs.front();
   for (const Leg& leg : run_.legs)
     if (leg.stretch.members.size() > largest->stretch.members.size()) largest = &leg;
-  const std::size_t members = largest->stretch.members.size();
-  const std::uint64_t state = Replica::bytes(model, prepared_->replica->slot_count(), keeps_average(run_.job)) +
-                              model.segments.padded_count() * sizeof(float);
-  const std::uint64_t exchange = SimulatedView::bytes_of_member(largest->job, model, members, choice_);
-  const bool on_device = compute_.accelerator() != nullptr;
-  const std::uint64_t needed = members * exchange + (on_device ? 0 : (members - 1) * state);
-  const std::uint64_t left = engine::available_memory();
-  say_("memory: " + mebibytes(needed) + " more for " + counted(members, "member") + ", each with its state; " +
-       mebibytes(left) + " are left");
-  if (needed > left)
-    return not_here("recomputing takes " + mebibytes(needed) + " more for " + counted(members, "member") + ", and " +
-                    mebibytes(left) +
-                    " of this machine's memory are left; stop what else runs here, or use a larger "
-                    "machine");
-  const std::uint64_t free = compute_.memory().free;
-  if (on_device && (members - 1) * state > free)
-    return not_here("recomputing takes " + mebibytes((members - 1) * state) + " more on " + compute_.name() + " for " +
-                    counted(members, "member") + ", and " + mebibytes(free) + " are free there");
-  return {};
+  return check_memory_of_members(largest->job, *prepared_, largest->stretch.members.size(), choice_, compute_, say_);
 }
 
 // What members said of their engines; of a stretch in an earlier lineage only its line does.
@@ -208,16 +186,11 @@ Status Recomputation::check_builds(const Leg& leg) const {
 Status Recomputation::enter(const Leg& leg) {
   std::vector<Seat> members;
   for (const std::string& node : leg.stretch.members) members.push_back(seat_of(node));
-  const SimulatedNode& holder = nodes_[holders_.front()];
-  const StateArrays arrays = arrays_of(*holder.replica);
-  const engine::Model& model = prepared_->model;
   for (const Seat seat : members) {
     if (std::ranges::count(holders_, seat) > 0) continue;
-    SimulatedNode& node = nodes_[seat];
-    node.replica = std::make_shared<Replica>(compute_.home(), model, holder.replica->slot_count(), run_.job.seed,
-                                             holder.replica->keeps_average());
-    node.gradient = kernels::HomeArray(compute_.home(), model.segments.padded_count());
-    if (Status copied = node.replica->restore(arrays, holder.replica->committed_rounds()); !copied) return copied;
+    Result<SimulatedNode> copy = copy_of(nodes_[holders_.front()], compute_.home(), prepared_->model, run_.job.seed);
+    if (!copy) return copy.error();
+    nodes_[seat] = *std::move(copy);
   }
   for (const Seat seat : holders_)
     if (std::ranges::count(members, seat) == 0) nodes_[seat] = {};

@@ -119,6 +119,17 @@ class SimulatedView::OneMember : public Member::Delegate {
   std::vector<Sent> sent_;
 };
 
+Result<SimulatedNode> copy_of(const SimulatedNode& holder, kernels::Home& home, const engine::Model& model,
+                              std::uint64_t seed) {
+  SimulatedNode node;
+  node.replica =
+      std::make_shared<Replica>(home, model, holder.replica->slot_count(), seed, holder.replica->keeps_average());
+  node.gradient = kernels::HomeArray(home, model.segments.padded_count());
+  if (Status copied = node.replica->restore(arrays_of(*holder.replica), holder.replica->committed_rounds()); !copied)
+    return copied.error();
+  return node;
+}
+
 SimulatedView::SimulatedView(Options options, const Surroundings& around, Per<Rank, SimulatedNode*> nodes, News news)
     : options_(std::move(options)), around_(around), news_(std::move(news)) {
   TG_CHECK(nodes.size() == options_.view.size(), nodes.size());
@@ -130,8 +141,10 @@ SimulatedView::~SimulatedView() = default;
 
 void SimulatedView::deliver_from(OneMember& from) {
   const Seat sender = from.member().members().view.seat(from.member().members().self);
-  for (OneMember::Sent& sent : from.take_sent())
+  for (OneMember::Sent& sent : from.take_sent()) {
+    if (&from == members_.front().get()) sent_bytes_ += sent.frame->bytes().size();
     members_[options_.view.rank(sent.to).value()]->put(sender, std::move(sent.frame));
+  }
 }
 
 Status SimulatedView::run() {
@@ -158,7 +171,12 @@ std::uint64_t SimulatedView::bytes_of_member(const schema::JobSpec& job, const e
                                              std::size_t members, const schema::Commit& choice) {
   const Layouts layouts = layouts_of(job, model.segments, members, choice);
   const auto bytes = [&](const Layout& layout) {
-    return SharedStep::bytes(model.segments, layout) + Worker::bytes(layout) + exchange_bytes(layout);
+    // A frame is one block for all who get it: of this step and the next, what it contributes, and what it sums.
+    std::size_t frames = 0;
+    for (const ChunkLayout& chunk : layout.chunks)
+      frames += 2 * (chunk.ternary() ? kernels::codes_bound(chunk.size()) + chunk.size() / layout.members
+                                     : 2 * chunk.size() * sizeof(float));
+    return SharedStep::bytes(model.segments, layout) + Worker::bytes(layout) + schema::kMostBlockPerFrame * frames;
   };
   return std::max<std::uint64_t>(bytes(layouts.layout), layouts.of_float_steps ? bytes(*layouts.of_float_steps) : 0);
 }

@@ -32,11 +32,17 @@
 
 namespace tg::daemon {
 
+inline constexpr std::uint64_t kSimulatedWindowBytes = 256u << 10;  // to a peer: no link has to be kept busy
+
 // What a node keeps from view to view, in the home that computes.
 struct SimulatedNode {
   std::shared_ptr<Replica> replica;
   kernels::HomeArray gradient;
 };
+
+// Another node that holds the same state, confirmed.
+Result<SimulatedNode> copy_of(const SimulatedNode& holder, kernels::Home& home, const engine::Model& model,
+                              std::uint64_t seed);
 
 // What learns for the members of a view. It may throw what an engine throws.
 class SimulatedLearning {
@@ -81,6 +87,7 @@ class SimulatedView {
 
   // An error is the first member's that failed.
   Status run();
+  std::uint64_t sent_bytes() const { return sent_bytes_; }  // so far, by rank 0, each copy of a frame counted
 
   // What a member takes besides replica and gradient, in the host's memory.
   static std::uint64_t bytes_of_member(const schema::JobSpec& job, const engine::Model& model, std::size_t members,
@@ -94,6 +101,7 @@ class SimulatedView {
   const Surroundings around_;
   const News news_;
   Per<Rank, std::unique_ptr<OneMember>> members_;
+  std::uint64_t sent_bytes_ = 0;
 };
 
 }  // namespace tg::daemon

@@ -1,0 +1,323 @@
+#include "daemon/simulate/simulation.h"
+
+#include <algorithm>
+#include <chrono>
+#include <exception>
+#include <memory>
+#include <new>
+#include <random>
+#include <utility>
+
+#include "daemon/run/preparation.h"
+#include "daemon/run/run_numbers.h"
+#include "daemon/run/shares.h"
+#include "daemon/simulate/members_memory.h"
+#include "daemon/simulate/share_engines.h"
+#include "daemon/simulate/simulated_view.h"
+#include "daemon/simulate/simulation_folder.h"
+#include "daemon/step/job_layout.h"
+#include "engine/compute_device.h"
+#include "kernels/base/hex.h"
+#include "kernels/base/log.h"
+#include "kernels/host_home.h"
+#include "kernels/kernels.h"
+#include "schema/run_id.h"
+#include "schema/version.h"
+
+namespace tg::daemon {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+constexpr std::chrono::seconds kSlice{5}, kTellEvery{10}, kSaveEvery{30};
+constexpr std::uint64_t kMostSliceSteps = 10'000;
+constexpr std::uint64_t kKey = 1;  // nobody else's frames can come here
+
+std::string name_of(Rank rank) { return "member-" + std::to_string(rank.index() + 1); }
+
+class Simulation {
+ public:
+  Simulation(const SimulationOptions& options, const engine::ComputeDevice& compute, const kernels::Kernels& kernels,
+             const std::function<void(const std::string&)>& say)
+      : options_(options),
+        job_(options.job),
+        compute_(compute),
+        kernels_(kernels),
+        say_(say),
+        folder_(options.directory),
+        weights_(options.weights.begin(), options.weights.end()),
+        nodes_(weights_.size()),
+        global_batch_(schema::resolved_global_batch(job_, weights_.size())) {
+    for (const Rank rank : weights_.places()) names_.push_back(name_of(rank));
+    constexpr std::size_t kMostDirect = 2;
+    choice_.exchange = job_.exchange.value_or(weights_.size() > kMostDirect ? schema::ExchangeKind::kSharded
+                                                                            : schema::ExchangeKind::kDirect);
+    choice_.window_bytes = kSimulatedWindowBytes;
+    choice_.coding = job_.coding.value_or(schema::Coding::kRaw);
+  }
+
+  Result<bool> compute(const std::function<bool()>& ends);
+
+ private:
+  Result<std::optional<SavedStart>> find_start();
+  Status prepare_members(const std::optional<SavedStart>& start);
+  schema::RunStatus first_status(const std::optional<SavedStart>& start) const;
+  View first_view() const { return View::of_all(Per<Seat, std::uint16_t>(weights_.begin(), weights_.end())); }
+  void fill_record(const std::optional<SavedStart>& start);
+  Status compute_slice(Step last);
+  void committed(const Member::Committed& committed);
+  void evaluated(const Member::Evaluation& evaluation);
+  void write_line(bool evaluated);
+  Status save(schema::RunState state);
+  std::uint64_t slice_steps() const;
+
+  const SimulationOptions& options_;
+  schema::JobSpec job_;
+  const engine::ComputeDevice& compute_;
+  const kernels::Kernels& kernels_;
+  const std::function<void(const std::string&)>& say_;
+  SimulationFolder folder_;
+  const Per<Rank, std::uint16_t> weights_;
+  Per<Seat, std::string> names_;
+  Per<Rank, SimulatedNode> nodes_;
+  const std::uint64_t global_batch_;
+  schema::Commit choice_;
+  schema::FramePool pool_;
+  std::shared_ptr<const Prepared> prepared_;
+  std::unique_ptr<ShareEngines> engines_;
+  std::optional<RunNumbers> numbers_;
+  RunRecord record_;
+  std::uint64_t lines_ = 0;            // the last step with a line
+  std::uint64_t sent_bytes_ = 0;       // by the first member, in the slices before this one
+  std::optional<SimulatedView> view_;  // of the slice
+  Clock::time_point began_ = Clock::now(), said_ = began_, saved_ = began_;
+};
+
+// The state that this run came to here before; nothing if it begins.
+Result<std::optional<SavedStart>> Simulation::find_start() {
+  Result<std::optional<RunRecord>> found = folder_.read();
+  if (!found) return found.error();
+  if (!*found) return std::optional<SavedStart>();
+  const RunRecord& record = **found;
+  const Result<schema::JobSpec> job = schema::parse_job(record.spec, "run.json");
+  if (!job || *job != job_ || !std::ranges::equal(record.weights, options_.weights))
+    return Error{ErrorKind::kUsage, options_.directory + " has another run, " + record.id +
+                                        ": name another folder with -o, or delete this one"};
+  if (schema::is_final(record.status.state))
+    return Error{ErrorKind::kUsage, options_.directory + " has this run already, " +
+                                        std::string(to_word(record.status.state)) + " at step " +
+                                        std::to_string(record.status.step)};
+  return folder_.saved(record);
+}
+
+Status Simulation::prepare_members(const std::optional<SavedStart>& start) {
+  PreparationOptions options;
+  options.job = job_;
+  options.job.threads = 0;  // as many as are asked for, whatever the processors
+  options.data_dir = options_.data_dir.value_or(job_.data_dir);
+  options.threads = options_.threads;
+  options.node = "this machine";
+  options.start = start;
+  options.say = [this](const std::string& line) { say_("reading data: " + line); };
+  Result<TrainingKit> kit = prepare(options, {Rank(0), weights_, global_batch_}, compute_, [] {});
+  if (!kit) return kit.error();
+  prepared_ = kit->prepared;
+  job_.steps = prepared_->steps;
+  if (!prepared_->read.summary.empty()) say_(prepared_->read.summary);
+  for (const std::string& warning : prepared_->read.warnings) say_("warning: " + warning);
+  if (Status fits = check_memory_of_members(job_, *prepared_, weights_.size(), choice_, compute_, say_); !fits)
+    return fits;
+  nodes_[Rank(0)] = {prepared_->replica, std::move(kit->gradients)};
+  record_.own.engine_build = kit->view->engine_build;
+  record_.own.engine_choices = kit->view->engine_choices;
+  engines_ = std::make_unique<ShareEngines>(options, *std::move(kit), compute_);
+  for (const Rank rank : weights_.places()) {
+    if (rank == Rank(0)) continue;
+    Result<SimulatedNode> copy = copy_of(nodes_[Rank(0)], compute_.home(), prepared_->model, job_.seed);
+    if (!copy) return copy.error();
+    nodes_[rank] = *std::move(copy);
+  }
+  return {};
+}
+
+schema::RunStatus Simulation::first_status(const std::optional<SavedStart>& start) const {
+  schema::RunStatus status;
+  if (start) status = start->record->status;
+  status.state = schema::RunState::kRunning;
+  status.reason.clear();
+  status.model = to_word(job_.model);
+  status.data = to_word(job_.data);
+  status.exchange = to_word(layouts_of(job_, prepared_->model.segments, weights_.size(), choice_).layout.exchange);
+  status.coding = to_word(choice_.coding);
+  status.gradients = to_word(job_.gradients);
+  status.steps = job_.steps;
+  status.parameters = prepared_->model.segments.parameter_count();
+  status.step = status.digest_step = prepared_->replica->committed_rounds().value();
+  status.digest = prepared_->initial_digest;
+  status.training_samples = prepared_->data->train.count();
+  status.global_batch = global_batch_;
+  status.data_read = prepared_->read.summary;
+  status.settings = schema::changed_keys(job_, schema::kMostSettingsBytes);
+  status.members = numbers_->rows();
+  status.since_ms = unix_time_ms();
+  if (start) {
+    show(start->counters, status);
+  } else {
+    status.started_ms = status.since_ms;
+    status.initial_digest = prepared_->initial_digest;
+    status.id = schema::draw_run_id(status.model, status.started_ms, std::random_device()() * (std::uint64_t{1} << 32));
+  }
+  return status;
+}
+
+void Simulation::fill_record(const std::optional<SavedStart>& start) {
+  record_.status = first_status(start);
+  record_.id = record_.status.id;
+  record_.key = kKey;
+  record_.spec = schema::canonical_job(options_.job);
+  record_.seed = job_.seed;
+  record_.spec_hash = schema::hash_text(record_.spec);
+  record_.model_hash = prepared_->model_hash;
+  record_.data_hash = prepared_->data_hash;
+  record_.initial_digest = record_.status.initial_digest;
+  record_.node = names_[Seat(0)];
+  record_.nodes.assign(names_.begin(), names_.end());
+  record_.member_names = record_.nodes;
+  record_.weights = options_.weights;
+  record_.own.node = record_.node;
+  record_.own.threads = prepared_->threads;
+  record_.own.kernels = kernels_.name;
+  record_.own.engine = to_word(compute_.engine());
+  record_.own.device = compute_.name();
+  record_.own.math = to_word(compute_.math());
+  record_.global_batch = global_batch_;
+  for (const std::string& name : names_) record_.builds[name] = record_.own.engine_build;
+  record_.build = schema::build_id();
+}
+
+Result<bool> Simulation::compute(const std::function<bool()>& ends) {
+  const Result<std::optional<SavedStart>> start = find_start();
+  if (!start) return start.error();
+  if (Status prepared = prepare_members(*start); !prepared) return prepared.error();
+  const View view = first_view();
+  numbers_.emplace(member_shares(view, names_, global_batch_), std::vector<std::uint32_t>(view.size(), 1), Rank(0),
+                   global_batch_);
+  fill_record(*start);
+  schema::RunStatus& status = record_.status;
+  lines_ = status.step;
+  if (Status opened = folder_.open(record_, status.step); !opened) return opened.error();
+  say_(std::string(*start ? "goes on with " : "run ") + status.id + ": " + status.model + " on " + status.data +
+       ", steps " + std::to_string(status.step + 1) + " to " + std::to_string(status.steps));
+  began_ = said_ = saved_ = Clock::now();
+  bool ended = false;
+  while (!ended && status.step < status.steps) {
+    const Step last(std::min(status.step + slice_steps(), status.steps));
+    if (Status done = compute_slice(last); !done) return done.error();
+    ended = status.step < status.steps && ends();
+    if (ended || status.step == status.steps || Clock::now() - saved_ >= kSaveEvery) {
+      const auto state = ended                         ? schema::RunState::kInterrupted
+                         : status.step == status.steps ? schema::RunState::kCompleted
+                                                       : schema::RunState::kRunning;
+      if (Status kept = save(state); !kept) return kept.error();
+    }
+  }
+  say_(std::string(to_word(status.state)) + " at step " + std::to_string(status.step) + ": digest " +
+       hex_digest(status.digest) + (ended ? "; the same command goes on from here" : ""));
+  return !ended;
+}
+
+Status Simulation::compute_slice(Step last) {
+  const Step first(record_.status.step);
+  if (Status fits = engines_->fit(job_, weights_, global_batch_,
+                                  Per<Rank, std::uint64_t>(weights_.size(), options_.threads), first);
+      !fits)
+    return fits;
+  Per<Rank, SimulatedNode*> nodes;
+  for (SimulatedNode& node : nodes_) nodes.push_back(&node);
+  view_.emplace(SimulatedView::Options{.view = first_view(),
+                                       .names = names_,
+                                       .job = job_,
+                                       .choice = choice_,
+                                       .global_batch = global_batch_,
+                                       .has_test_data = !prepared_->data->test.labels.empty(),
+                                       .first = first,
+                                       .last = last},
+                SimulatedView::Surroundings{prepared_->model, compute_.home(), kernels_, pool_, *engines_}, nodes,
+                SimulatedView::News{.committed = [this](const Member::Committed& one) { committed(one); },
+                                    .evaluated = [this](const Member::Evaluation& one) { evaluated(one); }});
+  numbers_->start_counting(0);
+  numbers_->step_began();
+  const Status done = view_->run();
+  if (done && record_.status.step != lines_) write_line(false);
+  view_.reset();
+  return done;
+}
+
+// The line of a step whose evaluation may follow is written with that, or when the next step comes.
+void Simulation::committed(const Member::Committed& committed) {
+  schema::RunStatus& status = record_.status;
+  if (status.step != lines_) write_line(false);
+  numbers_->committed(committed, view_->sent_bytes());
+  numbers_->step_began();
+  status.step = committed.step;
+  status.loss = committed.loss_sum / static_cast<double>(global_batch_);
+  status.learning_rate = committed.learning_rate;
+  if (!committed.ends) write_line(false);
+  if (Clock::now() - said_ < kTellEvery) return;
+  said_ = Clock::now();
+  const double left = static_cast<double>(status.steps - status.step) * numbers_->median_step_seconds();
+  say_("step " + std::to_string(status.step) + " of " + std::to_string(status.steps) + ", loss " +
+       std::to_string(status.loss) + ", about " + std::to_string(static_cast<std::uint64_t>(left)) + " s left");
+}
+
+void Simulation::evaluated(const Member::Evaluation& evaluation) {
+  show(evaluation, prepared_->model.classes, record_.status);
+  say_("step " + std::to_string(evaluation.step) + ": accuracy " + std::to_string(record_.status.evaluation_accuracy));
+  write_line(true);
+}
+
+void Simulation::write_line(bool evaluated) {
+  lines_ = record_.status.step;
+  folder_.add_line(numbers_->line(record_.status, evaluated, prepared_->model.segments));
+}
+
+Status Simulation::save(schema::RunState state) {
+  schema::RunStatus& status = record_.status;
+  numbers_->show(status);
+  status.state = state;
+  status.since_ms = unix_time_ms();
+  status.digest_step = status.step;
+  status.digest = Replica::combine(prepared_->replica->segment_digests());
+  for (schema::MemberStatus& row : status.members) row.state = state;
+  status.members.front().digest = status.digest;
+  status.members.front().digest_step = status.members.front().step = status.step;
+  saved_ = Clock::now();
+  return folder_.save(record_, *prepared_);
+}
+
+// As many as make a few seconds, by what the steps so far took.
+std::uint64_t Simulation::slice_steps() const {
+  const double seconds = numbers_->median_step_seconds();
+  if (seconds <= 0) return 1;
+  return std::clamp<std::uint64_t>(static_cast<std::uint64_t>(std::chrono::duration<double>(kSlice).count() / seconds),
+                                   1, kMostSliceSteps);
+}
+
+}  // namespace
+
+Result<bool> simulate(const SimulationOptions& options, const std::function<void(const std::string&)>& say,
+                      const std::function<bool()>& ends) {
+  if (const Status valid = schema::validate_job(options.job, options.weights.size()); !valid) return valid.error();
+  const Result<const kernels::Kernels*> kernels = kernels::select("auto");
+  if (!kernels) return kernels.error();
+  kernels::HostHome host(**kernels);
+  const engine::ComputeDevice compute(host);
+  try {
+    return Simulation(options, compute, **kernels, say).compute(ends);
+  } catch (const std::bad_alloc&) {
+    return Error{ErrorKind::kRefused, "this machine has not enough memory for all members"};
+  } catch (const std::exception& error) {
+    return Error{ErrorKind::kRunFailed, std::string("it cannot be computed: ") + error.what()};
+  }
+}
+
+}  // namespace tg::daemon

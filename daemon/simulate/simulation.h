@@ -1,0 +1,31 @@
+// `tgd simulate JOB`: a run with all its members in this process, each with its own replica, Exchange and Worker, their
+// frames encoded and decoded (simulated_view.h), and no network: what N nodes with as many threads would compute, bit
+// by bit. It goes from state to state in slices of a few seconds; with each it may end, and every half minute its state
+// is saved, so that the same call goes on from there. One thread, beside the engines' own.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "kernels/base/status.h"
+#include "schema/options/job.h"
+
+namespace tg::daemon {
+
+struct SimulationOptions {
+  schema::JobSpec job;
+  std::vector<std::uint16_t> weights;   // of the members, by rank
+  std::optional<std::string> data_dir;  // in place of the job's
+  std::uint64_t threads = 1;            // of every engine
+  std::string directory;                // simulation_folder.h
+};
+
+// say: a line for people; ends(): whether to end with what is done. Says whether the run is complete; an error names
+// what cannot be computed here, and what to do.
+Result<bool> simulate(const SimulationOptions& options, const std::function<void(const std::string&)>& say,
+                      const std::function<bool()>& ends);
+
+}  // namespace tg::daemon

@@ -1,0 +1,38 @@
+// What a simulated run leaves on the disk, in one folder: run.json, metrics.jsonl, checkpoints while it goes on, and at
+// its end the model's files and the state, all as a node writes them. What is there of the same run is gone on with.
+// Used by one thread.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "daemon/run/preparation_options.h"
+#include "daemon/step/threads/trainer.h"
+#include "daemon/store/line_file.h"
+#include "daemon/store/run_record.h"
+#include "kernels/base/status.h"
+
+namespace tg::daemon {
+
+class SimulationFolder {
+ public:
+  explicit SimulationFolder(std::string path) : path_(std::move(path)) {}
+
+  // What is there: nothing, in a folder that is new or empty. An error names a folder that has something else.
+  Result<std::optional<RunRecord>> read() const;
+  // The newest state of that run; nothing if it has none yet.
+  std::optional<SavedStart> saved(const RunRecord& record) const;
+
+  // From now on it is this run's, with the metrics up to that step.
+  Status open(const RunRecord& record, std::uint64_t step);
+  void add_line(const std::string& line) { metrics_->add(line); }
+  // The state of its status, which is digest's. Of a run that is complete the model's files as well.
+  Status save(RunRecord& record, const Prepared& prepared);
+
+ private:
+  const std::string path_;
+  std::unique_ptr<LineFile> metrics_;
+};
+
+}  // namespace tg::daemon

@@ -1,0 +1,29 @@
+// The command line of `tgd simulate JOB`, which computes a run with all its members in one process:
+// daemon/simulate/simulation.h. Pure; any thread.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "kernels/base/status.h"
+
+namespace tg::schema {
+
+inline constexpr std::string_view kSimulateCommand = "simulate";
+
+struct SimulateCommand {
+  std::string job_file;
+  std::vector<std::string> settings;    // KEY=VALUE, in their order
+  std::vector<std::uint16_t> weights;   // of the members' shares of a batch, by rank; one for each
+  std::optional<std::string> data_dir;  // in place of the job's
+  std::uint64_t threads = 1;            // of each member's engine
+  std::string output;                   // folder
+  std::string help;                     // asked for: print it, and end
+};
+// argv as given to main; argv[1] is the command.
+Result<SimulateCommand> parse_simulate_command(int argc, const char* const* argv);
+
+}  // namespace tg::schema

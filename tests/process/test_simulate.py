@@ -1,0 +1,128 @@
+"""A run whose members are all in one process comes to the bits that as many nodes come to, also when it is interrupted."""
+
+import json
+import os
+import signal
+import subprocess
+import tempfile
+import unittest
+
+from mesh import Mesh
+from node import OF_TESTS
+from patience import PATIENCE, communicate, wait_until
+from test_recompute import recompute
+
+TGD = os.environ["TGD"]
+OWN = {name: value for name, value in os.environ.items() if name not in OF_TESTS}
+
+
+def command(*arguments):
+    return [TGD, "simulate", *map(str, arguments)]
+
+
+def simulate(*arguments):
+    """Its exit code, stdout and stderr."""
+    with subprocess.Popen(command(*arguments), cwd="/", env=OWN, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        out, err = communicate(process, PATIENCE)
+    return process.returncode, out, err
+
+
+def record_of(folder):
+    with open(os.path.join(folder, "run.json")) as file:
+        return json.load(file)
+
+
+def losses_in(path):
+    with open(path) as file:
+        return [json.loads(line)["loss"] for line in file]
+
+
+class AsNodes(unittest.TestCase):
+    def equal(self, weights, job):
+        """Digests, losses and accuracy of nodes, and of a simulation."""
+        with Mesh(len(weights), per_node={i: {"weight": weight} for i, weight in enumerate(weights)}) as mesh:
+            job = {"steps": 12, "global-batch": 24, "evaluate-every": 5} | job
+            run = mesh.start(job)
+            nodes, folder = mesh.run(run), os.path.join(mesh.folder, "simulated")
+            code, out, err = simulate(mesh.job_file(job), "--weights", ",".join(map(str, weights)), "-o", folder)
+            self.assertEqual((code, err), (0, ""), out)
+            self.assertIn(f"COMPLETED at step 12: digest {nodes['digest']}\n", out)
+            simulated = record_of(folder)
+            self.assertEqual(simulated["evaluation"], nodes["evaluation"])
+            self.assertEqual(losses_in(os.path.join(folder, "metrics.jsonl")), losses_in(mesh[0].run_file(run, "metrics.jsonl")))
+            with open(os.path.join(folder, "model.safetensors"), "rb") as one, open(mesh[0].run_file(run, "model.safetensors"), "rb") as other:
+                self.assertEqual(one.read()[-1000:], other.read()[-1000:])
+            # What reads a fetched folder reads this one.
+            mesh.ctl_ok("report", folder, "-o", os.path.join(mesh.folder, "page.html"))
+            self.assertEqual(recompute(folder, "--threads", 1)[0], 0)
+
+    def test_two(self):
+        self.equal([1, 1], {"optimizer": "adam", "learning-rate": 0.001})
+
+    def test_three_uneven_ones(self):
+        self.equal([1, 3, 2], {"weight-decay": 0.001})
+
+    def test_five(self):
+        self.equal([1] * 5, {})
+
+    def test_float32(self):
+        self.equal([1, 1, 1], {"gradients": "float32"})
+
+    def test_own_scalers(self):
+        self.equal([1, 1, 1], {"scaler-sharing": "none"})
+
+    def test_batch_norm(self):
+        self.equal([1, 2], {"model": "resnet-20", "steps": 12, "learning-rate": 0.1})
+
+
+class Interrupted(unittest.TestCase):
+    def test_the_same_command_goes_on(self):
+        with tempfile.TemporaryDirectory() as folder:
+            job, whole, halves = (os.path.join(folder, name) for name in ("a.job", "whole", "halves"))
+            with open(job, "w") as file:
+                file.write("model = lenet\ndata = synthetic\nsteps = 400\nglobal-batch = 16\nevaluate-every = 100\n")
+            self.assertEqual(simulate(job, "--members", 2, "-o", whole)[0], 0)
+            with subprocess.Popen(command(job, "--members", 2, "-o", halves), env=OWN, stdout=subprocess.PIPE, text=True) as process:
+                wait_until("its first steps", lambda: os.path.exists(os.path.join(halves, "run.json")))
+                process.send_signal(signal.SIGINT)
+                out, _ = communicate(process, PATIENCE)
+            self.assertEqual(process.returncode, 1, out)
+            self.assertIn("the same command goes on from here", out)
+            step = record_of(halves)["step"]
+            self.assertTrue(0 < step < 400, step)
+            code, _, err = simulate(job, "--members", 3, "-o", halves)
+            self.assertEqual(code, 2)
+            self.assertIn("has another run", err)
+            code, out, err = simulate(job, "--members", 2, "-o", halves)
+            self.assertEqual((code, err), (0, ""), out)
+            self.assertIn(f"steps {step + 1} to 400", out)
+            self.assertEqual(record_of(halves)["digest"], record_of(whole)["digest"])
+            self.assertEqual(losses_in(os.path.join(halves, "metrics.jsonl")), losses_in(os.path.join(whole, "metrics.jsonl")))
+            self.assertIn("has this run already, COMPLETED at step 400", simulate(job, "--members", 2, "-o", halves)[2])
+
+    def test_what_it_cannot_do_is_said(self):
+        with tempfile.TemporaryDirectory() as folder:
+            job = os.path.join(folder, "a.job")
+            with open(job, "w") as file:
+                file.write("model = lenet\ndata = synthetic\nsteps = 4\nglobal-batch = 16\n")
+            for arguments, what in (
+                ((), "simulate takes one job file"),
+                ((job,), "-o DIR is missing"),
+                ((job, "-o", folder + "/x"), "--members N is missing"),
+                ((job, "-o", folder + "/x", "--members", 0), "from 1 to 127 members"),
+                ((job, "-o", folder + "/x", "--members", 128), "from 1 to 127 members"),
+                ((job, "-o", folder + "/x", "--weights", "1,,2"), "--weights takes numbers from 1 to 1000"),
+                ((job, "-o", folder + "/x", "--weights", "1,2", "--members", 3), "different numbers of members"),
+                ((job, "-o", folder + "/x", "--members", 2, "--threads", 0), "--threads is from 1"),
+                ((job, "-o", folder + "/x", "--members", 2, "--set", "lr=1"), "learning-rate"),
+                ((job, "-o", folder, "--members", 2), "has no run.json, so no simulation"),
+                ((folder + "/none.job", "-o", folder + "/x", "--members", 2), "none.job cannot be read"),
+            ):
+                with self.subTest(arguments):
+                    code, _, err = simulate(*arguments)
+                    self.assertEqual(code, 2, err)
+                    self.assertIn(what, err)
+
+
+if __name__ == "__main__":
+    unittest.main()
