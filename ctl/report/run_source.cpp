@@ -1,5 +1,6 @@
 #include "ctl/report/run_source.h"
 
+#include <algorithm>
 #include <optional>
 
 #include "schema/control/control.h"
@@ -7,17 +8,14 @@
 namespace tg::ctl {
 namespace {
 
-constexpr std::uint64_t kMostMetricsBytes = std::uint64_t{1} << 34;
 constexpr std::size_t kMostUnfinishedBytes = 64 * 1024;  // of a line that is being written
 constexpr const char* kMetricsFile = "metrics.jsonl";
 
 }  // namespace
 
-std::string RunSource::node_of(const schema::MeshStatus& mesh) {
-  const auto& members = mesh.runs.front().members;
-  for (const schema::MemberStatus& member : members)
-    if (member.node == mesh.node) return mesh.node;
-  return members.empty() ? mesh.node : members.front().node;
+std::string RunSource::node_of(const std::string& asked, const schema::RunStatus& run) {
+  const bool takes_part = std::ranges::count(run.members, asked, &schema::MemberStatus::node) > 0;
+  return takes_part || run.members.empty() ? asked : run.members.front().node;
 }
 
 Result<std::string> RunSource::text(const char* file, std::uint64_t most) {
@@ -27,9 +25,9 @@ Result<std::string> RunSource::text(const char* file, std::uint64_t most) {
   return text;
 }
 
-Status RunSource::read_metrics() {
+Status RunSource::read_metrics(std::uint64_t most) {
   std::optional<Error> problem;
-  const Status read = read_on(kMetricsFile, offset_, kMostMetricsBytes, [&](const std::string& bytes) {
+  const Status read = read_on(kMetricsFile, offset_, most, [&](const std::string& bytes) {
     offset_ += bytes.size();
     rest_ += bytes;
     if (const Status taken = take_lines(); !taken && !problem) problem = taken.error();

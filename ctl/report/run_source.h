@@ -16,13 +16,14 @@ class RunSource {
   RunSource(Client& client, std::string run, std::string node)
       : client_(client), run_(std::move(run)), node_(std::move(node)) {}
   // Whose files are read of the run that was asked for: the asked node's, if it is a member; else the first member's.
-  static std::string node_of(const schema::MeshStatus& mesh);
+  static std::string node_of(const std::string& asked, const schema::RunStatus& run);
 
   const std::string& node() const { return node_; }
   // A whole file; one of more than so many bytes is refused.
   Result<std::string> text(const char* file, std::uint64_t most);
-  // Reads the lines that have been added since the last call.
-  Status read_metrics();
+  // Reads the lines that have been added since the last call; refuses a file of more bytes.
+  static constexpr std::uint64_t kMostMetricsBytes = std::uint64_t{1} << 34;
+  Status read_metrics(std::uint64_t most = kMostMetricsBytes);
   const Curves& curves() const { return curves_; }
 
  private:

@@ -20,6 +20,7 @@ class Series {
   void add(std::uint64_t step, double value);
   const std::vector<Point>& points() const { return points_; }
   double last() const { return last_; }  // the value that came last; 0 of none
+  std::uint64_t last_step() const { return points_.empty() ? 0 : static_cast<std::uint64_t>(points_.back().step); }
   bool empty() const { return points_.empty(); }
 
  private:

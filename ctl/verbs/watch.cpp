@@ -1,7 +1,9 @@
 // The live view of `status --watch`: asks each second, and takes keys also while an answer is waited for.
 #include <chrono>
 #include <optional>
+#include <utility>
 
+#include "ctl/report/run_source.h"
 #include "ctl/terminal/console.h"
 #include "ctl/terminal/interrupt.h"
 #include "ctl/verbs/verbs.h"
@@ -15,7 +17,8 @@ namespace {
 using Steady = std::chrono::steady_clock;
 
 constexpr std::chrono::milliseconds kAskEvery{1000};
-constexpr int kMostLogSlices = 4;  // of one look at a log
+constexpr int kMostLogSlices = 4;                    // of one look at a log
+constexpr std::uint64_t kMostPastBytes = 16u << 20;  // of metrics
 
 class LiveView {
  public:
@@ -43,6 +46,7 @@ class LiveView {
     while (asked && wait_for_next(terminal)) {
       asked = ask();
       if (asked && log_due()) ask_log();
+      if (asked && facts_.trouble.empty()) ask_past();
     }
     client_.while_waiting({});
     return over(terminal) ? Status() : asked;
@@ -71,6 +75,16 @@ class LiveView {
     for (int key = terminal.key(wait_ms); key != kNoKey && !over(terminal); key = terminal.key(0))
       press(key, facts_, view_);
     return !over(terminal);
+  }
+
+  // Once of each run that is looked at. What cannot be read, or is too long, is left out: then its curves begin here.
+  void ask_past() {
+    const schema::RunStatus* const shown = chosen_run(facts_, view_);
+    if (shown == nullptr) return;
+    const schema::RunStatus run = *shown;  // keys, taken meanwhile, may choose another one
+    if (std::exchange(facts_.courses[run.id].past_asked, true)) return;
+    RunSource source(client_, run.id, RunSource::node_of(facts_.mesh.node, run));
+    if (source.read_metrics(kMostPastBytes)) facts_.take_past(run.id, source.curves());
   }
 
   void ask_log() {

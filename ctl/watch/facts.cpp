@@ -41,4 +41,25 @@ void Facts::take(schema::MeshStatus answer) {
   }
 }
 
+void Facts::take_past(const std::string& run, const Curves& curves) {
+  if (curves.loss.empty()) return;
+  Course& course = courses[run];
+  const Course seen = std::exchange(course, {.loss = curves.loss,
+                                             .accuracy = curves.accuracy,
+                                             .first_step = 1,
+                                             .step = curves.loss.last_step(),
+                                             .evaluation_step = curves.accuracy.last_step(),
+                                             .lineage = course.lineage,
+                                             .past_asked = true});
+  // Its newest lines wait for others before they are written.
+  if (seen.step > course.step) {
+    if (!seen.loss.empty()) course.loss.add(seen.step, seen.loss.last());
+    course.step = seen.step;
+  }
+  if (seen.evaluation_step > course.evaluation_step) {
+    course.accuracy.add(seen.evaluation_step, seen.accuracy.last());
+    course.evaluation_step = seen.evaluation_step;
+  }
+}
+
 }  // namespace tg::ctl

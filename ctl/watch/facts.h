@@ -1,4 +1,4 @@
-// What the live view knows: a node's last answer, the course of each run since it was first seen, the tail of a log.
+// What the live view knows: a node's last answer, the course of each run, the tail of a log.
 // Pure.
 #pragma once
 
@@ -7,7 +7,7 @@
 #include <map>
 #include <string>
 
-#include "ctl/report/series.h"
+#include "ctl/report/curves.h"
 #include "schema/control/control.h"
 
 namespace tg::ctl {
@@ -16,6 +16,7 @@ struct Course {
   Series loss = {}, accuracy = {};
   std::uint64_t first_step = 0, step = 0, evaluation_step = 0;
   std::uint32_t lineage = 0;
+  bool past_asked = false;  // else it begins when it was first seen
 };
 
 struct LogTail {
@@ -37,6 +38,8 @@ struct Facts {
   LogTail log;
 
   void take(schema::MeshStatus answer);
+  // What its metrics say of the run so far.
+  void take_past(const std::string& run, const Curves& curves);
 };
 
 }  // namespace tg::ctl

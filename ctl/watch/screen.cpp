@@ -27,10 +27,6 @@ std::size_t chosen_place(const Facts& facts, const View& view) {
   return found == runs.end() ? 0 : static_cast<std::size_t>(found - runs.begin());
 }
 
-const schema::RunStatus* chosen_run(const Facts& facts, const View& view) {
-  return facts.mesh.runs.empty() ? nullptr : &facts.mesh.runs[chosen_place(facts, view)];
-}
-
 unsigned style_of(schema::RunState state) {
   switch (state) {
     case schema::RunState::kRunning:
@@ -271,7 +267,7 @@ Sheet help_page(const View& view) {
        {"j, k, arrows: choose a run", "l: its log at the asked node; arrows, pages, g and G scroll", "?, h: this page",
         "q: quit; back from a page, as Esc", "", "WAIT: for how much of their time the others wait for this node.",
         "RATE: its samples/s. WITHOUT: who left the run.",
-        "The curves begin when this view did. Nothing here changes a run."})
+        "Curves of a long run may begin when this view did. Nothing here changes a run."})
     for (const std::string& line : schema::wrap_text(text, view.columns)) sheet.push_back({{line}});
   return sheet;
 }
@@ -290,6 +286,10 @@ void press_in_log(int key, const Facts& facts, View& view) {
 }
 
 }  // namespace
+
+const schema::RunStatus* chosen_run(const Facts& facts, const View& view) {
+  return facts.mesh.runs.empty() ? nullptr : &facts.mesh.runs[chosen_place(facts, view)];
+}
 
 std::vector<ScreenLine> screen(const Facts& facts, const View& view) {
   Sheet sheet = view.page == Page::kHelp  ? help_page(view)

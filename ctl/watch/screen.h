@@ -43,6 +43,8 @@ struct View {
   bool quit = false;
 };
 
+// The run that is shown; nullptr if there is none.
+const schema::RunStatus* chosen_run(const Facts& facts, const View& view);
 std::vector<ScreenLine> screen(const Facts& facts, const View& view);
 void press(int key, const Facts& facts, View& view);
 

@@ -210,6 +210,30 @@ TEST(Watch, TheCourseOfARunBeginsAnewWhereItWasResumed) {
   EXPECT_TRUE(facts.courses.empty());
 }
 
+TEST(Facts, KnowARunsPast) {
+  Facts facts;
+  schema::MeshStatus mesh;
+  mesh.runs.emplace_back();
+  schema::RunStatus& run = mesh.runs.front();
+  run.id = "one";
+  run.step = 3;
+  facts.take(mesh);
+  Curves curves;
+  for (std::uint64_t step = 1; step <= 4; ++step) curves.loss.add(step, 1);
+  facts.take_past("one", curves);
+  EXPECT_EQ(facts.courses["one"].first_step, 1u);
+  EXPECT_EQ(facts.courses["one"].loss.points().size(), 4u);
+  run.step = 4;  // an answer that is older than the file
+  facts.take(mesh);
+  EXPECT_EQ(facts.courses["one"].loss.points().size(), 4u);
+  run.step = 6;
+  facts.take(mesh);
+  EXPECT_EQ(facts.courses["one"].loss.points().size(), 5u);
+  facts.take_past("one", curves);  // the file is behind what was seen
+  EXPECT_EQ(facts.courses["one"].loss.points().size(), 5u);
+  EXPECT_EQ(facts.courses["one"].loss.last_step(), 6u);
+}
+
 TEST(Watch, ALogIsReadFromNearItsEndAndAgainWhereItGetsShorter) {
   LogTail log;
   const std::uint64_t total = 10 * schema::kLogSliceBytes;

@@ -93,6 +93,7 @@ class Watch(unittest.TestCase):
                 for arguments in ((), (run,)):
                     with self.subTest(term=term, arguments=arguments), Window(mesh, *arguments, term=term, locale=locale) as window:
                         window.shows(run, "RUNNING", "node-a: 2 of 2 nodes up", "of float32's 32 bits/parameter", "samples/s")
+                        window.shows("steps 1 to ")  # also what came before this view
                         if locale == "C":
                             self.assertTrue(window.taken.isascii(), window.taken)
                         window.send(b"l")
