@@ -19,7 +19,7 @@ constexpr std::size_t kShortLabel = 3;    // so few stand upright above a column
 constexpr double kGlyph = 0.62;           // width of a glyph, at most on average, in its height
 constexpr double kAxis = 18, kGap = 5;    // an axis's title; between a label and the cells
 constexpr double kRecall = 52;            // column
-constexpr double kFewWidth = 640, kManyWidth = 1050;
+constexpr double kFewWidth = 480, kManyWidth = 1050;
 
 std::string px(double value) { return format_fixed(value, 1); }
 
@@ -102,8 +102,9 @@ class Matrix {
   // Few mistakes of many samples are to be seen; numbers in the cells are to be read.
   std::string cell(std::size_t row, std::size_t column, std::uint32_t count, std::uint64_t of) const {
     const bool hit = row == column;
-    const double deepest = few_ ? 0.5 : 0.9, least = 0.12, share = share_of(count, of);
-    const double depth = least + (deepest - least) * (hit ? share : std::sqrt(share));
+    constexpr double kLeast = 0.06, kSeldom = 1.6;
+    const double deepest = few_ ? 0.5 : 0.9, share = share_of(count, of);
+    const double depth = kLeast + (deepest - kLeast) * (hit ? share : std::min(kSeldom * std::sqrt(share), 1.0));
     std::string text = "<rect class=\"" + std::string(hit ? "hit" : "miss") + "\" x=\"" + px(x(column)) + "\" y=\"" +
                        px(y(row)) + "\" width=\"" + px(cell_) + "\" height=\"" + px(cell_) + "\" fill-opacity=\"" +
                        format_fixed(depth, 2) + "\">" +
@@ -136,12 +137,12 @@ std::string counted(const schema::Mistakes& mistakes, const schema::RunStatus& r
 
 std::string confused(const schema::Mistakes& mistakes) {
   if (mistakes.confused.empty()) return "";
-  std::string text = "<h3>Most often</h3>\n<ul>\n";
+  std::string text = "<div>\n<h3>Most confused</h3>\n<ul>\n";
   for (const schema::Confusion& pair : mistakes.confused)
     text += element("li", pair.is + " was taken for " + pair.said + ": " + std::to_string(pair.count) + " of " +
                               std::to_string(pair.of) + " (" + format_percent(share_of(pair.count, pair.of), 1) + ")") +
             "\n";
-  return text + "</ul>\n";
+  return text + "</ul>\n</div>\n";
 }
 
 Result<std::string> wrongest(const schema::Mistakes& mistakes) {
@@ -167,14 +168,14 @@ Result<std::string> mistakes_part(const schema::Mistakes& mistakes, const schema
   if (mistakes.counts.size() != classes * classes)
     return Error{ErrorKind::kCorrupt,
                  "a confusion matrix is not what it says to be; are tgctl and tgd of one version?"};
-  std::string text = "<h2>What it takes for what</h2>\n" + counted(mistakes, run);
+  std::string text = "<h2>What it takes for what</h2>\n" + counted(mistakes, run) + "<div class=\"beside\">\n";
   if (classes == 0)
     text +=
         element("p", "Its " + std::to_string(mistakes.class_count) + " classes are too many for a matrix, which has " +
                          std::to_string(schema::kMostMatrixClasses) + " at most.") +
         "\n";
   else
-    text += "<figure>" + Matrix(mistakes).svg() +
+    text += std::string("<figure") + (classes <= kFewClasses ? "" : " class=\"whole\"") + ">" + Matrix(mistakes).svg() +
             element("p",
                     "A row for each class: what the network said of its samples. Deeper: a larger share of the row; "
                     "the diagonal is right. Recall: the share of the row that is right.",
@@ -182,7 +183,7 @@ Result<std::string> mistakes_part(const schema::Mistakes& mistakes, const schema
             "</figure>\n";
   const Result<std::string> pictures = wrongest(mistakes);
   if (!pictures) return pictures;
-  return text + confused(mistakes) + *pictures;
+  return text + confused(mistakes) + "</div>\n" + *pictures;
 }
 
 }  // namespace tg::ctl

@@ -37,19 +37,24 @@ Status check_sameness(const PreparationOptions& options, const RunRecord& record
   return {};
 }
 
-// The averaged parameters and the running statistics, as they were written at the run's end.
-Result<std::unique_ptr<Replica>> read_model(const RunRecord& record, const std::string& directory,
+// The file is what was written at the run's end.
+Status check_file(const RunRecord& record, const std::string& path) {
+  const Result<engine::FileMark> mark = engine::mark_of_file(path);
+  if (!mark) return mark.error();
+  const auto written = record.files.find(kModelFile);
+  if (written != record.files.end() && *mark == written->second) return {};
+  return Error{ErrorKind::kCorrupt,
+               path + " is not what was written at the end of run " + record.id + "; ask another member"};
+}
+
+// The averaged parameters and the running statistics.
+Result<std::unique_ptr<Replica>> read_model(const RunRecord& record, const std::string& path,
                                             const engine::Model& model, kernels::Home& home,
                                             const std::function<void()>& advance) {
-  StateFile file;
-  file.path = directory + "/" + kModelFile;
-  const Result<engine::FileMark> mark = engine::mark_of_file(file.path);
-  if (!mark) return mark.error();
-  if (const auto written = record.files.find(kModelFile); written == record.files.end() || *mark != written->second)
-    return Error{ErrorKind::kCorrupt, file.path + " is not what was written at the end of run " + record.id};
-  advance();
-  Result<engine::OpenTensors> open = engine::open_safetensors(file.path);
+  Result<engine::OpenTensors> open = engine::open_safetensors(path);
   if (!open) return open.error();
+  StateFile file;
+  file.path = path;
   file.tensors = std::move(open->tensors);
   const Result<StateArrays> arrays = arrays_in(file, model, 0, false);
   if (!arrays) return arrays.error();
@@ -151,13 +156,14 @@ schema::Mistakes summary(const Prepared& prepared, const std::vector<engine::Pre
 
 Result<schema::Mistakes> find(const PreparationOptions& options, const RunRecord& record, const std::string& directory,
                               const engine::ComputeDevice& compute, const std::function<void()>& advance) {
+  const std::string path = directory + "/" + kModelFile;
+  if (Status whole = check_file(record, path); !whole) return whole.error();
   Prepared prepared;
   if (Status ready = prepare_training(options, prepared, advance); !ready) return ready.error();
   if (Status same = check_sameness(options, record, prepared); !same) return same.error();
   Result<std::unique_ptr<engine::Engine>> engine = make_evaluator(options, prepared.model, compute, advance);
   if (!engine) return engine.error();
-  const Result<std::unique_ptr<Replica>> replica =
-      read_model(record, directory, prepared.model, compute.home(), advance);
+  const Result<std::unique_ptr<Replica>> replica = read_model(record, path, prepared.model, compute.home(), advance);
   if (!replica) return replica.error();
   const std::vector<engine::Prediction> all = evaluate(options, record, prepared, **replica, **engine, advance);
   schema::Mistakes found = summary(prepared, all, advance);

@@ -99,9 +99,9 @@ class Mistakes(unittest.TestCase):
             wait_until("it evaluates", lambda: "evaluates" in mesh[0].log_text())
             mesh.ctl("report", run, "-o", path, "--mistakes").refuses(1, "is being evaluated", "ask again")
             second = mesh.start({"steps": 2})
-            asks.finish().refuses(1, f"run {second} begins; ask again when it has ended")
+            asks.finish().ends(1, f"run {second} begins; ask again when it has ended")
             self.assertFalse(os.path.exists(path))
-            self.assertEqual(mesh.status()["nodes"][0]["problem"], None)
+            self.assertEqual(mesh.status()["nodes"][0]["problem"], "", "nothing is left behind")
 
     def test_of_other_data_and_of_features(self):
         with Mesh(2, per_node={1: {"data-dir": "/nowhere"}}) as mesh:
@@ -119,9 +119,12 @@ class Mistakes(unittest.TestCase):
             write_npy(os.path.join(folder, "y.npy"), "i8", (60,), [i % 3 for i in range(59)] + [0])
             mesh.ctl("report", run, "-o", path, "--force", "--mistakes").refuses(1, "node-a: the data are not those of the run", "put back the files")
             os.unlink(os.path.join(folder, "y.npy"))
-            mesh.ctl("report", run, "-o", path, "--force", "--mistakes").ends(2, "y.npy")
+            mesh.ctl("report", run, "-o", path, "--force", "--mistakes").refuses(2, "node-a: ", "no labels")
+            with open(mesh[1].run_file(run, "model.safetensors"), "ab") as file:
+                file.write(b"x")
+            mesh.ctl("report", run, "-o", path, "--force", "--mistakes", node=1).refuses(1, "model.safetensors is not what was written", "ask another member")
             os.unlink(mesh[1].run_file(run, "model.safetensors"))
-            mesh.ctl("report", run, "-o", path, "--force", "--mistakes", node=1).ends(2, "node-b: ")
+            mesh.ctl("report", run, "-o", path, "--force", "--mistakes", node=1).refuses(4, "node-b: ", "model.safetensors")
 
 
 @unittest.skipIf(BROWSER is None, "no chromium here (Debian: chromium): the page was not looked at with a browser")
