@@ -146,9 +146,9 @@ void MistakeSearch::give_way(const Error& why) {
 void MistakeSearch::abandon() {
   const std::shared_ptr<Search> search = std::exchange(search_, nullptr);
   if (!search) return;
-  search->show(0, 0);
   std::unique_lock lock(search->mutex);
   search->found = nullptr;
+  search->progress.images = search->progress.images_done = 0;
   if (!search->changed.wait_for(lock, kEndsWithin, [&] { return search->returned; }))
     search->left_behind = context_.news.progress.left_behind.add(search->run);
 }
