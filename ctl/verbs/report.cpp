@@ -123,7 +123,7 @@ Result<std::string> ask_mistakes(Client& client, const schema::RunStatus& run) {
                                           "again then"};
   Talk talk;
   const Meanwhile looks{schema::StatusRequest{kNoRun, true},
-                        [&talk](const schema::ReplyBody& reply) { talk.looking(reply); }};
+                        [&talk](const schema::ReplyBody& reply) { talk.looking(reply, "evaluation"); }};
   const Result<schema::Mistakes> found = Client::as<schema::Mistakes>(
       client.ask_patiently(schema::MistakesRequest{run.id}, schema::kMistakesMs + schema::kControlReplyMs, &looks));
   talk.end();
