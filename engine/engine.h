@@ -25,6 +25,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -111,8 +112,13 @@ class Engine {
   // What the last forward measured: for each batch normalization the mean, and the variance with divisor n - 1 (as in
   // PyTorch's running variance). statistics().padded_count() floats, padding left as it is.
   virtual void read_statistics(float* measured) const = 0;
-  // Evaluates a batch of count <= evaluation_batch. statistics: the running ones.
-  virtual EvaluationCounts evaluate(const float* parameters, const float* statistics, const Batch& batch) = 0;
+  // Evaluates a batch of count <= evaluation_batch. statistics: the running ones. logits: where those of the head that
+  // is used in evaluation go, a row for each sample; empty = nowhere.
+  virtual EvaluationCounts evaluate(const float* parameters, const float* statistics, const Batch& batch,
+                                    std::span<float> logits) = 0;
+  EvaluationCounts evaluate(const float* parameters, const float* statistics, const Batch& batch) {
+    return evaluate(parameters, statistics, batch, {});
+  }
   // Evaluates a model without statistics.
   EvaluationCounts evaluate(const float* parameters, const Batch& batch) {
     TG_CHECK(statistics().size() == 0);

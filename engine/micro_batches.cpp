@@ -45,8 +45,9 @@ class MicroBatches final : public Engine {
   }
   void read_statistics(float* measured) const override;
   using Engine::evaluate;
-  EvaluationCounts evaluate(const float* parameters, const float* statistics, const Batch& batch) override {
-    return engine_->evaluate(parameters, statistics, batch);
+  EvaluationCounts evaluate(const float* parameters, const float* statistics, const Batch& batch,
+                            std::span<float> logits) override {
+    return engine_->evaluate(parameters, statistics, batch, logits);
   }
   std::string build() const override;
   std::string choices() const override;

@@ -35,6 +35,7 @@ struct Request {
     examine @12 :ExamineRequest;
     resume @13 :ResumeRequest;
     leave @14 :LeaveRequest;
+    mistakes @15 :MistakesRequest;
   }
 }
 
@@ -149,6 +150,11 @@ struct FetchedRequest {
   # As in LogsRequest.
 }
 
+struct MistakesRequest {
+  run @0 :Text;
+  # The whole id of a run that has ended, and whose model is on the asked node.
+}
+
 struct Beat {
   # One way, node to node, on the control port: a sign of life that does not wait behind chunks.
   node @0 :Text;
@@ -188,6 +194,7 @@ struct Reply {
     done @9 :Done;
     examination @10 :Examination;
     diagnosis @11 :Diagnosis;
+    mistakes @12 :Mistakes;
   }
 }
 
@@ -479,6 +486,51 @@ struct Done {
 
   freedBytes @2 :UInt64;
   # Of the files that are gone.
+}
+
+struct Mistakes {
+  # What the model of an ended run says of its test data.
+  runId @0 :Text;
+  node @1 :Text;
+  # Who answers.
+
+  step @2 :UInt64;
+  # Of the model.
+
+  samples @3 :UInt64;
+  correct @4 :UInt64;
+  classCount @5 :UInt64;
+  classes @6 :List(Text);
+  # Names, each at most kMostNameBytes; empty where there are more than kMostMatrixClasses.
+
+  counts @7 :List(UInt32);
+  # Samples by what they are and what was said of them: a row of all classes for each class.
+
+  confused @8 :List(Confusion);
+  # The most first, at most kMostConfusions.
+
+  wrongest @9 :List(Mistake);
+  # The least probability of what it is first, at most kMostPictures; empty where samples are no pictures.
+}
+
+struct Confusion {
+  # Samples of one class that were taken for another.
+  is @0 :Text;
+  said @1 :Text;
+  # Names, each at most kMostNameBytes.
+
+  count @2 :UInt64;
+  of @3 :UInt64;
+  # Of all samples of that class.
+}
+
+struct Mistake {
+  picture @0 :SamplePicture;
+  # Its label is what it is.
+
+  said @1 :Text;
+  probability @2 :Float64;
+  # Of what was said, 0..1.
 }
 
 struct Version {

@@ -20,6 +20,8 @@ inline constexpr std::size_t kMostSpecBytes = 16 * 1024;
 inline constexpr std::size_t kMostSettingsBytes = 2000;      // a job's keys that are not the defaults, in a status
 inline constexpr std::size_t kMostPictures = 24;             // of a job's data that a node shows
 inline constexpr std::size_t kMostPictureBytes = 32 * 1024;  // its pixels
+inline constexpr std::size_t kMostMatrixClasses = 100;       // of a matrix of what was taken for what
+inline constexpr std::size_t kMostConfusions = 12;           // pairs of classes, of the most confused
 inline constexpr std::size_t kMostWarningsBytes = 4000;      // about the data of a run
 inline constexpr std::size_t kMostBuildBytes = 400;
 inline constexpr std::size_t kMostDeviceBytes = 200;   // a device's name
@@ -68,7 +70,11 @@ static_assert(kMostRunIdBytes + kMostSpecBytes + kMostMembers * sizeof(std::uint
               "any job can be proposed");
 static_assert(kMostRunIdBytes + kMostSpecBytes + kFrameOverheadBytes <= kMostRequestBytes, "any job can be started");
 static_assert(kFileSliceBytes + kFrameOverheadBytes <= kMostControlBytes, "a file's slice fits a reply");
-static_assert(kMostPictures * kMostPictureBytes + kFrameOverheadBytes <= kMostControlBytes, "pictures fit a reply");
+static_assert(kMostPictures * kMostPictureBytes + kMostMatrixClasses * kMostMatrixClasses * sizeof(std::uint32_t) +
+                      (2 * kMostPictures + kMostMatrixClasses + 2 * kMostConfusions) * (kMostNameBytes + 64) +
+                      kFrameOverheadBytes <=
+                  kMostControlBytes,
+              "pictures and a matrix fit a reply");
 static_assert(kLogSliceBytes <= kFileSliceBytes, "who takes a reply knows one bound for all slices");
 
 // Measurements and predictions.
@@ -169,10 +175,11 @@ static_assert(kMostUnbegunKept < kMostRunsKept);
 static_assert(kMostFrameBytes <= kMostIdlePoolBytes, "a pool can keep a buffer of any size");
 
 // Deadlines, milliseconds.
-inline constexpr int kControlReplyMs = 3000;  // tgctl waits this long for an answer
-inline constexpr int kPeerStatusMs = 500;     // a node waits this long for its peers' part of an answer
-inline constexpr int kShutdownMs = 5000;      // hard limit for an orderly end
-inline constexpr int kPrepareMs = 300'000;    // of preparing a run, without progress
+inline constexpr int kControlReplyMs = 3000;   // tgctl waits this long for an answer
+inline constexpr int kPeerStatusMs = 500;      // a node waits this long for its peers' part of an answer
+inline constexpr int kShutdownMs = 5000;       // hard limit for an orderly end
+inline constexpr int kPrepareMs = 300'000;     // of preparing a run, without progress
+inline constexpr int kMistakesMs = 1'800'000;  // of evaluating a run's model anew
 
 // The control port and the runs on disk.
 inline constexpr std::size_t kMostRecordBytes = 256 * 1024;  // run.json; a larger one is not read
@@ -195,6 +202,7 @@ inline constexpr int kControlLingerMs = 500;  // time for the last replies of a 
 static_assert(kPeerStatusMs < kControlReplyMs && kRelayReplyMs < kControlReplyMs,
               "a node that waits for others still answers before tgctl gives up");
 static_assert(kControlReplyMs < kMostCallMs, "no call is void while tgctl waits for its first answer");
+static_assert(kMistakesMs < kMostCallMs, "no call is void while a model is evaluated for it");
 // An examination begins with all checks but the links' rates; the time is for a mesh of 16 and for each further 16
 // nodes. Then come rounds in which each node has one partner (daemon/doctor/schedule.h), half of the seconds for each
 // direction, with a pause until everything sent has arrived. Then checks that have not finished are abandoned.

@@ -215,6 +215,8 @@ Status check(const Command& command, const VerbRow& verb) {
   }
   if (verb.verb == Verb::kReport && command.output.empty())
     return usage("report needs -o FILE, the page to write" + example);
+  if (command.mistakes && command.every_ms > 0)
+    return usage("--mistakes is for a run that has ended, --every for one that goes on; give one of them");
   if (verb.verb == Verb::kExport) return check_export(command, example);
   if (verb.verb == Verb::kPlan && command.nodes == 0) {
     return usage("plan needs --nodes N, how many there would be" + example);

@@ -73,7 +73,9 @@ struct Command {
   // logs
   bool follow = false;
   std::string node;
-  std::uint64_t every_ms = 0;  // report; 0 = once
+  // report
+  std::uint64_t every_ms = 0;  // 0 = once
+  bool mistakes = false;
   // wait
   std::string until = "finished";
   std::optional<std::uint64_t> timeout_ms;  // without one it waits as long as it takes

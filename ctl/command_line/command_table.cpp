@@ -134,6 +134,7 @@ const std::vector<OptionRow>& option_rows() {
       {"to", "", "FORMAT", "csv or tensorboard", set_format},
       {"page", "o", "FILE", "the page to write", text(&Command::output)},
       {"every", "", "DURATION", "again and again, such as 10s, until the run ends", set_every},
+      {"mistakes", "", "", "what an ended run's model takes for what", on(&Command::mistakes)},
       {"partial", "", "", "if it FAILED or is INTERRUPTED: its newest state", on(&Command::partial)},
       {"force", "", "", "overwrite existing files", on(&Command::force)},
       {"follow", "f", "", "continue until the run ends or Ctrl-C", on(&Command::follow)},
@@ -239,9 +240,11 @@ const std::vector<VerbRow>& verb_rows() {
        "write a page that shows a run: curves, members, data",
        {"tgctl report first -o first.html", "tgctl report @last -o live.html --every 10s"},
        "One HTML file that needs nothing else. RUN may go on: with --every the page is written again until the run has "
-       "ended, and a browser that shows it loads it again. DIR is a folder that fetch wrote, which has such a page as "
-       "report.html. Prints the file's path.",
-       {"page", "every", "force", "address", "key", "help"}},
+       "ended, and a browser that shows it loads it again. With --mistakes the asked node evaluates the model of a run "
+       "that is COMPLETED or STOPPED anew, while it is in no run: the page then has a confusion matrix (up to 100 "
+       "classes), the most confused classes, and the pictures that were most wrong. DIR is a folder that fetch wrote, "
+       "which has such a page as report.html. Prints the file's path.",
+       {"page", "every", "mistakes", "force", "address", "key", "help"}},
       {Verb::kExport,
        "export",
        "RUN|DIR",

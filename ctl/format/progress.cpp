@@ -107,8 +107,9 @@ std::string preparing_line(const schema::MeshStatus& mesh, const schema::RunStat
                     columns);
 }
 
-std::string looking_line(const std::string& what, std::int64_t began_ms, std::int64_t now_ms, std::size_t columns) {
-  return join_parts({"dry run", span_since(began_ms, now_ms), what}, columns);
+std::string looking_line(const std::string& asked, const std::string& what, std::int64_t began_ms, std::int64_t now_ms,
+                         std::size_t columns) {
+  return join_parts({asked, span_since(began_ms, now_ms), what}, columns);
 }
 
 bool PlainPace::due(const schema::RunStatus& run, std::int64_t now_ms) {

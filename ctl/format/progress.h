@@ -44,8 +44,9 @@ class RunNews {
 std::string preparing_line(const schema::MeshStatus& mesh, const schema::RunStatus& run, std::int64_t now_ms,
                            std::size_t columns);
 
-// The same of a dry run, with what the asked node says that it does.
-std::string looking_line(const std::string& what, std::int64_t began_ms, std::int64_t now_ms, std::size_t columns);
+// The same of what is no run, "dry run", with what the asked node says that it does.
+std::string looking_line(const std::string& asked, const std::string& what, std::int64_t began_ms, std::int64_t now_ms,
+                         std::size_t columns);
 
 // Whether a plain line is due: the first, every 10 s, every 100 steps, and when the state or what is done changed. None
 // while the run is PAUSED, which RunNews says.

@@ -262,7 +262,8 @@ std::string origin(const ReportData& data) {
 
 std::string report_page(const ReportData& data) {
   return begin_page(data.run.id, data.again_seconds) + summary(data) + what_was_read(data.run) + charts(data) +
-         layers(data) + time_of_a_step(data) + members(data.run) + views(data) + job(data) + origin(data) + kEndOfPage;
+         layers(data) + data.mistakes + time_of_a_step(data) + members(data.run) + views(data) + job(data) +
+         origin(data) + kEndOfPage;
 }
 
 }  // namespace tg::ctl

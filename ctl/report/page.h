@@ -18,6 +18,7 @@ struct ReportData {
   std::string node;                        // that one
   Curves curves;                           // of its metrics
   std::vector<schema::OrderedJson> views;  // lines of views.jsonl
+  std::string mistakes;                    // markup (mistakes.h); "" = not asked for
   std::int64_t made_ms = 0;                // Unix time
   std::uint64_t again_seconds = 0;         // the browser loads it again after so long; 0 = never
 };

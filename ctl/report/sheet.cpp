@@ -31,6 +31,7 @@ th,td{text-align:left;overflow-wrap:break-word;padding:.2rem 1rem .2rem 0;border
 th{color:var(--soft);font-weight:600}code{font-family:ui-monospace,monospace;font-size:.9em}
 .pictures{display:flex;flex-wrap:wrap;gap:1rem}.pictures figure{text-align:center;max-width:10rem;overflow-wrap:anywhere}
 .pictures img{width:6rem;height:auto;image-rendering:pixelated;display:block;margin:0 auto .25rem}
+.matrix text{fill:var(--ink)}.few{max-width:40rem}.beside{display:flex;flex-wrap:wrap;gap:1rem 2rem}.beside figure{flex:0 1 42rem}.beside .whole{flex:1 0 100%}.beside>div{flex:1 1 16rem}.hit{fill:var(--one)}.miss{fill:var(--two)}.frame{fill:none;stroke:var(--rule)}
 ul{margin:.25rem 0;padding-left:1.25rem}summary{cursor:pointer;color:var(--soft)}
 @media print{body{max-width:none;padding:0}figure,.tile{break-inside:avoid;border:1px solid var(--rule)}details>*{display:block}}
 )";

@@ -75,14 +75,14 @@ void Talk::preparing(const schema::ReplyBody& reply) {
     say(preparing_line(*mesh, run, now_ms, kWhole));
 }
 
-void Talk::looking(const schema::ReplyBody& reply) {
+void Talk::looking(const schema::ReplyBody& reply, const char* asked) {
   const auto* mesh = std::get_if<schema::MeshStatus>(&reply);
   if (mesh == nullptr) return;
   const std::int64_t now_ms = unix_time_ms();
   for (const schema::NodeStatus& node : mesh->nodes)
     if (node.name == mesh->node && !node.problem.empty() && (terminal_ || count_due(now_ms)))
-      terminal_ ? live_.show(looking_line(node.problem, began_ms_, now_ms, columns()))
-                : say(looking_line(node.problem, began_ms_, now_ms, columns()));
+      terminal_ ? live_.show(looking_line(asked, node.problem, began_ms_, now_ms, columns()))
+                : say(looking_line(asked, node.problem, began_ms_, now_ms, columns()));
 }
 
 bool Talk::count_due(std::int64_t now_ms) {

@@ -23,8 +23,8 @@ class Talk {
  public:
   // A pipe gets a line when it says something else than the one before.
   void preparing(const schema::ReplyBody& reply);
-  // A dry run is no run: the asked node says what it does.
-  void looking(const schema::ReplyBody& reply);
+  // A dry run, or whatever is asked for, is no run: the asked node says what it does.
+  void looking(const schema::ReplyBody& reply, const char* asked = "dry run");
   void running(const schema::RunStatus& run);
   void end() { live_.end(); }
 

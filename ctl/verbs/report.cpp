@@ -5,10 +5,12 @@
 #include <optional>
 
 #include "ctl/fetch/part_file.h"
+#include "ctl/report/mistakes.h"
 #include "ctl/report/report_data.h"
 #include "ctl/report/run_source.h"
 #include "ctl/terminal/console.h"
 #include "ctl/terminal/interrupt.h"
+#include "ctl/verbs/follow.h"
 #include "ctl/verbs/verbs.h"
 #include "kernels/base/log.h"
 #include "schema/limits.h"
@@ -36,6 +38,21 @@ Result<ReportData> ask_report(RunSource& source, const schema::RunStatus& run) {
   return data;
 }
 
+// What its model takes for what, evaluated anew by the asked node, for the page.
+Result<std::string> ask_mistakes(Client& client, const schema::RunStatus& run) {
+  if (!schema::is_fact(run.state))
+    return Error{ErrorKind::kRefused, "run " + run.id + " is " + to_word(run.state) +
+                                          ": --mistakes is for one that is COMPLETED or STOPPED; leave it out, or ask "
+                                          "again then"};
+  Talk talk;
+  const Meanwhile looks{schema::StatusRequest{kNoRun, true},
+                        [&talk](const schema::ReplyBody& reply) { talk.looking(reply, "evaluation"); }};
+  const Result<schema::Mistakes> found = Client::as<schema::Mistakes>(
+      client.ask_patiently(schema::MistakesRequest{run.id}, schema::kMistakesMs + schema::kControlReplyMs, &looks));
+  talk.end();
+  return found ? mistakes_part(*found, run) : found.error();
+}
+
 Result<std::string> text_of(const fs::path& path) {
   std::ifstream file(path, std::ios::binary);
   if (!file)
@@ -45,6 +62,11 @@ Result<std::string> text_of(const fs::path& path) {
 }
 
 int report_folder(const Command& command) {
+  if (command.mistakes)
+    return fail({ErrorKind::kUsage,
+                 "--mistakes asks a node that has the run and its data: give the run's id in place of "
+                 "the folder " +
+                     command.operand});
   const Result<ReportData> data = read_report(command.operand);
   if (!data) return fail(data.error());
   if (const Status written = write_whole(command.output, report_page(*data)); !written) return fail(written.error());
@@ -84,6 +106,11 @@ int report(const Command& command) {
     if (!source) source.emplace(*client, run.id, RunSource::node_of(mesh->node, run));
     Result<ReportData> data = ask_report(*source, run);
     if (!data) return fail(data.error());
+    if (command.mistakes) {
+      Result<std::string> mistakes = ask_mistakes(*client, run);
+      if (!mistakes) return fail(mistakes.error());
+      data->mistakes = *std::move(mistakes);
+    }
     const bool again = command.every_ms > 0 && !schema::has_ended(run.state);
     data->made_ms = unix_time_ms();
     data->again_seconds = again ? std::max<std::uint64_t>(command.every_ms / kMsPerSecond, 1) : 0;

@@ -71,6 +71,7 @@ struct ControlServer::State {
   void handle(const Client& client, schema::ResumeRequest request) { pass_on(client, std::move(request)); }
   void handle(const Client& client, schema::BenchRequest request) { pass_on(client, request); }
   void handle(const Client& client, schema::ForecastRequest request) { pass_on(client, std::move(request)); }
+  void handle(const Client& client, schema::MistakesRequest request) { pass_on(client, std::move(request)); }
   void handle(const Client& client, const schema::ExamineRequest& request);
   void handle(const Client& client, schema::LogsRequest request);
   void handle(const Client& client, schema::FetchRequest request);

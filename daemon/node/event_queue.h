@@ -58,6 +58,10 @@ struct DataSeen {  // or not
   std::uint64_t key = 0;
   Result<engine::SetSight> result;
 };
+struct MistakesFound {  // or not
+  std::uint64_t key = 0;
+  Result<schema::Mistakes> result;
+};
 struct StatesFound {  // of a run that is to go on, on this node's disk
   std::uint64_t key = 0;
   std::string run_id;
@@ -67,7 +71,7 @@ struct StatesFound {  // of a run that is to go on, on this node's disk
 struct ShutDown {};
 using Event = std::variant<FrameArrived, ConnectionChanged, PeerLost, PeerPrepares, PeerBeats, ControlCall, RunPrepared,
                            RunFitted, StepHappened, RunSaved, CheckpointWritten, PastRead, Benched, DataSeen,
-                           StatesFound, ShutDown>;
+                           MistakesFound, StatesFound, ShutDown>;
 
 class EventQueue {
  public:

@@ -63,6 +63,7 @@ Node::Node(const RunContext& context, EventQueue& queue, ControlServer& control,
                  .threads = context.machine.threads,
                  .mesh = context.network.mesh,
                  .pool = context.network.pool}),
+      mistakes_(context, queue, control),
       bursts_(context.self.names.size()) {
   for (const RunRecord& record : context.disk.store.records()) remember(record);
   show_last_run();
@@ -159,6 +160,7 @@ void Node::tick() {
   membership_.tick(now);
   advisor_.tick(busy());
   examiner_.tick();
+  mistakes_.tick();
   resume_by_itself(now);
   if (run_ && membership_.joins()) run_->ask_for_slices(now);
   publish_metrics();
@@ -363,6 +365,7 @@ void Node::on(PeerBeats& event) {
 void Node::on(ShutDown&) {
   advisor_.give_way(context_.self.config.node + " is being shut down");
   examiner_.give_way("it is being shut down");
+  mistakes_.give_way({ErrorKind::kFailed, context_.self.config.node + " is being shut down"});
   save_held();
   membership_.shut_down(now_ms());
   carry_out_all();
@@ -378,18 +381,29 @@ void Node::on(ControlCall& event) {
   if (std::holds_alternative<schema::BenchRequest>(event.body)) return advisor_.bench(event.token, draw(), busy());
   if (const auto* request = std::get_if<schema::ForecastRequest>(&event.body))
     return advisor_.plan(event.token, *request, draw(), busy());
+  if (const auto* request = std::get_if<schema::MistakesRequest>(&event.body)) {
+    const std::string why = at_work();
+    const std::string busy = why.empty() && examiner_.measuring() ? "links are measured (tgctl doctor)" : why;
+    return mistakes_.begin(event.token, *request, busy, draw());
+  }
 }
 
 bool Node::busy() const {
-  return run_ || dry_run_.on() || examiner_.measuring() || !context_.news.progress.left_behind.what().empty();
+  return run_ || dry_run_.on() || examiner_.measuring() || mistakes_.on() ||
+         !context_.news.progress.left_behind.what().empty();
+}
+
+std::string Node::at_work() const {
+  const RunIdentity* const current = membership_.current();
+  if (run_ || current != nullptr) return "run " + (run_ ? run_->identity() : *current).id + " is on";
+  if (advisor_.measuring()) return "it measures for bench or plan";
+  if (dry_run_.on()) return "a run is being tried (start --dry-run)";
+  if (mistakes_.on()) return "the model of an ended run is being evaluated (report --mistakes)";
+  return context_.news.progress.left_behind.what();
 }
 
 void Node::examine(std::uint64_t token, const schema::ExamineRequest& request) {
-  std::string busy;
-  if (dry_run_.on()) busy = "a run is being tried (start --dry-run)";
-  if (advisor_.measuring()) busy = "it measures for bench or plan";
-  if (run_) busy = "run " + run_->identity().id + " is on";
-  examiner_.examine(request, busy, draw(), [this, token](Result<schema::Examination> found) {
+  examiner_.examine(request, at_work(), draw(), [this, token](Result<schema::Examination> found) {
     found ? control_.reply(token, *std::move(found)) : control_.reply(token, found.error());
   });
 }
@@ -409,7 +423,7 @@ void Node::start(std::uint64_t token, const schema::StartRequest& request) {
     return refuse({ErrorKind::kRefused, "run " + identity.id + " exists already; choose another --id"});
   if (request.dry_run) {
     if (const Status free = nothing_left_behind(); !free.ok()) return refuse(free.error());
-    if (dry_run_.on() || run_ || advisor_.measuring())
+    if (dry_run_.on() || run_ || advisor_.measuring() || mistakes_.on())
       return refuse(
           {ErrorKind::kRefused, "this node is busy with a run or a measurement; ask again when it has ended"});
     identity.weights = context_.weights();
@@ -457,7 +471,7 @@ void Node::propose(std::uint64_t token, const RunIdentity& identity) {
 }
 
 void Node::resume_by_itself(std::uint64_t now) {
-  if (leaving_ || busy() || !membership_.idle()) return;
+  if (leaving_ || (busy() && !mistakes_.on()) || !membership_.idle()) return;  // an evaluation gives way
   const AutoResume::Nodes nodes{[this](Seat seat) {
                                   return seat == context_.self.config.seat() ||
                                          (context_.network.mesh.links().up(seat) && control_.up(seat));
@@ -585,6 +599,7 @@ void Node::carry_out(PrepareRun& action) {
       context_.disk.store.exists(action.run.id))
     valid = Error{ErrorKind::kRefused,
                   context_.self.config.node + " knows a run " + action.run.id + " already; choose another --id"};
+  mistakes_.give_way({ErrorKind::kRefused, "run " + action.run.id + " begins; ask again when it has ended"});
   if (valid.ok()) valid = nothing_left_behind();
   std::optional<SavedStart> start;
   if (valid.ok() && action.run.resume && !action.joins) {

@@ -29,6 +29,7 @@
 #include "daemon/node/auto_resume.h"
 #include "daemon/node/dry_run.h"
 #include "daemon/node/event_queue.h"
+#include "daemon/node/mistake_search.h"
 #include "daemon/node/pending_run.h"
 #include "daemon/node/resumption.h"
 #include "daemon/node/service_manager.h"
@@ -53,7 +54,8 @@ class Node {
   void look_at_links(std::uint64_t now);
   void publish_metrics();
   void tell_change(bool begun);
-  bool busy() const;  // nothing can be measured now
+  bool busy() const;            // nothing can be measured now
+  std::string at_work() const;  // why nothing that disturbs may be done, "" = it may
 
   // --- events ---
   void on(FrameArrived& event);
@@ -71,6 +73,7 @@ class Node {
   void on(PastRead& event);
   void on(Benched& event) { advisor_.on_benched(event); }
   void on(DataSeen& event) { advisor_.on_data_seen(event, busy()); }
+  void on(MistakesFound& event) { mistakes_.on_found(event); }
   void on(ShutDown& event);
   void start(std::uint64_t token, const schema::StartRequest& request);
   void resume(std::uint64_t token, const schema::ResumeRequest& request);
@@ -137,6 +140,7 @@ class Node {
   AutoResume auto_resume_;
   PendingRun pending_;  // what status shows before it begins
   Examiner examiner_;   // doctor
+  MistakeSearch mistakes_;
   BurstMeter bursts_;
   LastWords last_words_;
   ViewLinks view_links_;

@@ -70,7 +70,8 @@ Status prepare_replay(const schema::JobSpec& job, Prepared& prepared) {
   return {};
 }
 
-// Prepares the data, the model for them, and the recipe that turns data into the model's input.
+}  // namespace
+
 Status prepare_training(const PreparationOptions& options, Prepared& prepared, const std::function<void()>& advance) {
   const schema::JobSpec& job = options.job;
   if (!engine::make_model(job.model).trainable())
@@ -106,6 +107,8 @@ Status prepare_training(const PreparationOptions& options, Prepared& prepared, c
   prepared.description = std::move(description).value();
   return {};
 }
+
+namespace {
 
 // Opens the initial file; nothing if the parameters are drawn.
 Result<std::optional<engine::InitialFile>> open_initial(const PreparationOptions& options, Prepared& prepared,

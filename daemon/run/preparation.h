@@ -17,4 +17,8 @@ namespace tg::daemon {
 Result<TrainingKit> prepare(const PreparationOptions& options, const ViewPart& part,
                             const engine::ComputeDevice& compute, const std::function<void()>& advance);
 
+// Of the run's state and hashes nothing: the data, the model for them, the recipe, and their description. advance(): as
+// above; throws what it throws, and std::exception.
+Status prepare_training(const PreparationOptions& options, Prepared& prepared, const std::function<void()>& advance);
+
 }  // namespace tg::daemon

@@ -10,10 +10,10 @@
 #include "daemon/membership/choose_exchange.h"
 #include "daemon/run/fitting.h"
 #include "daemon/run/memory_check.h"
+#include "daemon/run/picture_of.h"
 #include "daemon/run/preparation.h"
 #include "daemon/step/job_data.h"
 #include "daemon/step/job_layout.h"
-#include "engine/data/shown_samples.h"
 #include "kernels/base/check.h"
 #include "kernels/base/hex.h"
 #include "schema/text.h"
@@ -183,14 +183,10 @@ schema::StartReply Run::facts(const schema::Commit& choice) const {
 Status Run::show_data(schema::StartReply& reply) const {
   TG_CHECK(prepared_ != nullptr);
   if (replays(job_)) return {};
-  static_assert(3 * engine::kMostShownSide * engine::kMostShownSide <= schema::kMostPictureBytes);
   try {
     for (const engine::ShownSample& sample :
          engine::shown_samples(*prepared_->data, prepared_->recipe, job_.seed, schema::kMostPictures))
-      reply.pictures.push_back(
-          {schema::clip_text(prepared_->data->classes[sample.label], schema::kMostNameBytes),
-           static_cast<std::uint32_t>(sample.shape.channels), static_cast<std::uint32_t>(sample.shape.height),
-           static_cast<std::uint32_t>(sample.shape.width), std::string(sample.pixels.begin(), sample.pixels.end())});
+      reply.pictures.push_back(picture_of(sample, prepared_->data->classes[sample.label]));
   } catch (const std::exception& error) {
     return Error{ErrorKind::kFailed, context_.self.config.node + ": " + error.what()};
   }

@@ -25,7 +25,7 @@
 namespace tg::daemon {
 namespace {
 
-constexpr std::chrono::seconds kSayEvery{10};
+constexpr std::chrono::seconds kSayStepEvery{10};
 constexpr const char* kHere = "this machine";
 
 std::string joined(const std::vector<std::string>& names) {
@@ -204,7 +204,7 @@ void Recomputation::committed(const Member::Committed& committed) {
   if (recorded != run_.losses.end() && recorded->second != loss && !other_loss_)
     other_loss_ = {committed.step, recorded->second, loss};
   const auto now = std::chrono::steady_clock::now();
-  if (now - said_ < kSayEvery) return;
+  if (now - said_ < kSayStepEvery) return;
   said_ = now;
   say_("step " + std::to_string(committed.step) + " of " + std::to_string(run_.legs.back().last));
 }

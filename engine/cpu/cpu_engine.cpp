@@ -85,7 +85,8 @@ void CpuEngine::backward(float factor, float* gradients, const SegmentSink& sink
   labels_.clear();  // the evaluation uses the activations' memory
 }
 
-EvaluationCounts CpuEngine::evaluate(const float* parameters, const float* statistics, const Batch& batch) {
+EvaluationCounts CpuEngine::evaluate(const float* parameters, const float* statistics, const Batch& batch,
+                                     std::span<float> logits_of_all) {
   TG_CHECK(statistics != nullptr || model_.statistics.size() == 0, model_.name);
   claim_threads();
   labels_.clear();  // the activations of the last forward are overwritten
@@ -96,9 +97,11 @@ EvaluationCounts CpuEngine::evaluate(const float* parameters, const float* stati
     const std::size_t first = static_cast<std::size_t>(done) * model_.input.elements();
     evaluation_.forward({parameters, statistics, 0}, batch.images.data() + first, count, {});
     const std::span<const std::int32_t> labels(batch.labels.data() + done, static_cast<std::size_t>(count));
-    const std::span<const float> logits = evaluation_.logits(evaluation_.heads().size() - 1);
-    const EvaluationCounts some = cross_entropy(logits.first(labels.size() * classes), labels, {});
-    all += some;
+    const std::span<const float> logits =
+        evaluation_.logits(evaluation_.heads().size() - 1).first(labels.size() * classes);
+    all += cross_entropy(logits, labels, {});
+    if (!logits_of_all.empty())
+      std::ranges::copy(logits, logits_of_all.subspan(static_cast<std::size_t>(done) * classes).begin());
   }
   return all;
 }

@@ -21,7 +21,8 @@ class CpuEngine final : public Engine {
   using Engine::forward;
   void backward(float factor, float* gradients, const SegmentSink& sink) override;
   void read_statistics(float* measured) const override { training_.read_statistics(measured); }
-  EvaluationCounts evaluate(const float* parameters, const float* statistics, const Batch& batch) override;
+  EvaluationCounts evaluate(const float* parameters, const float* statistics, const Batch& batch,
+                            std::span<float> logits) override;
   using Engine::evaluate;
   std::string build() const override;
   std::size_t activation_bytes() const override { return memory_.size() + library_.scratchpad_bytes(); }

@@ -270,7 +270,8 @@ void CudaEngine::read_statistics(float* measured) const {
     std::copy_n(measured_.host() + each.offset, each.element_count, measured + each.offset);
 }
 
-EvaluationCounts CudaEngine::evaluate(const float* parameters, const float* statistics, const Batch& batch) {
+EvaluationCounts CudaEngine::evaluate(const float* parameters, const float* statistics, const Batch& batch,
+                                      std::span<float> logits) {
   TG_CHECK(statistics != nullptr || model_.statistics.size() == 0, model_.name);
   library_.claim();
   parameters_ = nullptr;  // the activations of the last forward are overwritten
@@ -290,6 +291,11 @@ EvaluationCounts CudaEngine::evaluate(const float* parameters, const float* stat
       load_labels(batch.labels.data() + done, count);
       evaluation_.forward(pass(parameters, count));
       results_.copy_out(1, stream);
+      if (!logits.empty()) {
+        const std::size_t classes = count_of(model_.classes);
+        TG_CUDA(cudaMemcpyAsync(logits.data() + count_of(done) * classes, evaluation_.logits(),
+                                count_of(count) * classes * sizeof(float), cudaMemcpyDeviceToHost, stream));
+      }
     });
     const LossResult& result = *results_.host();
     all += {result.correct, count_of(count), result.plain, result.correct_5};

@@ -38,7 +38,8 @@ class CudaEngine final : public Engine {
   void prefetch(const Batch& next) override;
   void forget_prefetch() override;
   void read_statistics(float* measured) const override;
-  EvaluationCounts evaluate(const float* parameters, const float* statistics, const Batch& batch) override;
+  EvaluationCounts evaluate(const float* parameters, const float* statistics, const Batch& batch,
+                            std::span<float> logits) override;
   using Engine::evaluate;
   std::string build() const override;
   std::string choices() const override;

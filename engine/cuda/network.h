@@ -24,6 +24,8 @@ class Network : public NetworkOf<Cuda> {
   std::vector<SegmentRange> segments() const;
 
   void forward(const Pass& pass);
+  // After it, of the last head: rows of batch() samples.
+  const float* logits() const { return heads_.back().logits.value.floats(); }
   // Training only. complete(range): launched after what fills these segments; last first.
   void backward(const Pass& pass, float* gradients, const Engine::SegmentSink& complete);
 

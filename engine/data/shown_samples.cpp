@@ -38,19 +38,17 @@ void stretch(std::span<float> values) {
   for (float& value : values) value = range > 0 ? (value - low) / range : 0;
 }
 
-}  // namespace
+bool are_pictures(const ImageShape& shape) {
+  return (shape.channels == 1 || shape.channels == 3) && shape.height >= 2 && shape.width >= 2;
+}
 
-std::vector<ShownSample> shown_samples(const Dataset& data, const Recipe& trained, std::uint64_t seed,
-                                       std::size_t most) {
-  const ImageShape& shape = trained.input;
-  if ((shape.channels != 1 && shape.channels != 3) || shape.height < 2 || shape.width < 2) return {};
-  Recipe recipe = trained;
+Recipe without_normalization(Recipe recipe) {
   recipe.normalization = Normalization::kNone;
-  Batch batch;
-  batch.count = static_cast<int>(std::min(most, data.train.count()));
-  if (batch.count == 0) return {};
-  SampleStream stream(seed, data.train.count());
-  fill_training_batch(data, recipe, stream, seed, 0, batch);
+  return recipe;
+}
+
+std::vector<ShownSample> show(Batch& batch, const Recipe& recipe) {
+  const ImageShape& shape = recipe.input;
   std::vector<ShownSample> samples;
   for (std::size_t i = 0; i < batch.labels.size(); ++i) {
     const std::span<float> input = batch.images.span().subspan(i * shape.elements(), shape.elements());
@@ -59,6 +57,27 @@ std::vector<ShownSample> shown_samples(const Dataset& data, const Recipe& traine
     samples.back().label = static_cast<std::uint16_t>(batch.labels[i]);
   }
   return samples;
+}
+
+}  // namespace
+
+std::vector<ShownSample> shown_samples(const Dataset& data, const Recipe& trained, std::uint64_t seed,
+                                       std::size_t most) {
+  Batch batch;
+  batch.count = static_cast<int>(std::min(most, data.train.count()));
+  if (!are_pictures(trained.input) || batch.count == 0) return {};
+  SampleStream stream(seed, data.train.count());
+  fill_training_batch(data, without_normalization(trained), stream, seed, 0, batch);
+  return show(batch, trained);
+}
+
+std::optional<ShownSample> shown_test_sample(const Dataset& data, const Recipe& evaluated, std::size_t index) {
+  if (!are_pictures(evaluated.input)) return std::nullopt;
+  Batch batch;
+  batch.count = 1;
+  fill_evaluation_batch(data, without_normalization(evaluated), index, batch);
+  if (batch.count == 0) return std::nullopt;
+  return show(batch, evaluated).front();
 }
 
 }  // namespace tg::engine

@@ -1,8 +1,9 @@
-// Training samples as the network sees them, for people to look at. Any thread; reads the samples' files.
+// Samples as the network sees them, for people to look at. Any thread; reads the samples' files.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "engine/dataset.h"
@@ -23,5 +24,8 @@ struct ShownSample {
 // Throws as fill_training_batch.
 std::vector<ShownSample> shown_samples(const Dataset& data, const Recipe& trained, std::uint64_t seed,
                                        std::size_t most);
+
+// A test sample as evaluation has it; the rest as above. None of a damaged file.
+std::optional<ShownSample> shown_test_sample(const Dataset& data, const Recipe& evaluated, std::size_t index);
 
 }  // namespace tg::engine

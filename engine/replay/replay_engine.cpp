@@ -32,7 +32,7 @@ class ReplayEngine final : public Engine {
   }
   void backward(float factor, float* gradients, const SegmentSink& sink) override;
   void read_statistics(float* measured) const override { initialize(statistics_, options_.seed, measured); }
-  EvaluationCounts evaluate(const float*, const float*, const Batch&) override { return {}; }
+  EvaluationCounts evaluate(const float*, const float*, const Batch&, std::span<float>) override { return {}; }
   using Engine::evaluate;
   std::string build() const override;
   std::size_t activation_bytes() const override { return 0; }

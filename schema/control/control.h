@@ -12,6 +12,7 @@
 #include "kernels/base/status.h"
 #include "schema/control/doctor.h"
 #include "schema/control/forecast.h"
+#include "schema/control/samples.h"
 #include "schema/control/status.h"
 #include "schema/limits.h"
 #include "schema/version.h"
@@ -166,7 +167,7 @@ void fields(Is<ResumeRequest> auto& it, auto&& field) {
 
 using RequestBody = std::variant<StatusRequest, StartRequest, StopRequest, LogsRequest, FetchRequest, VersionRequest,
                                  Beat, BenchRequest, ForecastRequest, DeleteRequest, FetchedRequest, ExamineRequest,
-                                 ResumeRequest, LeaveRequest>;
+                                 ResumeRequest, LeaveRequest, MistakesRequest>;
 struct Request {
   std::uint64_t id = 0;
   RequestBody body;
@@ -184,19 +185,6 @@ void fields(Is<MemberShare> auto& it, auto&& field) {
 
 // "node-a 48, node-b 16" where the shares are uneven: of equal weights they differ by one at most; else "".
 std::string uneven_shares(const std::vector<MemberShare>& shares);
-struct SamplePicture {  // a training sample as the network sees it, made smaller
-  std::string label;
-  std::uint32_t channels = 1, height = 0, width = 0;
-  std::string pixels;  // row by row, the channels of a pixel together
-};
-void fields(Is<SamplePicture> auto& it, auto&& field) {
-  field("label", it.label, line(kMostNameBytes));
-  field("channels", it.channels, between(1, 3));
-  field("height", it.height, up_to(kMostPictureBytes));
-  field("width", it.width, up_to(kMostPictureBytes));
-  field("pixels", it.pixels, bytes(kMostPictureBytes).called("pixels"));
-}
-
 struct StartReply {  // what a start will do, or would do (--dry-run)
   std::string run_id;
   std::uint64_t parameters = 0;
@@ -286,7 +274,7 @@ void fields(Is<VersionReply> auto& it, auto&& field) {
 }
 
 using ReplyBody = std::variant<Error, MeshStatus, StartReply, StopReply, SliceReply, VersionReply, BenchReply,
-                               ForecastReply, DoneReply, Examination, Diagnosis>;
+                               ForecastReply, DoneReply, Examination, Diagnosis, Mistakes>;
 struct Reply {
   std::uint64_t id = 0;
   ReplyBody body;

@@ -578,7 +578,7 @@ TEST(Progress, PreparingNamesWhoIsWaitedFor) {
 }
 
 TEST(Progress, ADryRunSaysWhatItsNodeDoes) {
-  EXPECT_EQ(looking_line("node-a reads 7 of 9 images", kNowMs - 3000, kNowMs, 80),
+  EXPECT_EQ(looking_line("dry run", "node-a reads 7 of 9 images", kNowMs - 3000, kNowMs, 80),
             "dry run  3s  node-a reads 7 of 9 images");
 }
 

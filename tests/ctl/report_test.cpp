@@ -5,6 +5,7 @@
 #include "ctl/report/chart.h"
 #include "ctl/report/data_page.h"
 #include "ctl/report/markup.h"
+#include "ctl/report/mistakes.h"
 #include "ctl/report/page.h"
 #include "ctl/report/report_data.h"
 
@@ -146,6 +147,82 @@ TEST(DataPage, RefusesAPictureOfAnotherSize) {
   EXPECT_EQ(data_page("own.job", data).error().kind, ErrorKind::kCorrupt);
   data.pictures = {{"x", 2, 1, 1, "ab"}};
   EXPECT_FALSE(data_page("own.job", data).ok());
+}
+
+// Of so many classes, each sample but one right.
+schema::Mistakes mistakes_of(std::size_t classes, const std::string& name) {
+  schema::Mistakes mistakes;
+  mistakes.run_id = "first";
+  mistakes.node = "node-a";
+  mistakes.step = 20;
+  mistakes.samples = 10 * classes;
+  mistakes.correct = mistakes.samples - 1;
+  mistakes.class_count = classes;
+  mistakes.classes.assign(classes, name);
+  mistakes.counts.resize(classes * classes);
+  for (std::size_t c = 0; c < classes; ++c) mistakes.counts[c * classes + c] = 10;
+  mistakes.counts[0] = 9;
+  mistakes.counts[1] = 1;
+  mistakes.confused = {{name, name, 1, 10}};
+  mistakes.wrongest = {{{name, 1, 2, 3, std::string(6, '\x7f')}, name, 0.981}};
+  return mistakes;
+}
+
+std::size_t count_of(const std::string& text, const std::string& part) {
+  std::size_t count = 0;
+  for (std::size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++count;
+  return count;
+}
+
+TEST(Mistakes, AreAMatrixPairsAndPictures) {
+  for (const std::size_t classes : {2u, 10u, 21u, 100u}) {
+    const Result<std::string> part = mistakes_part(mistakes_of(classes, "a & b"), {});
+    ASSERT_TRUE(part.ok()) << part.error().message;
+    EXPECT_EQ(count_of(*part, "<rect class=\"hit\""), classes);
+    EXPECT_EQ(count_of(*part, "<rect class=\"miss\""), 1u);
+    EXPECT_NE(part->find(">90.0 %<"), std::string::npos) << "recall";
+    EXPECT_NE(part->find("<li>a &amp; b was taken for a &amp; b: 1 of 10 (10.0 %)</li>"), std::string::npos);
+    EXPECT_NE(part->find("<span>said a &amp; b (98 %), is a &amp; b</span>"), std::string::npos);
+    EXPECT_EQ(part->find(" style="), std::string::npos) << "the policy would drop it";
+  }
+}
+
+TEST(Mistakes, RunNothingThatOthersSay) {
+  ReportData data = hostile(1, 1);
+  EXPECT_EQ(report_page(data).find("What it takes for what"), std::string::npos) << "it was not asked for";
+  const Result<std::string> part = mistakes_part(mistakes_of(3, kHostile), data.run);
+  ASSERT_TRUE(part.ok());
+  data.mistakes = *part;
+  const std::string page = report_page(data);
+  EXPECT_NE(page.find("What it takes for what"), std::string::npos);
+  EXPECT_EQ(page.find("<script"), std::string::npos);
+  EXPECT_NE(page.find("&lt;script&gt;"), std::string::npos);
+}
+
+TEST(Mistakes, SayWhereTheyAreNotWhatTheRunCounted) {
+  schema::RunStatus run;
+  run.evaluated = true;
+  run.evaluation_step = 20;
+  run.evaluation_accuracy = 0.95;
+  const schema::Mistakes mistakes = mistakes_of(2, "x");
+  EXPECT_EQ(mistakes_part(mistakes, run)->find("The run itself"), std::string::npos);
+  run.evaluation_accuracy = 0.9;
+  EXPECT_NE(mistakes_part(mistakes, run)->find("The run itself counted 90.00 %"), std::string::npos);
+  run.evaluation_step = 19;
+  EXPECT_EQ(mistakes_part(mistakes, run)->find("The run itself"), std::string::npos) << "of another state";
+}
+
+TEST(Mistakes, AreLessWithoutPicturesOrWithManyClasses) {
+  schema::Mistakes mistakes = mistakes_of(2, "x");
+  mistakes.wrongest.clear();
+  EXPECT_NE(mistakes_part(mistakes, {})->find("no pictures"), std::string::npos);
+  mistakes.correct = mistakes.samples;
+  EXPECT_NE(mistakes_part(mistakes, {})->find("all are right"), std::string::npos);
+  mistakes.class_count = 1000;
+  mistakes.classes.clear();
+  EXPECT_EQ(mistakes_part(mistakes, {}).error().kind, ErrorKind::kCorrupt) << "counts of no classes";
+  mistakes.counts.clear();
+  EXPECT_NE(mistakes_part(mistakes, {})->find("1000 classes are too many"), std::string::npos);
 }
 
 TEST(ReportData, TakesWhatIsNoRecordForDamaged) {

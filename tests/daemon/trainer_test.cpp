@@ -55,8 +55,8 @@ class EngineAtHome final : public engine::Engine {
     const engine::SegmentTable& table = tiny_model().statistics;
     engine::spread(table, simulation::draw_statistics(1, 0, 0), {measured, table.padded_count()});
   }
-  engine::EvaluationCounts evaluate(const float* parameters, const float* statistics,
-                                    const engine::Batch& batch) override {
+  engine::EvaluationCounts evaluate(const float* parameters, const float* statistics, const engine::Batch& batch,
+                                    std::span<float>) override {
     return {0, static_cast<std::uint64_t>(batch.count),
             static_cast<double>(first_of(parameters)) + static_cast<double>(statistics[0])};
   }
@@ -136,9 +136,9 @@ class PrefetchingEngine final : public engine::Engine {
     asked_->add("prefetch " + std::to_string(next.first_position));
   }
   void read_statistics(float* measured) const override { engine_->read_statistics(measured); }
-  engine::EvaluationCounts evaluate(const float* parameters, const float* statistics,
-                                    const engine::Batch& batch) override {
-    return engine_->evaluate(parameters, statistics, batch);
+  engine::EvaluationCounts evaluate(const float* parameters, const float* statistics, const engine::Batch& batch,
+                                    std::span<float> logits) override {
+    return engine_->evaluate(parameters, statistics, batch, logits);
   }
   std::string build() const override { return engine_->build(); }
   std::size_t activation_bytes() const override { return 0; }
@@ -513,9 +513,9 @@ class HeldEngine final : public engine::Engine {
     engine_->backward(factor, gradients, sink);
   }
   void read_statistics(float* measured) const override { engine_->read_statistics(measured); }
-  engine::EvaluationCounts evaluate(const float* parameters, const float* statistics,
-                                    const engine::Batch& batch) override {
-    return engine_->evaluate(parameters, statistics, batch);
+  engine::EvaluationCounts evaluate(const float* parameters, const float* statistics, const engine::Batch& batch,
+                                    std::span<float> logits) override {
+    return engine_->evaluate(parameters, statistics, batch, logits);
   }
   std::string build() const override { return engine_->build(); }
   std::size_t activation_bytes() const override { return 0; }

@@ -164,8 +164,16 @@ TEST_P(CpuEngine, ShortEvaluationBatchesCountOnlyTheirSamples) {
   const int kSamples = 7;
   const Batch all = random_batch(model_, kSamples, 54);
   const auto engine = make(kSamples);
-  const EvaluationCounts whole = engine->evaluate(parameters_.data(), all);
+  const auto classes = static_cast<std::size_t>(model_.classes);
+  std::vector<float> logits(kSamples * classes);
+  const EvaluationCounts whole = engine->evaluate(parameters_.data(), nullptr, all, logits);
   EXPECT_EQ(whole.total, static_cast<std::uint64_t>(kSamples));
+  std::uint64_t correct = 0;
+  for (std::size_t i = 0; i < kSamples; ++i) {
+    const auto row = logits.begin() + static_cast<std::ptrdiff_t>(i * classes);
+    if (std::max_element(row, row + model_.classes) - row == all.labels[i]) ++correct;
+  }
+  EXPECT_EQ(correct, whole.correct) << "the logits are those that were counted";
 
   EvaluationCounts parts;
   for (int first = 0; first < kSamples; first += 3) {

@@ -201,7 +201,7 @@ class Told final : public Engine {
   double forward(const float*, const Batch&, const SegmentGate&) override { return 0; }
   void backward(float, float*, const SegmentSink&) override {}
   void read_statistics(float*) const override {}
-  EvaluationCounts evaluate(const float*, const float*, const Batch& batch) override {
+  EvaluationCounts evaluate(const float*, const float*, const Batch& batch, std::span<float>) override {
     return {static_cast<std::uint64_t>(batch.count), static_cast<std::uint64_t>(batch.count)};
   }
   std::string build() const override { return build_; }

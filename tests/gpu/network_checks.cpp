@@ -242,7 +242,15 @@ std::string compare_evaluations(const Network& network, const Subject& subject) 
   for (const int count : {whole, part, 1}) {
     const Batch batch = batch_of(network, count, 54);
     const EvaluationCounts want = reference->evaluate(parameters.data(), statistics, batch);
-    const EvaluationCounts got = engine->evaluate(at.floats().address(), statistics, batch);
+    std::vector<float> logits(batch.labels.size() * static_cast<std::size_t>(model.classes));
+    const EvaluationCounts got = engine->evaluate(at.floats().address(), statistics, batch, logits);
+    std::uint64_t highest = 0;
+    for (std::size_t i = 0; i < batch.labels.size(); ++i) {
+      const auto row = logits.begin() + static_cast<std::ptrdiff_t>(i) * model.classes;
+      if (std::max_element(row, row + model.classes) - row == batch.labels[i]) ++highest;
+    }
+    expect(highest == got.correct, text("%d samples: %d correct by their logits, %d counted", count,
+                                        static_cast<int>(highest), static_cast<int>(got.correct)));
     expect(got.total == want.total, text("%d samples: total %d", count, static_cast<int>(got.total)));
     // A loss far below 1 is as far off as the logits are, whose differences it is made of.
     const double error = std::abs(got.loss_sum - want.loss_sum) / std::max<double>(want.loss_sum, count);

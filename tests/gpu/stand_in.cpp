@@ -140,10 +140,10 @@ class FaultyEngine final : public engine::Engine {
     right_->read_statistics(measured);
     if (fault_ == "batch-statistics" && statistics().size() > 0) measured[0] *= kHundredthMore;
   }
-  engine::EvaluationCounts evaluate(const float* parameters, const float* statistics,
-                                    const engine::Batch& batch) override {
+  engine::EvaluationCounts evaluate(const float* parameters, const float* statistics, const engine::Batch& batch,
+                                    std::span<float> logits) override {
     engine::EvaluationCounts counts =
-        right_->evaluate(bits_ < kFloatBits ? rounded(parameters) : parameters, statistics, batch);
+        right_->evaluate(bits_ < kFloatBits ? rounded(parameters) : parameters, statistics, batch, logits);
     if (fault_ == "evaluation") counts.loss_sum *= kHundredthMore;
     return counts;
   }

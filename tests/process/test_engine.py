@@ -118,7 +118,18 @@ class Mixed(WithModules):
             self.assertEqual(other["engine_choices"], [])
             self.assertEqual((other["engine"], other["device"], other["math"]), ("cpu", "", "fp32"))
             mesh.fetch(ran[0][0])
+            self.evaluated(mesh, ran[0][0])
+            mesh.ctl("report", ran[3][0], "-o", "page.html", "--mistakes").refuses(1, "replayed gradients")
             self.shown(mesh)
+
+    def evaluated(self, mesh, run):
+        """Anew, by the device and by the processor: as the run has counted."""
+        for asked in (0, 1):
+            path = str(self.folder / f"page-{asked}.html")
+            mesh.ctl_ok("report", run, "-o", path, "--mistakes", node=asked)
+            page = pathlib.Path(path).read_text(encoding="utf-8")
+            self.assertIn(f"{mesh[asked].name} has evaluated the model of step 12", page)
+            self.assertNotIn("The run itself counted", page)
 
     def shown(self, mesh):
         """Status, the estimate of a start, doctor and bench know the device."""

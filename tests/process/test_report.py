@@ -6,9 +6,11 @@ import shutil
 import subprocess
 import unittest
 
+from files import write_npy
 from mesh import Mesh
 from patience import wait_until
 
+FORBIDDEN = 7
 BROWSER = shutil.which("chromium") or shutil.which("google-chrome")
 
 
@@ -58,12 +60,92 @@ class Compared(unittest.TestCase):
             mesh.ctl("compare", *runs, *runs, runs[0], "-o", path, "--force").refuses(2, "at most 4 runs")
 
 
+class Mistakes(unittest.TestCase):
+    """What the model of an ended run takes for what, evaluated anew by the node that is asked."""
+
+    def counted(self, page, matrix=True):
+        """Samples that are right, and all, of a page's sentence; as many are in its matrix."""
+        right, samples = map(int, re.search(r": (\d+) of (\d+) test samples are right", page).groups())
+        for sort, count in (("hit", right), ("miss", samples - right)):
+            cells = re.findall(rf'<rect class="{sort}"[^>]*><title>.*? was taken for .*?: (\d+) of \d+</title>', page)
+            self.assertEqual(sum(map(int, cells)), count)
+        return right, samples
+
+    def test_they_are_what_the_run_has_counted(self):
+        with Mesh(2, keys=True, per_node={1: {"weight": 3}}) as mesh:
+            mesh.keygen(mesh.key_file, "--operator", "bob", "--read-only")
+            bob = os.path.join(mesh.folder, "bob.key")
+            wait_until("the nodes have read the operator", lambda: all("operators=1" in node.log_text() for node in mesh.nodes))
+            run, path = mesh.start({"steps": 12, "evaluate-every": 6, "data-test": 700}), os.path.join(mesh.folder, "page.html")
+            pages = []
+            for node in range(2):
+                self.assertEqual(mesh.ctl_ok("report", run, "-o", path, "--force", "--mistakes", node=node).out, path + "\n")
+                pages.append(re.search("<h2>What it takes for what.*?(?=<h2>Where a step)", page_of(path), re.DOTALL)[0])
+            self.assertEqual(pages[0], pages[1].replace("node-b has", "node-a has"))
+            right, samples = self.counted(pages[0])
+            evaluation = mesh.run(run)["evaluation"]
+            self.assertEqual((right / samples, samples, evaluation["step"]), (evaluation["accuracy"], 700, 12))
+            self.assertNotIn("The run itself counted", pages[0])
+            self.assertEqual(pages[0].count("data:image/png;base64,"), 24)
+            self.assertRegex(pages[0], r"<span>said \d \(\d+ %\), is \d</span>")
+
+            mesh.ctl("--key", bob, "report", run, "-o", path, "--force", "--mistakes").ends(FORBIDDEN, "operator bob may only read")
+            mesh.ctl_ok("--key", bob, "report", run, "-o", path, "--force")
+            self.assertNotIn("What it takes for what", page_of(path))
+            mesh.ctl("report", run, "-o", path, "--force", "--mistakes", "--every", "10s").refuses(2, "--mistakes", "--every")
+            mesh.ctl("report", mesh.fetch(run), "-o", path, "--force", "--mistakes").refuses(2, "give the run's id")
+
+            # Not beside a run; after it, as before.
+            second = mesh.detach({"steps": 100_000})
+            mesh.wait_for_step(second, 3)
+            mesh.ctl("report", second, "-o", path, "--force", "--mistakes").refuses(1, f"run {second} is RUNNING", "ask again")
+            mesh.ctl("report", run, "-o", path, "--force", "--mistakes").refuses(1, f"run {second} is on; ask again when that has ended")
+            mesh.ctl_ok("stop", second)
+            mesh.wait_ended(second)
+            mesh.ctl_ok("report", run, "-o", path, "--force", "--mistakes")
+            self.assertIn(pages[0], page_of(path))
+
+    def test_a_start_ends_an_evaluation(self):
+        with Mesh(1) as mesh:
+            run, path = mesh.start({"steps": 2, "evaluate-every": 0, "data-test": 60_000}), os.path.join(mesh.folder, "page.html")
+            asks = mesh.follow("report", run, "-o", path, "--mistakes")
+            wait_until("it evaluates", lambda: "evaluates" in mesh[0].log_text())
+            mesh.ctl("report", run, "-o", path, "--mistakes").refuses(1, "is being evaluated", "ask again")
+            second = mesh.start({"steps": 2})
+            asks.finish().ends(1, f"run {second} begins; ask again when it has ended")
+            self.assertFalse(os.path.exists(path))
+            self.assertEqual(mesh.status()["nodes"][0]["problem"], "", "nothing is left behind")
+
+    def test_of_other_data_and_of_features(self):
+        with Mesh(2, per_node={1: {"data-dir": "/nowhere"}}) as mesh:
+            folder = os.path.join(mesh.folder, "arrays")
+            os.makedirs(folder)
+            write_npy(os.path.join(folder, "x.npy"), "f4", (60, 2), [i * 7 % 5 for i in range(120)])
+            write_npy(os.path.join(folder, "y.npy"), "i8", (60,), [i % 3 for i in range(60)])
+            job = {"data": "npy", "model": "mlp", "data-train": None, "data-test": None, "data-dir": folder, "test-share": 0.5, "steps": 4, "evaluate-every": 4}
+            run, path = mesh.start(job), os.path.join(mesh.folder, "page.html")
+            mesh.ctl_ok("report", run, "-o", path, "--mistakes")
+            right, samples = self.counted(page_of(path))
+            self.assertEqual(right / samples, mesh.run(run)["evaluation"]["accuracy"])
+            self.assertIn("These samples are no pictures", page_of(path))
+
+            write_npy(os.path.join(folder, "y.npy"), "i8", (60,), [i % 3 for i in range(59)] + [0])
+            mesh.ctl("report", run, "-o", path, "--force", "--mistakes").refuses(1, "node-a: the data are not those of the run", "put back the files")
+            os.unlink(os.path.join(folder, "y.npy"))
+            mesh.ctl("report", run, "-o", path, "--force", "--mistakes").refuses(2, "node-a: ", "no labels")
+            with open(mesh[1].run_file(run, "model.safetensors"), "ab") as file:
+                file.write(b"x")
+            mesh.ctl("report", run, "-o", path, "--force", "--mistakes", node=1).refuses(1, "model.safetensors is not what was written", "ask another member")
+            os.unlink(mesh[1].run_file(run, "model.safetensors"))
+            mesh.ctl("report", run, "-o", path, "--force", "--mistakes", node=1).refuses(4, "node-b: ", "model.safetensors")
+
+
 @unittest.skipIf(BROWSER is None, "no chromium here (Debian: chromium): the page was not looked at with a browser")
 class Browser(unittest.TestCase):
     def test_it_finds_nothing_wrong(self):
         with Mesh(2) as mesh:
             run, path = mesh.start({"steps": 20, "evaluate-every": 5}), os.path.join(mesh.folder, "page.html")
-            mesh.ctl_ok("report", run, "-o", path)
+            mesh.ctl_ok("report", run, "-o", path, "--mistakes")
             self.look(path, mesh.folder)
 
     def look(self, path, folder):

@@ -30,8 +30,8 @@ class Fill {
   void set(bool& value, const Rule&) { value = true; }
   template <std::floating_point T>
   void set(T& value, const Rule& rule) {
-    value =
-        static_cast<T>(rule.most == Rule::kUnbounded ? next() + 0.5 : rule.most * static_cast<double>(next()) / 4096);
+    value = static_cast<T>(rule.most == Rule::kUnbounded ? next() + 0.5
+                                                         : rule.most * static_cast<double>(next() % 4096) / 4096);
   }
   template <std::unsigned_integral T>
   void set(T& value, const Rule& rule) {

@@ -321,6 +321,7 @@ std::vector<Request> sample_requests() {
       {12, ExamineRequest{true, 3, 1000, 1'700'000'000'123}},
       {13, ResumeRequest{"first", "steps = 2000\n", false, 900, true, {"node-c", "node-d"}}},
       {14, LeaveRequest{"node-b", true}},
+      {15, MistakesRequest{"first"}},
   };
 }
 
@@ -362,6 +363,16 @@ std::vector<Reply> sample_replies() {
       {8, sample_forecast()},
       {10, sample_examination()},
       {11, sample_diagnosis()},
+      {12, Mistakes{"first",
+                    "node-a",
+                    900,
+                    100,
+                    97,
+                    2,
+                    {"cat", "dog"},
+                    {50, 1, 2, 47},
+                    {{"dog", "cat", 2, 49}},
+                    {{{"dog", 1, 1, 2, std::string("\0\xff", 2)}, "cat", 0.75}}}},
   };
 }
 

@@ -116,8 +116,14 @@ TEST(ShownSamples, AreTheFirstOfARunBeforeNormalization) {
     for (const std::uint8_t pixel : samples[i].pixels) EXPECT_EQ(pixel, 20 * index);
   }
   EXPECT_EQ(shown_samples(data, recipe, 7, 100).size(), 10u);
+  data.test = data.train;
+  const std::optional<ShownSample> tested = shown_test_sample(data, recipe, 3);
+  ASSERT_TRUE(tested);
+  EXPECT_EQ(tested->label, 1);
+  for (const std::uint8_t pixel : tested->pixels) EXPECT_EQ(pixel, 60);
   recipe.input = {1, 1, 400};
   EXPECT_TRUE(shown_samples(data, recipe, 7, 4).empty()) << "features";
+  EXPECT_FALSE(shown_test_sample(data, recipe, 3));
 }
 
 TEST(WhatWasRead, NamesFilesThatWereLeftOut) {

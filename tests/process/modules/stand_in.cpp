@@ -41,9 +41,10 @@ class StandInEngine final : public engine::Engine {
   }
   void read_statistics(float* measured) const override { processor_->read_statistics(measured); }
   using Engine::evaluate;
-  engine::EvaluationCounts evaluate(const float* parameters, const float* statistics, const Batch& batch) override {
+  engine::EvaluationCounts evaluate(const float* parameters, const float* statistics, const Batch& batch,
+                                    std::span<float> logits) override {
     const AwkwardHome::Call call(home_, {floats(parameters)}, {std::as_bytes(batch.images.span())});
-    return processor_->evaluate(parameters, statistics, batch);
+    return processor_->evaluate(parameters, statistics, batch, logits);
   }
   std::string build() const override { return std::string("stand-in ") + to_word(math_) + ", " + processor_->build(); }
   std::string choices() const override {
