@@ -61,6 +61,14 @@ Result<Operator> parse_operator(const std::string& place, const std::string& val
 Result<ClusterKeys> parse_cluster_keys(std::string_view text, std::string_view file) {
   Result<std::vector<Assignment>> lines = parse_assignments(text, file);
   if (!lines) return lines.error();
+  const auto has = [&](std::string_view key) {
+    return std::ranges::find(*lines, key, &Assignment::key) != lines->end();
+  };
+  if (has("secret") && !has("cluster"))
+    return usage(
+        std::string(file) +
+        " is the key file of an operator, which tgctl takes (--key, TGCTL_KEY); a node's key-file is the cluster "
+        "key file, the same on every node, which tgctl keygen FILE makes");
   ClusterKeys keys;
   std::set<std::string> names;
   for (const Assignment& line : *lines) {
@@ -134,7 +142,7 @@ Result<std::string> read_key_file(const std::string& path) {
   // The open file is checked, not its name, so that nobody can replace it in between.
   if (file->facts().st_uid != 0 && file->facts().st_uid != ::geteuid())
     return failed("it belongs to another user (uid " + std::to_string(file->facts().st_uid) + "); chown it");
-  if ((file->facts().st_mode & 077) != 0) return failed("not only its owner can read it; chmod 600 " + path);
+  if ((file->facts().st_mode & 077) != 0) return failed("not only its owner can read it; chmod 600 " + path + ", if that is a key file");
   std::string text(kMostKeyFileBytes + 1, '\0');
   const Result<std::size_t> got = file->read(0, std::as_writable_bytes(std::span(text)));
   if (!got) return failed(got.error().message);
