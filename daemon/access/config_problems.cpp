@@ -17,8 +17,7 @@ std::vector<std::string> unresolved(const std::vector<schema::PeerAddress>& peer
   std::vector<std::string> problems;
   for (const schema::PeerAddress& peer : peers)
     if (const std::string problem = name_problem(peer.host); !problem.empty())
-      problems.push_back(peer.place + "peer " + peer.name + ": " + problem +
-                         "; correct the line, or make the name known here (name server, /etc/hosts)");
+      problems.push_back(peer.place + "peer " + peer.name + ": " + problem);
   return problems;
 }
 

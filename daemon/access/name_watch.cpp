@@ -19,7 +19,9 @@ std::string name_problem(const std::string& name) {
   addrinfo hints{}, *found = nullptr;
   hints.ai_socktype = SOCK_STREAM;
   const int failed = ::getaddrinfo(name.c_str(), nullptr, &hints, &found);
-  if (failed != 0) return name + " does not resolve: " + ::gai_strerror(failed);
+  if (failed != 0)
+    return name + " does not resolve: " + ::gai_strerror(failed) +
+           "; correct the peer line, or make the name known here (name server, /etc/hosts)";
   ::freeaddrinfo(found);
   return "";
 }

@@ -11,8 +11,8 @@
 
 namespace tg::daemon {
 
-// "node-c.lab does not resolve: Name or service not known"; "" for an address, and for a name that resolves. Takes as
-// long as the resolver does.
+// "node-c.lab does not resolve: Name or service not known", and what to do; "" for an address, and for a name that
+// resolves. Takes as long as the resolver does.
 std::string name_problem(const std::string& host);
 
 class NameWatch {

@@ -4,6 +4,8 @@
 #include <map>
 #include <utility>
 
+#include "daemon/access/networks.h"
+
 namespace tg::daemon {
 
 namespace {
@@ -203,8 +205,7 @@ MeshStatus merge_statuses(MeshStatus own, const std::vector<MeshStatus>& answers
   }
   std::sort(own.runs.begin(), own.runs.end(), newer);
   for (schema::NodeStatus& node : own.nodes)
-    if (node.state == schema::NodeState::kUnreachable && node.problem.empty())
-      node.problem = "nothing answers at " + node.address;
+    if (node.state == schema::NodeState::kUnreachable && node.problem.empty()) node.problem = no_answer(node.address);
   return own;
 }
 

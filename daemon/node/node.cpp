@@ -896,7 +896,7 @@ std::string Node::absent_problems(const std::string& said) const {
   for (const Seat seat : context_.self.names.places())
     if (const std::optional<LinkProblem> problem = context_.network.mesh.links().problem(seat);
         problem && said.find(problem->why) == std::string::npos)
-      text += "; " + context_.self.names[seat] + ": " + problem->why;
+      text += (text.empty() && said.ends_with('?') ? " " : "; ") + context_.self.names[seat] + ": " + problem->why;
   return text;
 }
 

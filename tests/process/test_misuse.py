@@ -74,6 +74,19 @@ class NoMesh(unittest.TestCase):
                     answer.refuses(UNREACHABLE, f"no tgd answers at {mesh[0].address}", "a tgd that is stopped or hangs", "kill -CONT", "or no tgd")
                 mesh[0].signal(signal.SIGCONT)
 
+    def test_a_peer_that_is_stopped(self):
+        """The others say so of it, with keys as well, and do not take it for a program that is no tgd."""
+        for keys in (False, True):
+            with self.subTest(keys=keys), Mesh(2, keys=keys) as mesh:
+                mesh[1].signal(signal.SIGSTOP)
+                try:
+                    wait_until("node-a knows", lambda: "says nothing: it is stopped or hangs" in mesh.status()["nodes"][1]["problem"])
+                    answer = mesh.ctl("start", mesh.job_file({"start-timeout": "3s"})).ends(5, "node-b", "it is stopped or hangs", "kill -CONT")
+                    self.assertNotIn("is not a tgd", answer.err)
+                    self.assertNotIn("has another cluster key", answer.err)
+                finally:
+                    mesh[1].signal(signal.SIGCONT)
+
     def test_a_mesh_port_is_no_control_port(self):
         with Mesh(1) as mesh:
             self.tgctl("--address", f"{mesh[0].host}:{mesh[0].port}", "status").refuses(UNREACHABLE, "control port (the mesh port + 1)")
@@ -367,7 +380,7 @@ class BadNode(unittest.TestCase):
         with open(self.mesh[0].config, "a") as file:
             file.write("peer = node-b@node-b.invalid:7700\n")
         line = len(open(self.mesh[0].config).readlines())
-        self.checked().refuses(USAGE, f"{self.mesh[0].config}:{line}: peer node-b: node-b.invalid does not resolve", "correct the line")
+        self.checked().refuses(USAGE, f"{self.mesh[0].config}:{line}: peer node-b: node-b.invalid does not resolve", "correct the peer line")
 
     def test_unknown_phase_of_a_fault(self):
         self.with_line("fault = kill@breakfast:3")[0].refuses(USAGE, "breakfast")

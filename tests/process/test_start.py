@@ -293,7 +293,7 @@ class Absent(unittest.TestCase):
         with Mesh(2, absent={1}) as mesh:
             answer = mesh.ctl("start", mesh.job_file({"start-timeout": "13s"})).ends(5, "node-b")
             # Either port may be the first to be found missing.
-            pattern = r"(?m)^PENDING  \d+s  (waiting for node-b: (?:nothing answers at [0-9.:]+$|its mesh port [0-9.:]+ .*))"
+            pattern = r"(?m)^PENDING  \d+s  (waiting for node-b: (?:nothing answers at [0-9.:]+; is its tgd running, and is that its address\?$|its mesh port [0-9.:]+ .*))"
             said = re.findall(pattern, answer.err)
             self.assertTrue(said, answer.err)
             # A pipe gets a line only when it says something else than the one before.

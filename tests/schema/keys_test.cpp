@@ -84,6 +84,7 @@ TEST(Keys, OddFilesAreRefusedWithTheirPlace) {
   expect_refused(cluster_status(""), "0 cluster keys");
   expect_refused(cluster_status(line + line + line), "3 cluster keys");
   expect_refused(cluster_status("cluster = 00\n"), "cluster.key:1");
+  expect_refused(cluster_status("-----BEGIN OPENSSH PRIVATE KEY-----\n"), "is it a key file? tgctl keygen makes them");
   expect_refused(cluster_status(line + "operator = alice full\n"), "cluster.key:2");
   expect_refused(cluster_status(line + "operator = Alice full " + line.substr(10)), "cluster.key:2");
   expect_refused(cluster_status(line + "operator = alice some " + line.substr(10)), "read|full");
