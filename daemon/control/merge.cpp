@@ -221,10 +221,10 @@ schema::ReplyBody select_run(MeshStatus merged, const schema::StatusRequest& ask
   if (runs.empty())
     return Error{ErrorKind::kNotFound, (asked.run.empty() ? "no run" : "no run '" + asked.run + "'") + " on any node" +
                                            except_silent(merged) + "; list them: tgctl list"};
-  const bool one_goes = asked.pick == schema::Pick::kOnlyGoing &&
-                        std::ranges::count_if(runs, [](const RunStatus& run) { return !has_ended(run.state); }) > 0;
-  if (one_goes) std::erase_if(runs, [](const RunStatus& run) { return has_ended(run.state); });
-  if (runs.size() > 1 && (asked.pick == schema::Pick::kOnly || one_goes))
+  const auto has_ended = [](const RunStatus& run) { return schema::has_ended(run.state); };
+  const bool going = asked.pick == schema::Pick::kOnlyGoing;
+  if (going && !std::ranges::all_of(runs, has_ended)) std::erase_if(runs, has_ended);
+  if (runs.size() > 1 && (asked.pick == schema::Pick::kOnly || going))
     return Error{ErrorKind::kUsage, "run '" + asked.run + "' is not unique: " + std::to_string(runs.size()) +
                                         " begin like this: " + first_ids(runs)};
   const bool ended = asked.pick == schema::Pick::kNewestEnded;

@@ -33,7 +33,7 @@ enum class Pick : std::uint8_t {
   kOnly,         // none: it has to be the only one
   kNewest,       // the newest of those that go on, else the newest
   kNewestEnded,  // the newest of those that have ended, else the newest
-  kOnlyGoing,    // the only one of those that go on; if none does, the newest
+  kOnlyGoing,    // the only one of those that go on; if none does, the only one
 };
 constexpr auto words_of(Pick) { return words("only", "newest", "newest-ended", "only-going"); }
 

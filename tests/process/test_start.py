@@ -178,7 +178,6 @@ class Life(unittest.TestCase):
             with open(f"{mesh.folder}/meanwhile/run.json") as file:
                 self.assertEqual(json.load(file)["id"], "lenet-older")
             mesh.ctl("fetch", "@last", "-o", f"{mesh.folder}/going-on").ends(1, "run lenet-on is RUNNING")
-            mesh.ctl("stop", "lenet").ends(2, "lenet-on")
             watcher = mesh.follow("wait", "lenet", "--timeout", "60s")
             wait_until("a waiting tgctl has asked once", lambda: mesh.run("lenet")["step"] > 2)
             self.assertEqual(mesh.ctl_ok("stop", "@last").out, "STOPPED\n")
