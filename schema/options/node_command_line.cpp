@@ -60,7 +60,11 @@ Status apply(NodeConfig& config, const Source& source) {
 
 Result<Source> read_file(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
-  if (!file) return Error{ErrorKind::kUsage, path + ": cannot be read: " + std::strerror(errno)};
+  if (!file) {
+    const int error = errno;
+    return usage(path + ": cannot be read: " + std::strerror(error) +
+                 (error == ENOENT ? "; tgctl help node writes such a file" : ""));
+  }
   std::string text(kMostConfigBytes + 1, '\0');
   file.read(text.data(), static_cast<std::streamsize>(text.size()));
   if (file.bad()) return Error{ErrorKind::kUsage, path + ": cannot be read; is it a file?"};
@@ -140,7 +144,8 @@ Result<Flags> read_flags(int argc, const char* const* argv) {
          po::command_line_parser(arguments).options(description).style(style).run().options) {
       const std::string value = option.value.empty() ? "true" : option.value[0];
       if (option.position_key >= 0)
-        return usage("\"" + clip_text(value, 100) + "\": tgd takes options only, such as --config tgd.conf; see --help");
+        return usage("\"" + clip_text(value, 100) +
+                     "\": tgd takes options only, such as --config tgd.conf; see --help");
       if (option.string_key == "help")
         flags.help = true;
       else if (option.string_key == "version")
@@ -171,7 +176,7 @@ std::string missing_folder(const std::string& path) {
   const bool found = !missing;
   const std::string from = path.starts_with('/') ? "" : " in " + std::filesystem::current_path(code).string();
   return "data-dir = " + path + (found ? " is not a folder" : ": " + missing.message()) + from +
-         "; jobs that need data will be refused here";
+         "; create it or correct the line, else jobs that need data are refused here";
 }
 
 std::string make_help() {

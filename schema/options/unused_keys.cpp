@@ -18,6 +18,7 @@ struct Use {
   bool (*used)(const JobSpec&);
   std::string_view by;       // what uses it
   std::string_view depends;  // the key that decides
+  std::string_view problem = "has no effect: it is for ";
 };
 constexpr bool (*kStairs)(const JobSpec&) = [](const JobSpec& job) { return job.schedule == ScheduleKind::kStaircase; };
 constexpr Use kUses[] = {
@@ -31,6 +32,8 @@ constexpr Use kUses[] = {
      "schedule = polynomial", "schedule"},
     {"schedule-floor", [](const JobSpec& job) { return job.schedule != ScheduleKind::kConstant; },
      "a schedule that falls: staircase, polynomial or cosine", "schedule"},
+    {"warm-up", [](const JobSpec& job) { return job.epochs > 0 || job.warm_up < job.steps; }, "learning-rate", "steps",
+     "leaves no step of the run at "},
     {"momentum", [](const JobSpec& job) { return job.optimizer == OptimizerKind::kMomentum; }, "optimizer = momentum",
      "optimizer"},
     {"beta1", adapts, "optimizer = adam and adamw", "optimizer"},
@@ -57,7 +60,7 @@ std::vector<std::string> unused_keys(const JobSpec& job, std::string_view text, 
         use.key == "steps" ? line > 0 && decided > 0 : value_of(use.key, job) != value_of(use.key, JobSpec());
     if (!set || use.used(job)) continue;
     sentences.push_back((line == 0 ? "" : std::string(file) + ":" + std::to_string(line) + ": ") +
-                        std::string(use.key) + " = " + value_of(use.key, job) + " has no effect: it is for " +
+                        std::string(use.key) + " = " + value_of(use.key, job) + " " + std::string(use.problem) +
                         std::string(use.by) + "; " + std::string(use.depends) + " is " + value_of(use.depends, job) +
                         (decided == 0 ? "" : " (line " + std::to_string(decided) + ")"));
   }

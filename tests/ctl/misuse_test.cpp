@@ -120,7 +120,7 @@ TEST_F(MisuseTest, BadJobsAreTwoWhetherADaemonAnswersOrNot) {
                                         "ELF\0\1\2",
                                         7)),
               "--address", address}),
-         2, "e.job:1:");
+         2, "e.job is no text: it takes lines of the form key = value");
 }
 
 TEST_F(MisuseTest, AKeyWithoutEffectIsNamed) {

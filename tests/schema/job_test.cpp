@@ -81,6 +81,8 @@ TEST(Job, UnusedKeysAreNamedWithTheirLine) {
   EXPECT_EQ(unused("schedule-every = 300\n"),
             "x.job:1: schedule-every = 300 has no effect: it is for schedule = staircase; schedule is constant\n");
   EXPECT_EQ(unused("schedule = staircase\nschedule-every = 300\nschedule-factor = 0.5\n"), "");
+  EXPECT_EQ(unused("steps = 100\nwarm-up = 500\n"),
+            "x.job:2: warm-up = 500 leaves no step of the run at learning-rate; steps is 100 (line 1)\n");
   EXPECT_EQ(unused("schedule = cosine\nschedule-floor = 0.001\nwarm-up = 10\n"), "");
   EXPECT_EQ(
       unused("data-dir = /srv/mnist\n"),

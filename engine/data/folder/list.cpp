@@ -186,7 +186,7 @@ Result<FolderPart> labelled(Files files, const std::map<std::string, std::uint16
     const auto found = labels.find(file.class_name);
     if (found == labels.end())
       return invalid(place + " has the class " + file.class_name + " (" + file.name +
-                     "), and the training set has no class of that name");
+                     "), and the training set has no class of that name: add its pictures there, or take it out here");
     part.labels.push_back(found->second);
     part.files.push_back(std::move(file.name));
   }
