@@ -89,6 +89,8 @@ bool changed_lately(const std::string& file) {
   return std::chrono::abs(std::chrono::system_clock::now().time_since_epoch() - changed) < kRotationFresh;
 }
 
+std::string within(int ms) { return " within " + std::to_string(ms / 1000) + " s"; }
+
 // Whether a node that gets it twice does the same as for one.
 bool repeatable(const schema::RequestBody& body) {
   const auto* start = std::get_if<schema::StartRequest>(&body);
@@ -227,8 +229,17 @@ struct Client::State {
                   " is not a tgd, or is one that requires a key: give --key FILE or TGCTL_KEY, or ask "
                   "its local socket (--address STATE-DIR/control.sock); " +
                   kIsItThePort};
+    if (is_local(address)) return unreachable("");
+    // Who has said nothing until the handshake's end has refused nothing.
+    const Silence silence = why_silent(address);
+    if (!silence.is_zeromq) return no_answer(within(schema::kControlReplyMs), silence);
     return {ErrorKind::kForbidden,
             who + " is not a tgd, or has another cluster key than this key file, or none; " + kIsItThePort};
+  }
+
+  Error no_answer(const std::string& why, const Silence& silence) const {
+    return {ErrorKind::kUnreachable, "no tgd answers at " + address + why + ": " + silence.why +
+                                         " Use --address or TGCTL_ADDRESS for another node"};
   }
 
   Error unreachable(const std::string& why) const {
@@ -236,9 +247,7 @@ struct Client::State {
       return {ErrorKind::kUnreachable, "no tgd answers at the local socket " + address + why + "; is it running?"};
     const Silence silence = why_silent(address);
     // Its refusal may have been lost: a reset overtakes what was sent before it.
-    if (silence.wants_key && keys.ways.empty()) return why_forbidden();
-    return {ErrorKind::kUnreachable, "no tgd answers at " + address + why + ": " + silence.why +
-                                         " Use --address or TGCTL_ADDRESS for another node"};
+    return silence.wants_key && keys.ways.empty() ? why_forbidden() : no_answer(why, silence);
   }
 
   bool send(std::uint64_t id, const schema::RequestBody& body) {
@@ -334,7 +343,7 @@ Result<schema::ReplyBody> Client::State::ask(const schema::RequestBody& body, in
       if (meanwhile != nullptr && answered > id) meanwhile->answered(answer);
     }
     // Whoever answers what was not asked holds nobody up beyond the deadline.
-    if (!probe && now >= deadline) return unreachable(" within " + std::to_string(timeout_ms / 1000) + " s");
+    if (!probe && now >= deadline) return unreachable(within(timeout_ms));
     if (!probe) continue;
     if (now - heard >= std::chrono::milliseconds(kSilenceMs)) return unreachable(" any longer");
     if (now >= deadline) {

@@ -97,9 +97,18 @@ std::string greeting_of(int fd, Clock::time_point deadline) {
   return greeting;
 }
 
+bool is_zmtp(const std::string& greeting) {
+  return !greeting.empty() && static_cast<unsigned char>(greeting[0]) == kZmtp;
+}
+
 std::string about_greeting(const std::string& greeting) {
-  if (greeting.empty()) return std::string("a program listens there but says nothing; ") + kIsItThePort;
-  if (static_cast<unsigned char>(greeting[0]) == kZmtp)
+  if (greeting.empty())
+    return std::string(
+               "something listens there but says nothing: a tgd that is stopped or hangs (on its machine, ps -C tgd -o "
+               "pid,stat,args shows T where it is stopped: kill -CONT PID; else look at its log and restart it), or "
+               "no tgd; ") +
+           kIsItThePort;
+  if (is_zmtp(greeting))
     return std::string("a ZeroMQ program listens there but does not answer; is it a tgd that has been stopped, and ") +
            kIsItThePort;
   return "the program that listens there is not a tgd: it says \"" +
@@ -128,8 +137,8 @@ Silence why_silent(const std::string& address) {
     return {"the machine does not answer; is it on, and does a firewall let the port through?"};
   if (error != 0) return {std::string(std::strerror(error)) + "; is the machine on, and the address right?"};
   const std::string greeting = greeting_of(socket.fd, deadline);
-  const bool wants_key = greeting.starts_with(kOpening[0]) && greeting.find("CURVE") == kOpening.size();
-  return {about_greeting(greeting), wants_key};
+  const bool is_zeromq = is_zmtp(greeting);
+  return {about_greeting(greeting), is_zeromq, is_zeromq && greeting.find("CURVE") == kOpening.size()};
 }
 
 }  // namespace tg::ctl

@@ -11,7 +11,8 @@ inline constexpr int kDiagnosisMs = 1000;
 inline constexpr const char* kIsItThePort = "is this its control port (the mesh port + 1)?";
 
 struct Silence {
-  std::string why;         // a sentence that ends with the next action
+  std::string why;  // a sentence that ends with the next action
+  bool is_zeromq = false;
   bool wants_key = false;  // a ZeroMQ program that accepts only clients with a key
 };
 

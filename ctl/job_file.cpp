@@ -11,6 +11,7 @@
 
 #include "ctl/terminal/console.h"
 #include "schema/limits.h"
+#include "schema/options/unused_keys.h"
 #include "schema/text.h"
 
 namespace tg::ctl {
@@ -20,11 +21,12 @@ namespace fs = std::filesystem;
 
 constexpr std::size_t kMostSuggested = 3;
 
-// Where job files lie: in a clone, and beside an installed tgctl.
+// Where job files lie: in a clone, beside an installed tgctl, and in the clone where this one was built.
 std::vector<fs::path> job_folders() {
   std::error_code code;
-  const fs::path program = fs::read_symlink("/proc/self/exe", code);
-  return {"deploy/jobs", program.parent_path().parent_path() / "share" / "tgd" / "jobs"};
+  const fs::path folder = fs::read_symlink("/proc/self/exe", code).parent_path();
+  return {"deploy/jobs", folder.parent_path() / "share" / "tgd" / "jobs",
+          folder.parent_path().parent_path().parent_path() / "deploy" / "jobs"};
 }
 
 constexpr const char* kStdin = "-";
@@ -34,7 +36,9 @@ constexpr const char* kStdin = "-";
 std::string did_you_mean(const std::string& path) {
   std::vector<std::string> names;
   for (const std::string& job : known_jobs()) names.push_back(fs::path(job).stem().string());
-  if (names.empty()) return "; it takes a job file, and tgctl help job explains its keys";
+  if (names.empty())
+    return "; it takes a job file, whose keys tgctl help job explains (no jobs are installed: neither in " +
+           schema::joined({job_folders()[0], job_folders()[1]}) + ")";
   const std::string asked = fs::path(path).stem().string();
   std::string fitting;
   std::size_t count = 0;
@@ -93,13 +97,16 @@ Result<schema::JobSpec> read_job(const Command& command) {
   const std::string path = job_path(command.operand);
   const Result<std::string> text = read_text(path);
   if (!text) return text.error();
-  Result<schema::JobSpec> job = schema::parse_job(*text, path == kStdin ? "stdin" : path);
+  const std::string file = path == kStdin ? "stdin" : path;
+  Result<schema::JobSpec> job = schema::parse_job(*text, file);
   if (!job) return job;
   for (const std::string& setting : command.settings) {
     const Status status = schema::override_job_key(*job, setting);
     if (!status) return Error{status.error().kind, "--set " + setting + ": " + status.error().message};
   }
-  if (const Status status = schema::validate_job(*job, 0); !status) return status.error();
+  if (const Status status = schema::validate_job(*job, 0); !status)
+    return Error{status.error().kind, file + ": " + status.error().message};
+  for (const std::string& unused : schema::unused_keys(*job, *text, file)) warn(unused);
   return job;
 }
 

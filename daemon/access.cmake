@@ -1,5 +1,6 @@
 # What every port of a node stands on: socket options, keys, who may connect, what a connection may cost.
 add_library(tgd_access STATIC
+  ${CMAKE_CURRENT_LIST_DIR}/access/config_problems.cpp
   ${CMAKE_CURRENT_LIST_DIR}/access/connections.cpp
   ${CMAKE_CURRENT_LIST_DIR}/access/dial.cpp
   ${CMAKE_CURRENT_LIST_DIR}/access/doorkeeper.cpp

@@ -18,6 +18,7 @@
 #include <random>
 #include <thread>
 
+#include "daemon/access/config_problems.h"
 #include "daemon/access/keyring.h"
 #include "daemon/access/networks.h"
 #include "daemon/control/control_server.h"
@@ -382,6 +383,15 @@ int run_node(Lasting& lasting, EndSignals& end_signals, const std::vector<std::s
   leave(run_node(lasting, end_signals, config_warnings));
 }
 
+// Says all that is wrong. A thread that asks the resolver may still run.
+[[noreturn]] void check_config(const schema::CommandLine& line) {
+  std::vector<std::string> problems = line.warnings;
+  for (std::string& problem : config_problems(line.config)) problems.push_back(std::move(problem));
+  if (problems.empty()) leave(print("tgd: " + line.config.node + " is in order\n"));
+  for (const std::string& problem : problems) fail({ErrorKind::kUsage, problem});
+  leave(kExitUsage);
+}
+
 // No node: it computes a run that has ended, and a signal ends it at once.
 int recompute(int argc, char** argv) {
   const Result<schema::RecomputeCommand> command = schema::parse_recompute_command(argc, argv);
@@ -442,10 +452,7 @@ int main(int argc, char** argv) {
   if (parsed->version) leave(print(version_line()));  // the thread that asks a device may still run
   if (std::string problem = own_line_problem(parsed->config.self().host); !problem.empty())
     parsed->warnings.push_back(std::move(problem));
-  if (parsed->check_config) {
-    if (!parsed->warnings.empty()) return fail({ErrorKind::kUsage, parsed->warnings.front()});
-    return print("tgd: " + parsed->config.node + " is in order\n");
-  }
+  if (parsed->check_config) check_config(*parsed);
   make_openmp_passive(argv);
   keep_little_freed_memory();
   serve(parsed->config, parsed->warnings);

@@ -87,12 +87,18 @@ std::string left_alone(const std::map<std::string, TensorSource>& tensors) {
          " that the model does not have: " + names + (count > kMostNamed ? ", ..." : "");
 }
 
+// What cannot be read, or is damaged, may not have been meant to be such a file.
+Error not_opened(const Error& cause) {
+  const bool says_what = cause.kind == ErrorKind::kInvalidJob;
+  return {ErrorKind::kInvalidJob, "initial: " + cause.message + (says_what ? "" : std::string("; ") + kInitialIs)};
+}
+
 }  // namespace
 
 Result<InitialFile> InitialFile::open(const std::string& path, const Model& model, std::uint64_t seed,
                                       const std::function<void()>& advance) {
   Result<OpenTensors> file = open_safetensors(path);
-  if (!file) return Error{ErrorKind::kInvalidJob, "initial: " + file.error().message};
+  if (!file) return not_opened(file.error());
   std::map<std::string, TensorSource> tensors;
   for (TensorSource& tensor : file->tensors) {
     std::string name = tensor.name;

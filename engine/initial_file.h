@@ -18,6 +18,10 @@
 
 namespace tg::engine {
 
+inline constexpr const char* kInitialIs =
+    "initial takes a .safetensors file that is on every node: what tgctl fetch wrote, a run's own "
+    "STATE-DIR/runs/RUN/model-raw.safetensors, or what safetensors.torch.save_file(model.state_dict(), FILE) writes";
+
 class InitialFile {
  public:
   // Reads the file once. Errors name the file, the tensor, and both shapes or the value. advance: called after each

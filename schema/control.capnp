@@ -449,6 +449,12 @@ struct Plan {
 
   pictures @19 :List(SamplePicture);
   # Training samples as the network sees them, at most kMostPictures; none unless they were asked for.
+
+  steps @20 :UInt64;
+  # At which the run is complete, where they follow from epochs as well; 0 = not said.
+
+  trainingSamples @21 :UInt64;
+  # An epoch's; 0 = none, or not said.
 }
 
 struct Share {

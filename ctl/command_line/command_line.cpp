@@ -7,7 +7,9 @@
 
 #include "ctl/command_line/command_table.h"
 #include "ctl/command_line/completion.h"
+#include "schema/options/job.h"
 #include "schema/options/options.h"
+#include "schema/options/other_words.h"
 #include "schema/options/reference.h"
 #include "schema/text.h"
 
@@ -19,53 +21,55 @@ namespace po = boost::program_options;
 constexpr std::size_t kMostCompared = 16;
 
 // What other programs call it.
-struct OtherVerb {
-  const char* word;
-  const char* meant;
-};
-constexpr OtherVerb kOtherVerbs[] = {{"ls", "list"},
-                                     {"runs", "list"},
-                                     {"jobs", "list"},
-                                     {"ps", "status"},
-                                     {"nodes", "status"},
-                                     {"info", "status"},
-                                     {"show", "status"},
-                                     {"top", "status --watch"},
-                                     {"diagnose", "doctor"},
-                                     {"ping", "status --check"},
-                                     {"health", "status --check"},
-                                     {"run", "start"},
-                                     {"continue", "resume"},
-                                     {"restart", "resume"},
-                                     {"recover", "resume"},
-                                     {"submit", "start"},
-                                     {"create", "start"},
-                                     {"train", "start"},
-                                     {"cancel", "stop"},
-                                     {"kill", "stop"},
-                                     {"end", "stop"},
-                                     {"abort", "stop"},
-                                     {"pause", "stop, and tgctl resume later"},
-                                     {"rm", "delete"},
-                                     {"remove", "delete"},
-                                     {"queue", "list"},
-                                     {"get", "fetch"},
-                                     {"download", "fetch"},
-                                     {"pull", "fetch"},
-                                     {"cp", "fetch"},
-                                     {"tail", "logs -f"},
-                                     {"attach", "logs -f"},
-                                     {"predict", "plan"},
-                                     {"networks", "models"},
-                                     {"model", "models"},
-                                     {"keys", "help job"},
-                                     {"options", "help job"},
-                                     {"config", "help node"}};
+constexpr schema::OtherWord kOtherVerbs[] = {{"ls", "list"},
+                                             {"runs", "list"},
+                                             {"jobs", "list"},
+                                             {"ps", "list"},
+                                             {"nodes", "status"},
+                                             {"info", "status"},
+                                             {"show", "status"},
+                                             {"top", "status --watch"},
+                                             {"diagnose", "doctor"},
+                                             {"ping", "status --check"},
+                                             {"health", "status --check"},
+                                             {"run", "start"},
+                                             {"continue", "resume"},
+                                             {"restart", "resume"},
+                                             {"recover", "resume"},
+                                             {"submit", "start"},
+                                             {"create", "start"},
+                                             {"train", "start"},
+                                             {"cancel", "stop"},
+                                             {"kill", "stop"},
+                                             {"end", "stop"},
+                                             {"abort", "stop"},
+                                             {"pause", "stop, and tgctl resume later"},
+                                             {"rm", "delete"},
+                                             {"remove", "delete"},
+                                             {"queue", "list (runs do not queue: one at a time)"},
+                                             {"get", "fetch"},
+                                             {"download", "fetch"},
+                                             {"pull", "fetch"},
+                                             {"cp", "fetch"},
+                                             {"tail", "logs -f"},
+                                             {"attach", "logs -f"},
+                                             {"watch", "status --watch"},
+                                             {"predict", "fetch (its predict.py runs the model), or plan"},
+                                             {"infer", "fetch (its predict.py runs the model)"},
+                                             {"evaluate", "fetch (its predict.py --test scores the model)"},
+                                             {"test", "fetch (its predict.py --test scores the model)"},
+                                             {"plot", "report"},
+                                             {"init", "help node"},
+                                             {"clean", "delete"},
+                                             {"networks", "models"},
+                                             {"model", "models"},
+                                             {"keys", "help job"},
+                                             {"options", "help job"},
+                                             {"config", "help node"}};
 
 Error unknown_verb(const std::string& name) {
-  std::string near = schema::nearest(name, verb_names());
-  for (const OtherVerb& other : kOtherVerbs)
-    if (name == other.word) near = other.meant;
+  std::string near = schema::meant_by(name, kOtherVerbs);
+  if (near.empty()) near = schema::nearest(name, verb_names());
   return usage("unknown command \"" + schema::clip_text(name, 100) + "\"" +
                (near.empty() ? "; tgctl help lists them" : "; did you mean tgctl " + near + "?"));
 }
@@ -138,6 +142,18 @@ Status apply(Command& command, const VerbRow& verb, const po::option& option) {
   return {};
 }
 
+// What to do instead of an option that the verb does not have.
+std::string other_option(const VerbRow& verb, const std::string& name, const std::vector<std::string>& known) {
+  std::string word = name.substr(std::min(name.find_first_not_of('-'), name.size()));
+  word = word.substr(0, word.find('='));
+  const auto is_key = [](const std::string& key) { return schema::find_option(schema::job_options(), key) != nullptr; };
+  const std::string key = is_key(word) ? word : schema::job_key_meant(word);
+  if (std::ranges::count(known, "--set") > 0 && is_key(key))
+    return "; a key of the job is set by --set " + key + "=VALUE";
+  const std::string near = schema::nearest(name, known);
+  return near.empty() ? "; tgctl " + std::string(verb.name) + " --help lists them" : "; did you mean " + near + "?";
+}
+
 Status parse_verb(Command& command, const VerbRow& verb, const std::vector<std::string>& arguments) {
   po::options_description description;
   std::vector<std::string> known;
@@ -159,10 +175,8 @@ Status parse_verb(Command& command, const VerbRow& verb, const std::vector<std::
     }
   } catch (const po::unknown_option& unknown) {
     const std::string name = unknown.get_option_name();
-    const std::string near = schema::nearest(name, known);
-    return usage(
-        std::string(verb.name) + ": unknown option " + schema::clip_text(name, 100) +
-        (near.empty() ? "; tgctl " + std::string(verb.name) + " --help lists them" : "; did you mean " + near + "?"));
+    return usage(std::string(verb.name) + ": unknown option " + schema::clip_text(name, 100) +
+                 other_option(verb, name, known));
   } catch (const po::error& error) {
     return usage(std::string(verb.name) + ": " + error.what());
   }
@@ -205,7 +219,8 @@ Status check(const Command& command, const VerbRow& verb) {
   const std::string operand = verb.operand;
   const std::string example = std::string("; for example: ") + verb.examples[0];
   if (!operand.empty() && operand[0] != '[' && command.operand.empty()) {
-    return usage(std::string(verb.name) + " needs a " + operand + example);
+    const std::string stdin_too = operand == "JOB" ? std::string(", or - for a job on stdin") : "";
+    return usage(std::string(verb.name) + " needs a " + operand + stdin_too + example);
   }
   if (verb.verb == Verb::kFetch && command.output.empty()) {
     return usage("fetch needs -o DIR, the folder to write to" + example);

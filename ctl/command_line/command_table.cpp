@@ -199,7 +199,8 @@ const std::vector<VerbRow>& verb_rows() {
        "RUN",
        "end a run after its current step; its state is kept",
        {"tgctl stop first", "tgctl stop f"},
-       "RUN is an id, a beginning that only one run has, or @last. Waits until the run has ended (60 s) and prints its "
+       "RUN is an id, @last, or a beginning: of several runs that begin so, the one that goes on. Waits until the run "
+       "has ended (60 s) and prints its "
        "state. It is no error if the run has already ended. A PAUSED run is left: it is INTERRUPTED here, the exit "
        "code "
        "is 10, and tgctl resume goes on when all nodes are back.",

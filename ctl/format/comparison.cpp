@@ -13,9 +13,10 @@ namespace {
 using Settings = std::map<std::string, std::string>;
 
 std::string value_of(const Settings& settings, const std::string& key) {
-  if (const auto found = settings.find(key); found != settings.end()) return found->second;
+  const auto found = settings.find(key);
   const schema::Option<schema::JobSpec>* const row = schema::find_option(schema::job_options(), key);
-  return row == nullptr ? "" : row->get(schema::JobSpec());
+  std::string value = found != settings.end() ? found->second : row != nullptr ? row->get(schema::JobSpec()) : "";
+  return value.empty() ? "none" : value;
 }
 
 // In the order of the reference, then those that this tgctl does not know.
@@ -94,10 +95,7 @@ Rows comparison_rows(const std::vector<schema::RunStatus>& runs) {
   for (const schema::RunStatus& run : runs) rows[0].push_back(run.id);
   for (const std::string& key : differing_keys(settings)) {
     Rows::value_type& row = rows.emplace_back(Rows::value_type{key});
-    for (const Settings& one : settings) {
-      const std::string value = value_of(one, key);
-      row.push_back(value.empty() ? "-" : value);
-    }
+    for (const Settings& one : settings) row.push_back(value_of(one, key));
   }
   for (const Result& result : kResults) {
     Rows::value_type row{result.name};

@@ -108,6 +108,21 @@ std::string batch(const schema::StartReply& plan) {
          (uneven.empty() ? ", at most " + std::to_string(most) + " per member" : ", split by weight: " + uneven);
 }
 
+// "2.5", "61"
+std::string short_number(double value) {
+  const std::string text = format_fixed(value, 1);
+  return text.ends_with(".0") ? text.substr(0, text.size() - 2) : text;
+}
+
+// "122, 2 epochs of 61 steps"
+std::string steps(const schema::StartReply& plan) {
+  const std::string text = std::to_string(plan.steps);
+  if (plan.training_samples == 0 || plan.global_batch == 0) return text;
+  const double epoch = static_cast<double>(plan.training_samples) / static_cast<double>(plan.global_batch);
+  return text + ", " + short_number(static_cast<double>(plan.steps) / epoch) + " epochs of " + short_number(epoch) +
+         " steps";
+}
+
 }  // namespace
 
 std::string interrupted_text(const schema::RunStatus& run) {
@@ -269,6 +284,7 @@ std::string format_plan(const schema::StartReply& plan) {
   const bool replays = plan.unpredicted.empty() && plan.predicted.speed_up <= 0;
   Rows rows{
       {"run", or_nothing(plan.run_id)},
+      {"steps", steps(plan)},
       {"members", std::to_string(plan.members)},
       {"global batch", batch(plan)},
       {"parameters", std::to_string(plan.parameters)},

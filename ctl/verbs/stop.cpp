@@ -50,7 +50,7 @@ int print_state(const schema::RunStatus& run) {
 }  // namespace
 
 int stop(Client& client, const Command& command) {
-  const Result<schema::MeshStatus> mesh = ask_mesh(client, command.operand, schema::Pick::kOnly);
+  const Result<schema::MeshStatus> mesh = ask_mesh(client, command.operand, schema::Pick::kOnlyGoing);
   if (!mesh) return fail(mesh.error());
   Result<schema::RunStatus> run = mesh->runs.front();
   if (schema::has_ended(run->state)) {

@@ -1,6 +1,7 @@
 #include "daemon/access/dial.h"
 
 #include <atomic>
+#include <cerrno>
 #include <cstring>
 #include <utility>
 
@@ -65,8 +66,8 @@ std::optional<DialEvent> next_event(zmq::socket_t& monitor) {
     case ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL:
       return value == ZMQ_PROTOCOL_ERROR_ZMTP_MECHANISM_MISMATCH ? DialEvent::kOtherMechanism
                                                                  : DialEvent::kHandshakeFailed;
-    case ZMQ_EVENT_HANDSHAKE_FAILED_NO_DETAIL:
-      return DialEvent::kHandshakeFailed;
+    case ZMQ_EVENT_HANDSHAKE_FAILED_NO_DETAIL:  // with errno: EAGAIN, unless the other end closed the connection
+      return value == EAGAIN ? DialEvent::kSilent : DialEvent::kHandshakeFailed;
     default:
       return DialEvent::kDisconnected;  // or MONITOR_STOPPED
   }
@@ -75,6 +76,12 @@ std::optional<DialEvent> next_event(zmq::socket_t& monitor) {
 std::string why_closed(DialEvent event, const ClosedDoor& door) {
   const std::string what = "what answers at " + door.place + " for " + door.peer,
                     mend = "correct the peer line of " + door.peer;
+  if (event == DialEvent::kSilent)
+    return what +
+           " takes connections and says nothing: it is stopped or hangs (on that machine, ps -C tgd -o "
+           "pid,stat,args shows T where it is stopped: kill -CONT PID; else look at its log and restart it), or it "
+           "is no tgd; then " +
+           mend;
   // Whoever has the key that we expect knows all nodes' keys: of the names in its own peer lines.
   if (event == DialEvent::kKeyRefused)
     return door.peer + " does not let " + door.own + " in: no peer line there " +

@@ -41,6 +41,7 @@ enum class DialEvent : std::uint8_t {
   kKeyRefused,       // the port has the key that we expect, but does not know ours; libzmq gives up
   kOtherMechanism,   // keys on one side only; libzmq may give up
   kHandshakeFailed,  // the port has another key, or it speaks something else; libzmq may give up
+  kSilent,           // the port took the connection and said nothing until the handshake's end; libzmq may give up
 };
 // The next event, if there is one.
 std::optional<DialEvent> next_event(zmq::socket_t& monitor);
@@ -53,7 +54,7 @@ struct ClosedDoor {
   bool has_keys = false;    // we have
   bool key_of_peer = true;  // the port's key is the peer's own, not one that all nodes have
 };
-// Why, for one of the last three events, and what to do. Names no cause that is not certain.
+// Why, for one of the last four events, and what to do. Names no cause that is not certain.
 std::string why_closed(DialEvent event, const ClosedDoor& door);
 
 }  // namespace tg::daemon

@@ -12,16 +12,19 @@ namespace {
 
 constexpr std::chrono::seconds kAgain{3};
 
-std::string look_up(const std::string& name) {
+}  // namespace
+
+std::string name_problem(const std::string& name) {
+  if (is_address_literal(name)) return "";
   addrinfo hints{}, *found = nullptr;
   hints.ai_socktype = SOCK_STREAM;
   const int failed = ::getaddrinfo(name.c_str(), nullptr, &hints, &found);
-  if (failed != 0) return name + " does not resolve: " + ::gai_strerror(failed);
+  if (failed != 0)
+    return name + " does not resolve: " + ::gai_strerror(failed) +
+           "; correct the peer line, or make the name known here (name server, /etc/hosts)";
   ::freeaddrinfo(found);
   return "";
 }
-
-}  // namespace
 
 NameWatch::NameWatch(const std::vector<std::string>& hosts) {
   for (const std::string& host : hosts)
@@ -49,7 +52,7 @@ void NameWatch::loop() {
   while (!ending_) {
     for (auto& [name, problem] : problems_) {  // no name comes or goes
       lock.unlock();
-      std::string now = look_up(name);
+      std::string now = name_problem(name);
       lock.lock();
       problem = std::move(now);
       if (ending_) return;

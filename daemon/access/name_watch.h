@@ -11,13 +11,17 @@
 
 namespace tg::daemon {
 
+// "node-c.lab does not resolve: Name or service not known", and what to do; "" for an address, and for a name that
+// resolves. Takes as long as the resolver does.
+std::string name_problem(const std::string& host);
+
 class NameWatch {
  public:
   // Addresses among the hosts are ignored; without names there is no thread.
   explicit NameWatch(const std::vector<std::string>& hosts);
   ~NameWatch();
 
-  // "node-c.lab does not resolve: Name or service not known", "" if it does, or has not been looked up yet.
+  // As name_problem; "" as long as it has not been looked up.
   std::string problem(const std::string& host) const;
 
  private:

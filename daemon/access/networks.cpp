@@ -83,6 +83,10 @@ std::string own_line_problem(const std::string& host) {
          ", which is no address of this machine (ip -brief address): correct it, unless something forwards it here";
 }
 
+std::string no_answer(const std::string& place) {
+  return "nothing answers at " + place + "; is its tgd running, and is that its address?";
+}
+
 Networks::Networks(const std::vector<std::string>& hosts) {
   for (const std::string& host : hosts) {
     if (const std::optional<Network> network = parse_network(host)) {

@@ -29,6 +29,9 @@ bool is_local_address(const std::string& address);
 // Why the others may not reach a node of this machine whose peer line has that host; "" if nothing speaks against it.
 std::string own_line_problem(const std::string& host);
 
+// What is said of a peer's port, host:port, that does not answer.
+std::string no_answer(const std::string& place);
+
 class Networks {
  public:
   // hosts: addresses, networks or names.

@@ -22,6 +22,7 @@
 #include "daemon/access/connections.h"
 #include "daemon/access/dial.h"
 #include "daemon/access/doorkeeper.h"
+#include "daemon/access/networks.h"
 #include "daemon/access/socket_options.h"
 #include "engine/resources/descriptors.h"
 #include "schema/limits.h"
@@ -274,7 +275,7 @@ void ControlSockets::Impl::dial(Seat peer) {
   PeerLink& link = links[peer];
   const schema::PeerAddress& address = config.peers[peer];
   link.dialled = std::chrono::steady_clock::now();
-  if (link.problem.empty()) link.problem = "nothing answers at " + place_of(address);
+  if (link.problem.empty()) link.problem = no_answer(place_of(address));
   link.redial = false;
   std::optional<Introduction> introduction;
   if (keyring.has_keys()) {
@@ -295,7 +296,7 @@ void ControlSockets::Impl::watch(Seat peer) {
       link.refused = false;
     }
     if (*event == DialEvent::kDisconnected && link.problem.empty())  // else it was refused, and said so
-      link.problem = "nothing answers at " + place_of(config.peers[peer]);
+      link.problem = no_answer(place_of(config.peers[peer]));
     if (*event == DialEvent::kConnected || *event == DialEvent::kDisconnected) continue;
     link.redial = true;
     link.refused = *event != DialEvent::kKeyRefused;  // then it is the names that differ

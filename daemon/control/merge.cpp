@@ -4,6 +4,8 @@
 #include <map>
 #include <utility>
 
+#include "daemon/access/networks.h"
+
 namespace tg::daemon {
 
 namespace {
@@ -203,8 +205,7 @@ MeshStatus merge_statuses(MeshStatus own, const std::vector<MeshStatus>& answers
   }
   std::sort(own.runs.begin(), own.runs.end(), newer);
   for (schema::NodeStatus& node : own.nodes)
-    if (node.state == schema::NodeState::kUnreachable && node.problem.empty())
-      node.problem = "nothing answers at " + node.address;
+    if (node.state == schema::NodeState::kUnreachable && node.problem.empty()) node.problem = no_answer(node.address);
   return own;
 }
 
@@ -220,7 +221,10 @@ schema::ReplyBody select_run(MeshStatus merged, const schema::StatusRequest& ask
   if (runs.empty())
     return Error{ErrorKind::kNotFound, (asked.run.empty() ? "no run" : "no run '" + asked.run + "'") + " on any node" +
                                            except_silent(merged) + "; list them: tgctl list"};
-  if (runs.size() > 1 && asked.pick == schema::Pick::kOnly)
+  const auto has_ended = [](const RunStatus& run) { return schema::has_ended(run.state); };
+  const bool going = asked.pick == schema::Pick::kOnlyGoing;
+  if (going && !std::ranges::all_of(runs, has_ended)) std::erase_if(runs, has_ended);
+  if (runs.size() > 1 && (asked.pick == schema::Pick::kOnly || going))
     return Error{ErrorKind::kUsage, "run '" + asked.run + "' is not unique: " + std::to_string(runs.size()) +
                                         " begin like this: " + first_ids(runs)};
   const bool ended = asked.pick == schema::Pick::kNewestEnded;

@@ -170,7 +170,7 @@ void Inbound::watch_connection(Seat seat) {
                           .has_keys = keyring_.has_keys()};
     links_.note_problem(
         seat, changes ? name(seat) + " or " + door.own + " is changing its cluster key" : why_closed(*event, door),
-        changes);
+        changes || *event == DialEvent::kSilent);
   }
 }
 
@@ -433,10 +433,11 @@ void Inbound::on_rival(const std::string& id, Seat seat, const std::string& from
   if (std::exchange(peers_[seat].rival, hello.incarnation) != hello.incarnation) return;
   const std::string& called = name(seat);
   const std::string others = connections_->address(senders_[peers_[seat].sender].descriptor);
-  links_.note_problem(seat, "another process called " + called + " calls from " + from + ", beside the one at " +
-                                others + "; are two nodes called " + called + "?");
-  refuse(id, "another process called " + called + " is connected from " + others + "; are two nodes called " + called +
-                 "?");
+  const std::string advice =
+      "; are two nodes called " + called + "? If not, a peer line of another mesh leads here: correct that line";
+  links_.note_problem(
+      seat, "another process called " + called + " calls from " + from + ", beside the one at " + others + advice);
+  refuse(id, "another process called " + called + " is connected from " + others + advice);
 }
 
 }  // namespace tg::daemon

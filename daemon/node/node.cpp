@@ -700,7 +700,7 @@ void Node::carry_out(EndRun& action) {
   const bool begun = is_current(action.key) && run_->begun();
   if (begun) auto_resume_.came_to("");
   std::string reason = action.reason;
-  if (!begun && !schema::is_fact(action.state)) reason += absent_problems();
+  if (!begun && !schema::is_fact(action.state)) reason += absent_problems(reason);
   const Status recorded =
       begun ? run_->keeper().ended(action.end) : pending_.record_end(action.id, action.state, reason);
   if (!recorded.ok())
@@ -723,7 +723,8 @@ void Node::carry_out(EndRun& action) {
 
 void Node::carry_out(AnswerStart& action) {
   if (action.token == kNobody) {
-    const std::string why = action.status.ok() ? "" : action.status.error().message + absent_problems();
+    const std::string why =
+        action.status.ok() ? "" : action.status.error().message + absent_problems(action.status.error().message);
     auto_resume_.came_to(why);
     if (!action.status.ok()) context_.news.log.warning("auto-resume", {{"run", action.run_id}, {"why", why}});
     return context_.disk.store.forget(action.status.ok() ? "" : action.run_id);
@@ -741,7 +742,8 @@ void Node::carry_out(AnswerStart& action) {
     return control_.reply(action.token, std::move(facts));
   }
   Error error = action.status.ok() ? Error{ErrorKind::kFailed, "the run ended at once"} : action.status.error();
-  if (error.kind == ErrorKind::kRunFailed || error.kind == ErrorKind::kUnreachable) error.message += absent_problems();
+  if (error.kind == ErrorKind::kRunFailed || error.kind == ErrorKind::kUnreachable)
+    error.message += absent_problems(error.message);
   if (error.kind == ErrorKind::kUnreachable) error.kind = ErrorKind::kFailed;  // a peer is; this node has answered
   context_.disk.store.forget(action.run_id);  // a start that was refused; one that FAILED has been written
   control_.reply(action.token, std::move(error));
@@ -903,11 +905,13 @@ void Node::watch(const std::string& run) {
   control_.watch(run, run_->view().step_timeout_ms(), members);
 }
 
-std::string Node::absent_problems() const {
+// What is wrong with links, as far as `said` does not say it.
+std::string Node::absent_problems(const std::string& said) const {
   std::string text;
   for (const Seat seat : context_.self.names.places())
-    if (const std::optional<LinkProblem> problem = context_.network.mesh.links().problem(seat))
-      text += "; " + context_.self.names[seat] + ": " + problem->why;
+    if (const std::optional<LinkProblem> problem = context_.network.mesh.links().problem(seat);
+        problem && said.find(problem->why) == std::string::npos)
+      text += (text.empty() && said.ends_with('?') ? " " : "; ") + context_.self.names[seat] + ": " + problem->why;
   return text;
 }
 

@@ -117,7 +117,7 @@ class Node {
   void carry_out(GoOn& action);
   void carry_out(TakeFeed& action);
   void carry_out(JoinRun& action);
-  std::string absent_problems() const;
+  std::string absent_problems(const std::string& said) const;
   std::string service_status() const;
 
   bool is_current(std::uint64_t key) const { return run_ && run_->identity().key == key; }

@@ -117,7 +117,8 @@ Result<std::optional<engine::InitialFile>> open_initial(const PreparationOptions
   if (options.data_dir.empty() && !options.job.initial.starts_with('/'))
     return Error{ErrorKind::kInvalidJob, "initial = " + options.job.initial +
                                              " begins at data-dir, and this node has none; set data-dir, or give a "
-                                             "path that begins with /"};
+                                             "path that begins with /: " +
+                                             engine::kInitialIs};
   const std::string path = std::filesystem::path(options.data_dir) / options.job.initial;
   Result<engine::InitialFile> file = engine::InitialFile::open(path, prepared.model, options.job.seed, advance);
   if (!file.ok()) return file.error();

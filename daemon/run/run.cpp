@@ -172,6 +172,8 @@ schema::StartReply Run::facts(const schema::Commit& choice) const {
   reply.device_bytes = fitted_->device_bytes + fitted_->device_reserve;
   reply.disk_bytes = disk_bytes(job_, prepared_->model);
   reply.from_step = prepared_->replica->committed_rounds().value();
+  reply.steps = prepared_->steps;
+  reply.training_samples = prepared_->data->train.count();
   reply.data_read = prepared_->read.summary;
   for (const std::string& warning : prepared_->read.warnings) {
     const std::string line = schema::clip_text(warning, schema::kMostSeenBytes) + "\n";

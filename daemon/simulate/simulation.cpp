@@ -22,6 +22,7 @@
 #include "kernels/host_home.h"
 #include "kernels/kernels.h"
 #include "schema/run_id.h"
+#include "schema/text.h"
 #include "schema/version.h"
 
 namespace tg::daemon {

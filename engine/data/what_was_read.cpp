@@ -48,7 +48,9 @@ void look_at_classes(const Dataset& data, std::vector<std::string>& warnings) {
         "no sample has label 0, so the network has an output that nothing trains: labels count from 0; "
         "subtract 1 from each");
   else if (!untrained.empty())
-    warnings.push_back(classes_have(untrained) + " no training samples");
+    warnings.push_back(classes_have(untrained) + " no training samples, and the network has an output for each of " +
+                       grouped(train.size()) + " classes" +
+                       (data.kind == DatasetKind::kFolder ? "" : ": labels count from 0 without gaps; renumber them"));
   if (train.size() == 1) warnings.push_back("there is one class only, " + data.classes[0] + ": nothing can be learned");
   if (data.kind == DatasetKind::kFolder && std::ranges::any_of(data.classes, is_part))
     warnings.push_back("a class is called like a part of a data set (" + *std::ranges::find_if(data.classes, is_part) +

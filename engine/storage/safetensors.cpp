@@ -28,7 +28,8 @@ struct Other {
 };
 constexpr Other kOthers[] = {{"PK\x03\x04", "a zip archive, as torch.save and numpy.savez write"},
                              {"\x80", "a pickle, as torch.save writes"},
-                             {"\x89HDF", "an HDF5 file, as Keras writes"}};
+                             {"\x89HDF", "an HDF5 file, as Keras writes"},
+                             {"\x08", "an ONNX file, or another of protobuf"}};
 
 Error unreadable(const std::string& path, const Error& cause) {
   return {cause.kind, "cannot read " + path + ": " + cause.message};

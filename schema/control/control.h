@@ -34,8 +34,9 @@ enum class Pick : std::uint8_t {
   kOnly,         // none: it has to be the only one
   kNewest,       // the newest of those that go on, else the newest
   kNewestEnded,  // the newest of those that have ended, else the newest
+  kOnlyGoing,    // the only one of those that go on; if none does, the only one
 };
-constexpr auto words_of(Pick) { return words("only", "newest", "newest-ended"); }
+constexpr auto words_of(Pick) { return words("only", "newest", "newest-ended", "only-going"); }
 
 struct StatusRequest {
   std::string run;     // an id, or a beginning of one; empty = all runs, or with kNewest the newest of all
@@ -204,6 +205,8 @@ struct StartReply {  // what a start will do, or would do (--dry-run)
   std::uint64_t disk_bytes = 0;          // per node, of states and models
   std::string data_read = {}, data_warnings = {};  // as in RunStatus
   std::vector<SamplePicture> pictures = {};        // where they were asked for
+  std::uint64_t steps = 0;                         // of the whole run
+  std::uint64_t training_samples = 0;              // of an epoch
 };
 void fields(Is<StartReply> auto& it, auto&& field) {
   field("run_id", it.run_id, run_id_or_not());
@@ -226,6 +229,8 @@ void fields(Is<StartReply> auto& it, auto&& field) {
   field("data_read", it.data_read, line(kMostSeenBytes));
   field("data_warnings", it.data_warnings, lines(kMostWarningsBytes));
   field("pictures", it.pictures, list(kMostPictures));
+  field("steps", it.steps);
+  field("training_samples", it.training_samples);
 }
 
 struct StopReply {

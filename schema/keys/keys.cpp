@@ -60,7 +60,15 @@ Result<Operator> parse_operator(const std::string& place, const std::string& val
 
 Result<ClusterKeys> parse_cluster_keys(std::string_view text, std::string_view file) {
   Result<std::vector<Assignment>> lines = parse_assignments(text, file);
-  if (!lines) return lines.error();
+  if (!lines) return usage(lines.error().message + "; is it a key file? tgctl keygen makes them");
+  const auto has = [&](std::string_view key) {
+    return std::ranges::find(*lines, key, &Assignment::key) != lines->end();
+  };
+  if (has("secret") && !has("cluster"))
+    return usage(
+        std::string(file) +
+        " is the key file of an operator, which tgctl takes (--key, TGCTL_KEY); a node's key-file is the cluster "
+        "key file, the same on every node, which tgctl keygen FILE makes");
   ClusterKeys keys;
   std::set<std::string> names;
   for (const Assignment& line : *lines) {
@@ -90,7 +98,7 @@ Result<ClusterKeys> parse_cluster_keys(std::string_view text, std::string_view f
 
 Result<OperatorKeys> parse_operator_keys(std::string_view text, std::string_view file) {
   Result<std::vector<Assignment>> lines = parse_assignments(text, file);
-  if (!lines) return lines.error();
+  if (!lines) return usage(lines.error().message + "; is it a key file? tgctl keygen makes them");
   OperatorKeys keys;
   if (std::any_of(lines->begin(), lines->end(), [](const Assignment& line) { return line.key == "cluster"; })) {
     Result<ClusterKeys> cluster = parse_cluster_keys(text, file);
@@ -130,11 +138,14 @@ Result<std::string> read_key_file(const std::string& path) {
     return Error{ErrorKind::kUsage, path + ": the key file cannot be read: " + why};
   };
   const Result<RegularFile> file = RegularFile::open(path);
-  if (!file) return failed(file.error().message);
+  const bool missing = !file && file.error().kind == ErrorKind::kNotFound;
+  if (!file)
+    return failed(file.error().message + (missing ? "; copy it here, or make the first one with tgctl keygen" : ""));
   // The open file is checked, not its name, so that nobody can replace it in between.
   if (file->facts().st_uid != 0 && file->facts().st_uid != ::geteuid())
     return failed("it belongs to another user (uid " + std::to_string(file->facts().st_uid) + "); chown it");
-  if ((file->facts().st_mode & 077) != 0) return failed("not only its owner can read it; chmod 600 " + path);
+  if ((file->facts().st_mode & 077) != 0)
+    return failed("not only its owner can read it; chmod 600 " + path + ", if that is a key file");
   std::string text(kMostKeyFileBytes + 1, '\0');
   const Result<std::size_t> got = file->read(0, std::as_writable_bytes(std::span(text)));
   if (!got) return failed(got.error().message);

@@ -23,12 +23,22 @@ Row numbers_row(std::string name, std::vector<double> JobSpec::*field, RealRange
                   kMostChannels, "a number per channel, or one for all, such as 0.485,0.456,0.406", std::move(help));
 }
 
+constexpr std::string_view kConvert =
+    "there is no reader for it: save samples and labels as x_train.npy, y_train.npy, x_test.npy, y_test.npy with "
+    "numpy.save, and take data = npy";
+constexpr OtherWord kOtherData[] = {{"csv", kConvert},         {"txt", kConvert},          {"parquet", kConvert},
+                                    {"hdf5", kConvert},        {"npz", kConvert},          {"tfrecord", kConvert},
+                                    {"numpy", "npy"},          {"images", "folder"},       {"pictures", "folder"},
+                                    {"imagefolder", "folder"}, {"image-folder", "folder"}, {"imagenet", "folder"},
+                                    {"emnist", "idx"}};
+
 void add_set_keys(std::vector<Row>& rows) {
   rows.push_back(choice_row("data", &JobSpec::data,
                             "The training and test set. synthetic and fractals need no files; folder: JPEG or PNG, a "
                             "folder per class, directly or in train/ and test/ (or val/), or as listed by train.txt "
                             "and test.txt; npy: x_train.npy, y_train.npy, x_test.npy, y_test.npy; idx: files with "
-                            "train-images, train-labels, t10k-images, t10k-labels in their names."));
+                            "train-images, train-labels, t10k-images, t10k-labels in their names.",
+                            kOtherData));
   rows.push_back(path_row("data-dir", &JobSpec::data_dir, kMostPathBytes,
                           "Folder with the data's files on every node; empty = each node's own data-dir."));
   rows.push_back(whole_row("data-seed", &JobSpec::data_seed, {},
@@ -95,6 +105,11 @@ Status validate_data_keys(const JobSpec& spec) {
   const bool drawn = spec.data == DatasetKind::kSynthetic || spec.data == DatasetKind::kFractals;
   const bool folder = spec.data == DatasetKind::kFolder, fractals = spec.data == DatasetKind::kFractals;
   const bool open = folder || spec.data == DatasetKind::kNpy || spec.data == DatasetKind::kIdx;
+  if (!spec.data_dir.empty() && !spec.data_dir.starts_with('/'))
+    return refused("data-dir = " + spec.data_dir +
+                   " is relative, and each node would look from where its tgd was started; write it from / on, such "
+                   "as /srv/" +
+                   spec.data_dir);
   if (!drawn && (spec.data_train > 0 || spec.data_test > 0))
     return refused("data-train and data-test size the synthetic set and fractals" + data);
   if (!fractals && spec.data_classes > 0) return refused("data-classes sizes fractals" + data);

@@ -272,39 +272,8 @@ std::vector<Row> make_rows() {
   return rows;
 }
 
-// A word that other programs use for a key.
-struct OtherWord {
-  const char* word;
-  const char* key;
-};
-constexpr OtherWord kOtherWords[] = {{"epoch", "epochs"},
-                                     {"iterations", "steps"},
-                                     {"max-steps", "steps"},
-                                     {"lr", "learning-rate"},
-                                     {"rate", "learning-rate"},
-                                     {"batch", "global-batch"},
-                                     {"batch-size", "global-batch"},
-                                     {"network", "model"},
-                                     {"arch", "model"},
-                                     {"dataset", "data"},
-                                     {"data-path", "data-dir"},
-                                     {"random-seed", "seed"},
-                                     {"nodes", "members"},
-                                     {"workers", "members"},
-                                     {"decay", "weight-decay"},
-                                     {"lr-schedule", "schedule"},
-                                     {"eval-every", "evaluate-every"},
-                                     {"warmup-steps", "warm-up"},
-                                     {"warmup", "warm-up"},
-                                     {"min-lr", "schedule-floor"}};
-
 std::string unknown_job_key(std::string_view name) {
-  std::string dashed(name);
-  std::replace(dashed.begin(), dashed.end(), '_', '-');
-  std::string meant;
-  for (const OtherWord& other : kOtherWords)
-    if (dashed == other.word) meant = other.key;
-  return unknown_key(job_options(), name, meant, "tgctl help job");
+  return unknown_key(job_options(), name, job_key_meant(name), "tgctl help job");
 }
 
 Error invalid(std::string message) { return {ErrorKind::kInvalidJob, std::move(message)}; }

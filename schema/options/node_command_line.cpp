@@ -9,6 +9,7 @@
 #include <optional>
 #include <sstream>
 
+#include "schema/options/job.h"
 #include "schema/options/node_config.h"
 #include "schema/options/option_rows.h"
 
@@ -42,19 +43,28 @@ Status apply(NodeConfig& config, const Source& source) {
   std::map<std::string, std::string> seen;
   for (const Source::Value& given : source.values) {
     const Row* row = find_option(node_options(), given.key);
-    if (row == nullptr) return usage(given.place + unknown_key(node_options(), given.key, "", "tgctl help node"));
+    const bool of_job = find_option(job_options(), given.key) != nullptr;
+    if (row == nullptr)
+      return usage(given.place + unknown_key(node_options(), given.key,
+                                             of_job ? "it is a key of a job, which tgctl help job explains" : "",
+                                             "tgctl help node"));
     const auto [first, fresh] = seen.emplace(given.key, given.place);
     if (!fresh && !row->repeated) return usage(given.place + given.key + " is set twice");
     if (fresh && row->repeated) config.peers.clear();
     const Status status = row->set(config, given.value);
     if (!status) return Error{status.error().kind, given.place + given.key + ": " + status.error().message};
+    if (row->repeated) config.peers.back().place = given.place;
   }
   return {};
 }
 
 Result<Source> read_file(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
-  if (!file) return Error{ErrorKind::kUsage, path + ": cannot be read: " + std::strerror(errno)};
+  if (!file) {
+    const int error = errno;
+    return usage(path + ": cannot be read: " + std::strerror(error) +
+                 (error == ENOENT ? "; tgctl help node writes such a file" : ""));
+  }
   std::string text(kMostConfigBytes + 1, '\0');
   file.read(text.data(), static_cast<std::streamsize>(text.size()));
   if (file.bad()) return Error{ErrorKind::kUsage, path + ": cannot be read; is it a file?"};
@@ -134,7 +144,8 @@ Result<Flags> read_flags(int argc, const char* const* argv) {
          po::command_line_parser(arguments).options(description).style(style).run().options) {
       const std::string value = option.value.empty() ? "true" : option.value[0];
       if (option.position_key >= 0)
-        return usage("\"" + clip_text(value, 100) + "\": tgd takes options only; see --help");
+        return usage("\"" + clip_text(value, 100) +
+                     "\": tgd takes options only, such as --config tgd.conf; see --help");
       if (option.string_key == "help")
         flags.help = true;
       else if (option.string_key == "version")
@@ -160,10 +171,12 @@ Result<Flags> read_flags(int argc, const char* const* argv) {
 
 // A warning if data-dir does not exist. It may still be mounted later, so it is not an error yet.
 std::string missing_folder(const std::string& path) {
-  std::error_code code;
-  if (path.empty() || std::filesystem::is_directory(path, code)) return "";
-  return "data-dir = " + path + (code ? ": " + code.message() : " is not a folder") +
-         "; jobs that need data will be refused here";
+  std::error_code missing, code;
+  if (path.empty() || std::filesystem::is_directory(path, missing)) return "";
+  const bool found = !missing;
+  const std::string from = path.starts_with('/') ? "" : " in " + std::filesystem::current_path(code).string();
+  return "data-dir = " + path + (found ? " is not a folder" : ": " + missing.message()) + from +
+         "; create it or correct the line, else jobs that need data are refused here";
 }
 
 std::string make_help() {
@@ -227,6 +240,10 @@ Result<CommandLine> parse_node_command_line(int argc, const char* const* argv, c
   }
   if (const Status status = apply(line.config, *variables); !status) return status.error();
   if (const Status status = apply(line.config, flags->source); !status) return status.error();
+  if (!config_path && line.config.node.empty() && line.config.peers.empty())
+    return usage(
+        "no configuration is given, and no node: tgd --config tgd.conf; tgctl help node > tgd.conf writes a file with "
+        "all keys explained");
   std::sort(line.config.peers.begin(), line.config.peers.end(),
             [](const PeerAddress& a, const PeerAddress& b) { return a.name < b.name; });
   if (const Status status = validate_node(line.config); !status) {

@@ -163,6 +163,8 @@ Row kernels_row() {
       });
 }
 
+constexpr OtherWord kOtherEngines[] = {{"gpu", "cuda"}, {"nvidia", "cuda"}, {"processor", "cpu"}};
+
 std::vector<Row> make_rows() {
   std::vector<Row> rows;
   rows.push_back(text_row("node", &NodeConfig::node, kMostNameBytes, "Name of this node, one of the peer lines."));
@@ -205,7 +207,8 @@ std::vector<Row> make_rows() {
   rows.push_back(choice_row("engine", &NodeConfig::engine,
                             "What trains here: cuda = an NVIDIA GPU, through the package tgd-cuda, or tgd does not "
                             "start; cpu = the processor; auto = the GPU if it can be had, else the processor, and the "
-                            "log says why. Members of one run may differ: their replicas agree bit for bit."));
+                            "log says why. Members of one run may differ: their replicas agree bit for bit.",
+                            kOtherEngines));
   rows.push_back(whole_row("device", &NodeConfig::device, {0, kMostDevice},
                            "Which GPU, as nvidia-smi counts those that this process may use. A tgd uses one: on a host "
                            "with two GPUs run two nodes, each with its own name, ports, state-dir and device."));

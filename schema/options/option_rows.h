@@ -15,6 +15,7 @@
 
 #include "kernels/base/words.h"
 #include "schema/options/options.h"
+#include "schema/options/other_words.h"
 #include "schema/text.h"
 
 namespace tg::schema {
@@ -73,16 +74,19 @@ Option<Target> path_row(std::string name, std::string Target::*field, std::size_
 }
 
 // One of a few words. `write` gets the index of the word in the text, `read` returns that of the present value.
+// others: what other programs call them.
 template <class Target, class Write, class Read>
 Option<Target> word_row(std::string name, const std::vector<std::string>& known, std::string help, Write write,
-                        Read read) {
+                        Read read, OtherWords others = {}) {
   std::string allowed;
   for (const std::string& word : known) allowed += (allowed.empty() ? "" : " | ") + word;
-  const auto set = [known, write, allowed](Target& target, const std::string& value) -> Status {
+  const auto set = [known, write, allowed, others](Target& target, const std::string& value) -> Status {
     const auto found = std::find(known.begin(), known.end(), value);
     if (found == known.end()) {
-      const std::string near = nearest(value, known);
-      return bad_value(value, "one of " + allowed + (near.empty() ? "" : "; did you mean " + near + "?"));
+      std::string meant = meant_by(value, others);
+      if (meant.empty()) meant = nearest(value, known);
+      const bool is_word = std::find(known.begin(), known.end(), meant) != known.end();
+      return bad_value(value, "one of " + allowed + (is_word ? "; did you mean " + meant + "?" : other_way(meant)));
     }
     write(target, static_cast<std::size_t>(found - known.begin()));
     return {};
@@ -94,12 +98,13 @@ Option<Target> word_row(std::string name, const std::vector<std::string>& known,
 
 // The words of an enum (kernels/base/words.h).
 template <class Target, class Enum>
-requires std::is_enum_v<Enum> Option<Target> choice_row(std::string name, Enum Target::*field, std::string help) {
+requires std::is_enum_v<Enum> Option<Target> choice_row(std::string name, Enum Target::*field, std::string help,
+                                                        OtherWords others = {}) {
   constexpr auto kWords = words_of(Enum());
   return word_row<Target>(
       std::move(name), {kWords.begin(), kWords.end()}, std::move(help),
       [field](Target& target, std::size_t index) { target.*field = static_cast<Enum>(index); },
-      [field](const Target& target) { return static_cast<std::size_t>(target.*field); });
+      [field](const Target& target) { return static_cast<std::size_t>(target.*field); }, others);
 }
 
 // As the row above, with "auto" as the first word, which means nullopt.
@@ -164,7 +169,9 @@ Option<Target> real_row(std::string name, double Target::*field, RealRange range
     const double number = parse_number<double>(value).value_or(NAN);
     const bool above = range.least_excluded ? number > range.least : number >= range.least;
     const bool below = range.most_excluded ? number < range.most : number <= range.most;
-    if (!std::isfinite(number) || !above || !below) return bad_value(value, "a " + form);
+    const bool comma = value.find(',') != std::string::npos;
+    if (!std::isfinite(number) || !above || !below)
+      return bad_value(value, "a " + form + (comma ? "; decimals are written with a point" : ""));
     return number;
   };
   return value_row(std::move(name), field, form, std::move(help), parse, format_real);
@@ -223,15 +230,16 @@ Option<Target> flag_row(std::string name, bool Target::*field, std::string help)
 }
 
 // "unknown key "stepz"; did you mean "steps"? tgctl help job explains all keys", to follow the place. meant: the key
-// for which other programs use this name, or "". page: the command that prints the reference.
+// for which other programs use this name, or what there is instead, or "". page: the command that prints the reference.
 template <class Target>
 std::string unknown_key(const std::vector<Option<Target>>& table, std::string_view name, std::string meant,
                         const std::string& page) {
   std::vector<std::string> known;
   for (const Option<Target>& row : table) known.push_back(row.name);
   if (meant.empty()) meant = nearest(name, known);
+  const bool is_key = find_option(table, meant) != nullptr;
   return "unknown key \"" + clip_text(name, 100) + "\"" +
-         (meant.empty() ? "; " : "; did you mean \"" + meant + "\"? ") + page + " explains all keys";
+         (is_key ? "; did you mean \"" + meant + "\"? " : other_way(meant) + "; ") + page + " explains all keys";
 }
 
 }  // namespace tg::schema

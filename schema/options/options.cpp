@@ -39,6 +39,8 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
 Result<std::vector<Assignment>> parse_assignments(std::string_view text, std::string_view file) {
   if (text.starts_with("\xff\xfe") || text.starts_with("\xfe\xff"))
     return Error{ErrorKind::kUsage, std::string(file) + " is UTF-16 text; save it as UTF-8"};
+  if (text.find('\0') != std::string_view::npos)
+    return Error{ErrorKind::kUsage, std::string(file) + " is no text: it takes lines of the form key = value"};
   if (text.starts_with("\xef\xbb\xbf")) text.remove_prefix(3);  // the mark that some editors put before UTF-8
   std::vector<Assignment> assignments;
   std::istringstream lines{std::string(text)};

@@ -86,7 +86,10 @@ TEST(CommandLine, MisspellingsGetTheNearest) {
   expect_error({"strat", "x"}, "did you mean tgctl start?");
   expect_error({"frobnicate"}, "tgctl help");
   expect_error({"status", "--jsno"}, "did you mean --json?");
-  expect_error({"start", "a.job", "--steps", "5"}, "unknown option --steps");
+  for (const char* option : {"--steps", "--steps=5"})
+    expect_error({"start", "a.job", option}, "; a key of the job is set by --set steps=VALUE");
+  expect_error({"plan", "a.job", "--lr", "5"}, "is set by --set learning-rate=VALUE");
+  expect_error({"stop", "a", "--steps"}, "unknown option --steps; tgctl stop --help lists them");
   expect_error({"--adress", "h:1", "list"}, "did you mean --address?");
   expect_error({"list", "-x"}, "unknown option -x");
 }
@@ -94,8 +97,10 @@ TEST(CommandLine, MisspellingsGetTheNearest) {
 TEST(CommandLine, WordsOfOtherProgramsLeadToOurs) {
   for (const auto& [word, meant] :
        {std::pair("ls", "list"), std::pair("cancel", "stop"), std::pair("get", "fetch"), std::pair("run", "start"),
-        std::pair("ps", "status"), std::pair("health", "status --check"), std::pair("top", "status --watch"),
-        std::pair("rm", "delete"), std::pair("queue", "list"), std::pair("pause", "stop, and tgctl resume later")}) {
+        std::pair("ps", "list"), std::pair("health", "status --check"), std::pair("top", "status --watch"),
+        std::pair("rm", "delete"), std::pair("queue", "list (runs do not queue: one at a time)"),
+        std::pair("predict", "fetch (its predict.py runs the model), or plan"),
+        std::pair("pause", "stop, and tgctl resume later")}) {
     expect_error({word}, (std::string("did you mean tgctl ") + meant + "?"));
     EXPECT_EQ(find_verb(word), nullptr) << word << " is a verb by now";
   }
@@ -103,7 +108,7 @@ TEST(CommandLine, WordsOfOtherProgramsLeadToOurs) {
 
 TEST(CommandLine, WhatIsMissingOrTooMuchIsNamed) {
   expect_error({}, "no command given");
-  expect_error({"start"}, "start needs a JOB");
+  expect_error({"start"}, "start needs a JOB, or - for a job on stdin; for example: tgctl start ");
   expect_error({"stop"}, "stop needs a RUN");
   expect_error({"fetch", "first"}, "-o DIR");
   expect_error({"list", "first"}, "list takes no \"first\"");

@@ -28,14 +28,14 @@ TEST(Comparison, HasTheKeysAndResultsThatDiffer) {
             "RUN            one      two\n"
             "learning-rate  0.1      0.01\n"
             "seed           1        3\n"
-            "of-tomorrow    -        x\n"
+            "of-tomorrow    none     x\n"
             "accuracy       90.00 %  95.00 %\n");
   EXPECT_EQ(format_comparison({kRuns[0], kRuns[0]}, kColumns),
             "nothing differs: neither the jobs nor what came of them\n");
 }
 
 TEST(Comparison, AListSaysWhatDiffersBetweenItsRuns) {
-  EXPECT_EQ(differing_settings(kRuns), (std::vector<std::string>{"learning-rate=0.1 seed=1 of-tomorrow=",
+  EXPECT_EQ(differing_settings(kRuns), (std::vector<std::string>{"learning-rate=0.1 seed=1 of-tomorrow=none",
                                                                  "learning-rate=0.01 seed=3 of-tomorrow=x"}));
   EXPECT_EQ(differing_settings({kRuns[0]}), std::vector<std::string>{""});
   const std::string wide = format_runs(kRuns, 0, 200), narrow = format_runs(kRuns, 0, kColumns);

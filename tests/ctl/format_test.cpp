@@ -350,6 +350,18 @@ TEST(StatusText, TopFiveIsShownWhereItSaysSomething) {
   EXPECT_NE(format_run(run, kNowMs).find("accuracy 61.20 % (top-5 88.40 %), loss 1.2500, step 100"), std::string::npos);
 }
 
+TEST(Plan, SaysStepsAndEpochs) {
+  schema::StartReply plan;
+  plan.steps = 122;
+  EXPECT_NE(format_plan(plan).find("steps         122\n"), std::string::npos) << format_plan(plan);
+  plan.training_samples = 3904;
+  plan.global_batch = 64;
+  EXPECT_NE(format_plan(plan).find("122, 2 epochs of 61 steps\n"), std::string::npos) << format_plan(plan);
+  plan.steps = 100;
+  plan.training_samples = 1000;
+  EXPECT_NE(format_plan(plan).find("100, 6.4 epochs of 15.6 steps\n"), std::string::npos) << format_plan(plan);
+}
+
 TEST(Plan, WhereNothingIsComputedNothingIsSaidOfSpeedUps) {
   schema::StartReply plan;
   plan.members = 4;

@@ -81,6 +81,9 @@ TEST_F(MisuseTest, WhatListensButIsNoDaemonIsThreeToo) {
   port_.listen();  // accepts connections, never says a word
   const Outcome stop = run({"stop", "first", "--address", port_.name()});
   expect(stop, 3, "no tgd answers");
+  EXPECT_NE(stop.err.find("within 3 s: something listens there but says nothing: a tgd that is stopped or hangs"),
+            std::string::npos)
+      << stop.err;
   EXPECT_LT(stop.seconds, kDeadlineSeconds);
 }
 
@@ -117,7 +120,12 @@ TEST_F(MisuseTest, BadJobsAreTwoWhetherADaemonAnswersOrNot) {
                                         "ELF\0\1\2",
                                         7)),
               "--address", address}),
-         2, "e.job:1:");
+         2, "e.job is no text: it takes lines of the form key = value");
+}
+
+TEST_F(MisuseTest, AKeyWithoutEffectIsNamed) {
+  const Outcome start = run({"start", file("f.job", "steps = 5\nepochs = 2\n"), "--address", port_.name()});
+  EXPECT_EQ(start.err.find("warning: " + folder_ + "/f.job:1: steps = 5 has no effect: "), 0u) << start.err;
 }
 
 TEST_F(MisuseTest, AResumeThatChangesThePastIsTwoWhetherADaemonAnswersOrNot) {

@@ -345,13 +345,16 @@ TEST_F(SelectRun, ABeginningMeansWhatItIsPickedFor) {
   EXPECT_EQ(picked(mesh, "a", Pick::kNewest), "abc ");
   EXPECT_EQ(picked(mesh, "a", Pick::kNewestEnded), "abc ");
   EXPECT_EQ(picked(mesh, "", Pick::kNewest), "abc ");
+  EXPECT_NE(picked(mesh, "a", Pick::kOnlyGoing).find("not unique"), std::string::npos);
   mesh.runs[1].state = RunState::kRunning;
   EXPECT_EQ(picked(mesh, "a", Pick::kNewest), "abcd ") << "the one that goes on";
   EXPECT_EQ(picked(mesh, "a", Pick::kNewestEnded), "abc ");
   EXPECT_EQ(picked(mesh, "", Pick::kNewest), "abc ") << "the newest of all, whatever it does";
   EXPECT_NE(picked(mesh, "a", Pick::kOnly).find("not unique"), std::string::npos) << "though only one goes on";
+  EXPECT_EQ(picked(mesh, "a", Pick::kOnlyGoing), "abcd ");
   mesh.runs[0].state = RunState::kRunning;
   EXPECT_EQ(picked(mesh, "a", Pick::kNewest), "abc ") << "two go on";
+  EXPECT_EQ(picked(mesh, "a", Pick::kOnlyGoing), "run 'a' is not unique: 2 begin like this: abc, abcd");
   EXPECT_EQ(picked(mesh, "a", Pick::kNewestEnded), "abc ") << "none has ended, and fetch will say so";
   EXPECT_EQ(picked(mesh, "x", Pick::kNewest), "xyz ");
   EXPECT_EQ(picked(mesh, "q", Pick::kNewest), "no run 'q' on any node; list them: tgctl list");

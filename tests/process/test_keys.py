@@ -157,6 +157,7 @@ class Named(unittest.TestCase):
                 self.problem(mesh, "node-c", f"the node at {place} is called node-b, as this one is", node=1)
                 answer = mesh.ctl("start", mesh.job_file({"start-timeout": NOT_WAITED_FOR})).ends(5, "node-c cannot join", "is called node-b, not node-c")
                 self.assertNotIn("key", answer.err)
+                self.assertEqual(answer.err.split("node-c cannot join: ")[1].count("is called node-b"), 1, "said twice")
 
     def test_a_node_of_another_mesh(self):
         with Mesh(2, keys=True) as other, Mesh(2, keys=True, absent={1}) as mesh:

@@ -3,6 +3,7 @@
 import os
 import pathlib
 import re
+import signal
 import socket
 import subprocess
 import threading
@@ -62,6 +63,29 @@ class NoMesh(unittest.TestCase):
             threading.Thread(target=greet_all, daemon=True).start()
             address = f"{self.host}:{server.getsockname()[1]}"
             self.tgctl("--address", address, "status").refuses(UNREACHABLE, address, 'the program that listens there is not a tgd: it says "SSH-2.0-OpenSSH_9.2p1"')
+
+    def test_a_node_that_is_stopped(self):
+        """It accepts connections, and says nothing: with keys as well it is not taken for another program."""
+        for keys in (False, True):
+            with self.subTest(keys=keys), Mesh(1, keys=keys) as mesh:
+                mesh[0].signal(signal.SIGSTOP)
+                for arguments in (["status"], ["start", mesh.job_file({}), "--dry-run"]):
+                    answer = mesh.ctl(*arguments)
+                    answer.refuses(UNREACHABLE, f"no tgd answers at {mesh[0].address}", "a tgd that is stopped or hangs", "kill -CONT", "or no tgd")
+                mesh[0].signal(signal.SIGCONT)
+
+    def test_a_peer_that_is_stopped(self):
+        """The others say so of it, with keys as well, and do not take it for a program that is no tgd."""
+        for keys in (False, True):
+            with self.subTest(keys=keys), Mesh(2, keys=keys) as mesh:
+                mesh[1].signal(signal.SIGSTOP)
+                try:
+                    wait_until("node-a knows", lambda: "says nothing: it is stopped or hangs" in mesh.status()["nodes"][1]["problem"])
+                    answer = mesh.ctl("start", mesh.job_file({"start-timeout": "3s"})).ends(5, "node-b", "it is stopped or hangs", "kill -CONT")
+                    self.assertNotIn("is not a tgd", answer.err)
+                    self.assertNotIn("has another cluster key", answer.err)
+                finally:
+                    mesh[1].signal(signal.SIGCONT)
 
     def test_a_mesh_port_is_no_control_port(self):
         with Mesh(1) as mesh:
@@ -185,6 +209,28 @@ class OneNode(unittest.TestCase):
         answer = self.mesh.ctl("logs", run, "--node", "node-q")
         self.assertNotEqual(answer.code, 0)
         self.assertIn("node-q", answer.err)
+
+
+class Runs(unittest.TestCase):
+    def test_stop_takes_the_one_that_goes_on(self):
+        with Mesh(1) as mesh:
+            for name in ("first-1", "first-2"):
+                mesh.ctl_ok("start", mesh.job_file({"steps": 1}), "--id", name)
+            mesh.ctl_ok("start", mesh.job_file({"steps": 100000}), "--id", "first-0", "--detach")
+            mesh.ctl_ok("stop", "first")
+            self.assertEqual(mesh.run("first-0")["state"], "STOPPED")
+
+    def test_dry_run_says_the_steps(self):
+        with Mesh(1) as mesh:
+            job = mesh.job_file({"steps": 7, "epochs": 2, "data-dir": "/srv/mnist"})
+            answer = mesh.ctl_ok("start", job, "--dry-run")
+            self.assertRegex(answer.out, r"steps +32, 2 epochs of 16 steps\n")
+            self.assertRegex(answer.err, rf"warning: {job}:\d+: steps = 7 has no effect: it is for runs without epochs; epochs is 2 \(line \d+\)\n")
+            self.assertIn("data-dir = /srv/mnist has no effect: it is for data that are read from files; data is synthetic", answer.err)
+
+    def test_what_initial_takes(self):
+        with Mesh(1) as mesh:
+            mesh.ctl("start", mesh.job_file({"initial": "/srv/lenet-20261127-2330-ab12"})).refuses(USAGE, "node-a: initial: cannot read /srv/lenet-", "takes a .safetensors file")
 
 
 class BadData(unittest.TestCase):
@@ -314,13 +360,35 @@ class BadNode(unittest.TestCase):
         self.assertIn(problem, self.mesh.status()["nodes"][0]["problem"])
         self.mesh[0].end()
 
+    def checked(self):
+        return self.tgd("--config", self.mesh[0].config, "--check-config")
+
+    def test_key_file_that_cannot_be_used(self):
+        path = os.path.join(self.mesh.folder, "cluster.key")
+        self.mesh.configure(0, key_file=path)
+        self.checked().refuses(USAGE, f"key-file: {path}: the key file cannot be read: No such file or directory")
+        self.mesh.keygen(path)
+        self.assertEqual(self.checked().code, 0)
+        os.chmod(path, 0o644)
+        self.checked().refuses(USAGE, f"chmod 600 {path}")
+        os.chmod(path, 0o600)
+        self.mesh.keygen(path, "--operator", "alice")
+        self.mesh.configure(0, key_file=os.path.join(self.mesh.folder, "alice.key"))
+        self.checked().refuses(USAGE, "alice.key is the key file of an operator")
+
+    def test_peer_whose_name_does_not_resolve(self):
+        with open(self.mesh[0].config, "a") as file:
+            file.write("peer = node-b@node-b.invalid:7700\n")
+        line = len(open(self.mesh[0].config).readlines())
+        self.checked().refuses(USAGE, f"{self.mesh[0].config}:{line}: peer node-b: node-b.invalid does not resolve", "correct the peer line")
+
     def test_unknown_phase_of_a_fault(self):
         self.with_line("fault = kill@breakfast:3")[0].refuses(USAGE, "breakfast")
 
     def test_no_file(self):
         self.tgd("--config", "/no/such.conf").refuses(USAGE, "/no/such.conf")
         self.tgd("--confg", "x").refuses(USAGE, "--config")
-        self.tgd().refuses(USAGE, "node")
+        self.tgd().refuses(USAGE, "tgd --config tgd.conf", "tgctl help node")
 
     def test_beyond_loopback_without_insecure(self):
         path = os.path.join(self.mesh.folder, "open.conf")

@@ -7,6 +7,7 @@
 #include <sstream>
 
 #include "schema/limits.h"
+#include "schema/options/unused_keys.h"
 
 namespace tg::schema {
 namespace {
@@ -48,6 +49,56 @@ TEST(Job, UnknownKeyNamesLineAndNearest) {
   }
 }
 
+TEST(Job, WordsOfOtherProgramsLeadToAKeyOrToWhatThereIs) {
+  for (const auto& [word, key] :
+       {std::pair("early-stopping", "patience"), std::pair("save-every", "checkpoint-every"),
+        std::pair("val_split", "test-share"), std::pair("gamma", "schedule-factor"), std::pair("weights", "initial")})
+    EXPECT_NE(error_of(std::string(word) + " = 3\n").find("did you mean \"" + std::string(key) + "\"? tgctl help job"),
+              std::string::npos)
+        << word;
+  EXPECT_EQ(error_of("gpus = 2\n"),
+            "x.job:1: unknown key \"gpus\"; engine and device in each node's tgd.conf say what it computes with; tgctl "
+            "help job explains all keys");
+  EXPECT_EQ(error_of("peer_timeout = 2s\n"),
+            "x.job:1: unknown key \"peer_timeout\"; it is a key of a node's tgd.conf, which tgctl help node explains; "
+            "tgctl help job explains all keys");
+  for (const char* word : {"precision", "num-workers", "num_classes", "output", "loss", "name"})
+    EXPECT_EQ(error_of(std::string(word) + " = x\n").find("did you mean"), std::string::npos) << word;
+  EXPECT_NE(error_of("data = csv\n").find("is not one of synthetic | mnist | "), std::string::npos);
+  EXPECT_NE(error_of("data = csv\n").find("save samples and labels as x_train.npy"), std::string::npos);
+  EXPECT_NE(error_of("data = imagefolder\n").find("did you mean folder?"), std::string::npos);
+}
+
+TEST(Job, UnusedKeysAreNamedWithTheirLine) {
+  const auto unused = [](const std::string& text, std::initializer_list<const char*> settings = {}) {
+    Result<JobSpec> job = parse_job(text, "x.job");
+    EXPECT_TRUE(job.ok()) << text;
+    for (const char* setting : settings) EXPECT_TRUE(override_job_key(*job, setting).ok()) << setting;
+    std::string all;
+    for (const std::string& one : unused_keys(*job, text, "x.job")) all += one + "\n";
+    return all;
+  };
+  EXPECT_EQ(unused("schedule-every = 300\n"),
+            "x.job:1: schedule-every = 300 has no effect: it is for schedule = staircase; schedule is constant\n");
+  EXPECT_EQ(unused("schedule = staircase\nschedule-every = 300\nschedule-factor = 0.5\n"), "");
+  EXPECT_EQ(unused("steps = 100\nwarm-up = 500\n"),
+            "x.job:2: warm-up = 500 leaves no step of the run at learning-rate; steps is 100 (line 1)\n");
+  EXPECT_EQ(unused("schedule = cosine\nschedule-floor = 0.001\nwarm-up = 10\n"), "");
+  EXPECT_EQ(
+      unused("data-dir = /srv/mnist\n"),
+      "x.job:1: data-dir = /srv/mnist has no effect: it is for data that are read from files; data is synthetic\n");
+  EXPECT_EQ(unused("", {"data-dir=/srv/mnist"}).find("data-dir = /srv/mnist has no effect"), 0u) << "no line";
+  EXPECT_EQ(unused("data-dir = /srv/mnist\ninitial = first.safetensors\n"), "") << "which lies there";
+  EXPECT_EQ(unused("steps = 1000\nseed = 2\nepochs = 3\n"),
+            "x.job:1: steps = 1000 has no effect: it is for runs without epochs; epochs is 3 (line 3)\n");
+  EXPECT_EQ(unused("steps = 200\n", {"epochs=3"}), "") << "said later";
+  EXPECT_EQ(unused("epochs = 3\n", {"steps=70"}), "");
+  EXPECT_NE(
+      unused("optimizer = adam\nmomentum = 0.5\n").find("it is for optimizer = momentum; optimizer is adam (line 1)"),
+      std::string::npos);
+  EXPECT_EQ(unused(canonical_job({})), "") << "a file may list every key";
+}
+
 TEST(Job, WhatOnlyAShellUnderstandsIsNamed) {
   EXPECT_EQ(error_of("data-dir = ~/mnist\n"),
             "x.job:1: data-dir: \"~/mnist\" is not a path: nobody expands ~ here; write it from / on, such as "
@@ -78,6 +129,8 @@ TEST(Job, ANetworkOfOnesOwnIsNotPossibleYet) {
 
 TEST(Job, BadValuesNameKeyValueAndWhatIsAllowed) {
   EXPECT_EQ(error_of("steps = many\n"), "x.job:1: steps: \"many\" is not a whole number from 1 to 4294967294");
+  EXPECT_EQ(error_of("learning-rate = 0,1\n"),
+            "x.job:1: learning-rate: \"0,1\" is not a number above 0 to 1e+06; decimals are written with a point");
   EXPECT_EQ(error_of("exchange = shared\n"),
             "x.job:1: exchange: \"shared\" is not one of auto | direct | sharded; did you mean sharded?");
   for (const char* line : {"steps = 0",
@@ -181,6 +234,10 @@ TEST(Job, KeysThatOnlySomeDataKnow) {
   EXPECT_EQ(message_of({"data=fractals", "data-classes=5", "image-size=32", "data-train=9"}), "");
   EXPECT_EQ(message_of({"data=folder", "image-size=32", "test-share=0.1", "damaged=skip"}), "");
   EXPECT_EQ(message_of({"data=npy", "test-share=0.1", "normalization=given", "mean=1", "deviation=2"}), "");
+  EXPECT_EQ(
+      message_of({"data=mnist", "data-dir=mnist"}),
+      "data-dir = mnist is relative, and each node would look from where its tgd was started; write it from / on, "
+      "such as /srv/mnist");
   EXPECT_EQ(message_of({"data-classes=5"}), "data-classes sizes fractals; data is synthetic");
   EXPECT_EQ(message_of({"data=mnist", "image-size=32"}), "image-size is for fractals and folder; data is mnist");
   EXPECT_EQ(message_of({"data=cifar10", "test-share=0.1"}), "test-share is for folder, npy and idx; data is cifar10");

@@ -84,10 +84,13 @@ TEST(Keys, OddFilesAreRefusedWithTheirPlace) {
   expect_refused(cluster_status(""), "0 cluster keys");
   expect_refused(cluster_status(line + line + line), "3 cluster keys");
   expect_refused(cluster_status("cluster = 00\n"), "cluster.key:1");
+  expect_refused(cluster_status("-----BEGIN OPENSSH PRIVATE KEY-----\n"), "is it a key file? tgctl keygen makes them");
   expect_refused(cluster_status(line + "operator = alice full\n"), "cluster.key:2");
   expect_refused(cluster_status(line + "operator = Alice full " + line.substr(10)), "cluster.key:2");
   expect_refused(cluster_status(line + "operator = alice some " + line.substr(10)), "read|full");
   expect_refused(cluster_status(line + "secret = " + line.substr(10)), "unknown key \"secret\"");
+  expect_refused(cluster_status(format_operator_keys("alice", draw_pair(), {draw_cluster_key()})),
+                 "cluster.key is the key file of an operator");
   const std::string alice = "operator = alice full " + line.substr(10);
   expect_refused(cluster_status(line + alice + alice), "two operators are named alice");
   expect_refused(parse_operator_keys("operator = alice\n", "alice.key").error(), "not a key file");

@@ -121,6 +121,23 @@ TEST_F(NodeConfigTest, UnknownKeysNamePlaceAndNearest) {
   expect_error("node node-a\n", ":1: \"node node-a\" is not of the form key = value");
 }
 
+TEST_F(NodeConfigTest, WordsOfOtherProgramsLeadToOurs) {
+  expect_error("engine = gpu\n", ":1: engine: \"gpu\" is not one of auto | cpu | cuda; did you mean cuda?");
+  expect_error("node = node-a\nlearning-rate = 0.1\n", "it is a key of a job, which tgctl help job explains");
+}
+
+TEST_F(NodeConfigTest, WithoutAConfigurationTheNextStepIsSaid) {
+  const char* const argv[] = {"tgd"};
+  const char* const environment[] = {nullptr};
+  const auto line = parse_node_command_line(1, argv, environment);
+  ASSERT_FALSE(line.ok());
+  EXPECT_NE(line.error().message.find("tgd --config tgd.conf; tgctl help node > tgd.conf"), std::string::npos);
+}
+
+TEST_F(NodeConfigTest, APeerKnowsItsLine) {
+  EXPECT_EQ(parse("node = node-a\n" + kPeers)->config.peers.front().place, path_ + ":3: ");
+}
+
 TEST_F(NodeConfigTest, AFolderThatIsNotThereIsAWarning) {
   const std::string file = "node = node-a\n" + kPeers;
   EXPECT_TRUE(parse(file)->warnings.empty());
@@ -129,6 +146,10 @@ TEST_F(NodeConfigTest, AFolderThatIsNotThereIsAWarning) {
   ASSERT_TRUE(missing.ok()) << missing.error().message;
   ASSERT_EQ(missing->warnings.size(), 1u);
   EXPECT_NE(missing->warnings[0].find("data-dir = /srv/mnsit: No such file or directory"), std::string::npos);
+  EXPECT_NE(parse(file + "data-dir = mnsit\n")
+                ->warnings.at(0)
+                .find("data-dir = mnsit: No such file or directory in " + std::filesystem::current_path().string()),
+            std::string::npos);
   EXPECT_NE(parse(file + "data-dir = /etc/hostname\n")->warnings.at(0).find("is not a folder"), std::string::npos);
   expect_error(file + "data-dir = ~/mnist\n", ":4: data-dir: \"~/mnist\" is not a path: nobody expands ~");
 }

@@ -186,7 +186,7 @@ Result<FolderPart> labelled(Files files, const std::map<std::string, std::uint16
     const auto found = labels.find(file.class_name);
     if (found == labels.end())
       return invalid(place + " has the class " + file.class_name + " (" + file.name +
-                     "), and the training set has no class of that name");
+                     "), and the training set has no class of that name: add its pictures there, or take it out here");
     part.labels.push_back(found->second);
     part.files.push_back(std::move(file.name));
   }
@@ -259,7 +259,7 @@ Result<FolderList> list_folder(const std::string& directory, double test_share, 
     return invalid("test-share is set, and there is a test set, " + parts->test_place + "; leave out one of them");
   if (!parts->test && test_share == 0)
     return invalid("data-dir " + directory +
-                   " has no test set (test/, val/, test.txt): set test-share = 0.1, "
+                   " has no test set (test/, val/, test.txt; in lower case): set test-share = 0.1, "
                    "say, or add one");
   FolderList list;
   list.classes = classes_of(parts->train);

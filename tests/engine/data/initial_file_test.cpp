@@ -249,6 +249,13 @@ TEST(InitialFile, OtherKindsOfFilesAreNamed) {
   std::ranges::copy(std::string("\x80\x02\x8a\nl\xfc\x9c\x46", 8), pickle.begin());
   write_plain(folder / "x.pt", zip);
   write_plain(folder / "old.pt", pickle);
+  Bytes onnx(100, 1);
+  std::ranges::copy(std::string("\x08\x08\x12\x07pytorch", 11), onnx.begin());
+  write_plain(folder / "net.onnx", onnx);
+  expect_text(refusal(folder / "net.onnx", model), "net.onnx is an ONNX file");
+  for (const std::string& path : {folder / "lenet-20261127-2330-ab12", folder.path()})
+    expect_text(refusal(path, model),
+                "; initial takes a .safetensors file that is on every node: what tgctl fetch wrote");
   for (const char* name : {"x.pt", "old.pt"}) {
     expect_text(refusal(folder / name, model), "as torch.save");
     expect_text(refusal(folder / name, model), "safetensors.torch.save_file(model.state_dict(), ");
