@@ -21,7 +21,15 @@ std::map<std::string, std::string> metadata(const RunRecord& record, const schem
   std::map<std::string, std::string> all =
       metadata_of({record.id, record.key, state, record.spec, counters_of(record.status)});
   if (!prepared.description.empty()) all[kDescription] = prepared.description;
+  if (prepared.replica->keeps_best() && record.status.best_step > 0)
+    all[kBestStep] = std::to_string(record.status.best_step);
   return all;
+}
+
+// Until there is an evaluation there is room for the best model, and none.
+StateArrays known(StateArrays arrays, const schema::RunStatus& status) {
+  if (status.best_step == 0) arrays.best = arrays.best_statistics = {};
+  return arrays;
 }
 
 // This member had committed a state that it did not know to be confirmed. Others may have confirmed it: so that all
@@ -39,7 +47,7 @@ void write_ahead(const RunContext& context, const Prepared& prepared, const RunR
     return context.news.log.warning("digest-failed", {{"run", record.id}, {"error", error.what()}});
   }
   const Result<Artefacts> artefacts =
-      artefacts_of(prepared.model, arrays_of(replica), metadata(record, state, prepared));
+      artefacts_of(prepared.model, known(arrays_of(replica), record.status), metadata(record, state, prepared));
   const Status written = artefacts ? daemon::write_checkpoint(context.disk.store.directory(record.id), state,
                                                               lineage_from, artefacts->at(kStateFile))
                                    : Status(artefacts.error());
@@ -91,8 +99,9 @@ void Keeper::write_checkpoint(const schema::StateId& state, const schema::RunSta
   record.status.digest = state.digest;
   record.status.digest_step = state.step;
   const auto advance = [&progress = context_.news.progress] { ++progress.count; };
-  const StateArrays arrays = copies_ ? copy_of(*prepared_->replica, prepared_->model.segments.padded_count())
-                                     : arrays_of(*prepared_->replica, advance);
+  const Replica& replica = *prepared_->replica;
+  const StateArrays arrays =
+      known(copies_ ? copy_of(replica, prepared_->model.segments.padded_count()) : arrays_of(replica, advance), status);
   metrics->flush();
   context_.disk.saver.post([&context = context_, key = key_, prepared = prepared_, arrays, state, metrics,
                             from = lineage_from_, metadata = metadata(record, state, *prepared_), record] {
@@ -174,7 +183,8 @@ void Keeper::begin_save(const schema::RunStatus& status, const std::optional<sch
       if (outcome.save == schema::SaveState::kSaved) outcome.problem = error.message;
       outcome.save = schema::SaveState::kNotSaved;
     };
-    Result<Artefacts> artefacts = artefacts_of(prepared->model, arrays_of(*prepared->replica, advance), metadata);
+    Result<Artefacts> artefacts =
+        artefacts_of(prepared->model, known(arrays_of(*prepared->replica, advance), record.status), metadata);
     if (!artefacts) {
       failed(artefacts.error());
     } else {
@@ -249,8 +259,7 @@ Status Keeper::ended(const RunEnd& end) {
                                    [](const auto& word) { return word && word->save == schema::SaveState::kSaved; });
   if (own.save == schema::SaveState::kNotSaved && !anybody && unsaved_) {
     own.save = schema::SaveState::kInMemory;
-    context_.disk.store.hold(record_.id, *unsaved_, prepared_,
-                             Replica::bytes(prepared_->model, prepared_->replica->slot_count(), keeps_average(job_)));
+    context_.disk.store.hold(record_.id, *unsaved_, prepared_, prepared_->replica->bytes());
   }
   context_.news.progress.phase = schema::Phase::kIdle;
   return context_.disk.store.write(record_);

@@ -120,7 +120,8 @@ Status Recomputation::prepare_all() {
   const Leg& first = run_.legs.front();
   PreparationOptions options;
   options.job = first.job;
-  options.job.threads = 0;  // as many as are asked for, whatever the processors
+  options.job.threads = 0;                 // as many as are asked for, whatever the processors
+  options.job.keep = schema::Keep::kLast;  // the state is the same
   options.data_dir = options_.data_dir.value_or(run_.job.data_dir);
   options.threads = threads_of(first.stretch.members.front());
   options.node = kHere;
@@ -163,8 +164,7 @@ Status Recomputation::check_memory(const engine::Model& model) const {
   for (const Leg& leg : run_.legs)
     if (leg.stretch.members.size() > largest->stretch.members.size()) largest = &leg;
   const std::size_t members = largest->stretch.members.size();
-  const std::uint64_t state = Replica::bytes(model, prepared_->replica->slot_count(), keeps_average(run_.job)) +
-                              model.segments.padded_count() * sizeof(float);
+  const std::uint64_t state = prepared_->replica->bytes() + model.segments.padded_count() * sizeof(float);
   const std::uint64_t exchange = SimulatedView::bytes_of_member(largest->job, model, members, choice_);
   const bool on_device = compute_.accelerator() != nullptr;
   const std::uint64_t needed = members * exchange + (on_device ? 0 : (members - 1) * state);
