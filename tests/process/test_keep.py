@@ -60,6 +60,10 @@ class Keep(unittest.TestCase):
 
 
 class Changes(Joining):
+    def pass_evaluations(self, mesh, run):
+        """Those of a member that has forgotten the best one would take its place."""
+        mesh.wait_for_step(run, mesh.run(run)["step"] + 3 * JOB["evaluate-every"])
+
     def test_a_death_a_join_and_a_resume_change_nothing(self):
         with Mesh(3, MESH) as mesh:
             run = mesh.detach(JOB | {"steps": 1000000, "checkpoint-every": "50ms", "join-limit": "60s"})
@@ -68,11 +72,13 @@ class Changes(Joining):
             self.kill(mesh[2])
             mesh[2].start()
             self.wait_until_all_are_in(mesh, run, 1)
+            self.pass_evaluations(mesh, run)
             wait_for_checkpoint(mesh, run, mesh.run(run)["step"])
             kill_all(mesh)
             start_all(mesh)
             mesh.ctl_ok("resume", run, "--detach")
             self.wait_until_all_are_in(mesh, run, 0)
+            self.pass_evaluations(mesh, run)
             self.finish(mesh, run, None)
             self.assertEqual(mesh.run(run)["best_step"], best)
             models = []

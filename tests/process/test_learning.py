@@ -160,7 +160,7 @@ class Learning(unittest.TestCase):
         asked = {"x": [list(x[i : i + features]) for i in range(0, len(x), features)], "y": y, "cases": cases,
                  "parameters": {name: (shape, list(values)) for name, (shape, values) in start.items()}}
         theirs = json.loads(subprocess.run([PYTHON, "-c", PYTORCH], input=json.dumps(asked), capture_output=True, text=True, check=True).stdout)
-        with Mesh(2) as mesh:
+        with Mesh(2, per_node={0: {"kernels": "scalar"}}) as mesh:
             write_safetensors(os.path.join(mesh.folder, "start.safetensors"), start)
             for part in ("train", "test"):
                 write_npy(os.path.join(mesh.folder, f"x_{part}.npy"), "f4", (samples, features), x)
