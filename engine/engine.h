@@ -89,7 +89,8 @@ class Engine {
   virtual const SegmentTable& segments() const = 0;
   virtual const SegmentTable& statistics() const = 0;
 
-  // Returns the sum of the losses over the batch, of all heads as they are weighted and smoothed. parameters:
+  // Returns the sum of the losses over the batch, of all heads as they are weighted, smoothed and weighted
+  // by class. parameters:
   // segments().padded_count() floats, read only, and unchanged from the gate's return (or from the call, without one)
   // until backward returns. The batch must stay alive and unchanged until then too. An exception of the gate passes
   // through; then neither is used any more, and forward may be called again.

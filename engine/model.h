@@ -25,6 +25,8 @@ struct Model {
   // Running means and variances of the batch normalizations, laid out like segments. They are state but have no
   // gradients: engine.h says how they are kept.
   SegmentTable statistics;
+  // By the class of a sample, what its loss is multiplied by in training; empty = 1 for all.
+  std::vector<double> class_weights;
   // Empty for a model that has only segments (models/replay_only): its gradients can be replayed, but it cannot be
   // trained.
   std::vector<Operator> operators;

@@ -39,6 +39,10 @@ constexpr auto words_of(Coding) { return words("raw", "entropy"); }
 enum class Split : std::uint8_t { kWeight, kSpeed };
 constexpr auto words_of(Split) { return words("weight", "speed"); }
 
+// Which state a run's model file is of: the last one, or the one with the best evaluation.
+enum class Keep : std::uint8_t { kLast, kBest };
+constexpr auto words_of(Keep) { return words("last", "best"); }
+
 // Which nodes take part in a run.
 enum class Members : std::uint8_t { kAll };
 constexpr auto words_of(Members) { return words("all"); }

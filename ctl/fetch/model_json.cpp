@@ -36,15 +36,17 @@ Json parse(const std::string& text) {
   return Json::parse(text, bounded);
 }
 
-Json compose(const Json& description, const Json& record) {
+Json compose(const Json& description, const Json& record, std::uint64_t best_step) {
   Json evaluation = record.at("evaluation");
+  if (best_step > 0 && evaluation.is_object() && evaluation.at("step") != best_step)
+    evaluation = {{"step", best_step}, {"accuracy", record.at("best_accuracy")}, {"loss", nullptr}};
   const Json& data = description.at("data");
   // Where damaged files are skipped, fewer have been evaluated, and nobody says how many.
   if (evaluation.is_object() && data.at("damaged") != "skip") evaluation["samples"] = data.at("test_samples");
   Json json{{"model", description.at("model")},
             {"tgd", record.at("build")},
             {"run", record.at("id")},
-            {"step", record.at("own").at("digest_step")},
+            {"step", best_step > 0 ? Json(best_step) : record.at("own").at("digest_step")},
             {"digest", record.at("own").at("digest")},
             {"evaluation", std::move(evaluation)}};
   for (const auto& [key, value] : description.items())
@@ -54,10 +56,11 @@ Json compose(const Json& description, const Json& record) {
 
 }  // namespace
 
-Result<std::string> compose_model_json(const std::string& description, const std::string& record) {
+Result<std::string> compose_model_json(const std::string& description, const std::string& record,
+                                       std::uint64_t best_step) {
   try {
     std::string text;
-    write_lines(compose(parse(description), parse(record)), "", text);
+    write_lines(compose(parse(description), parse(record), best_step), "", text);
     return text + "\n";
   } catch (const std::exception& error) {
     return Error{ErrorKind::kCorrupt, std::string("its description is not valid: ") + error.what()};

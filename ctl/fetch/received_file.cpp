@@ -88,12 +88,12 @@ Status check_model(const std::string& path, const ModelState& state) {
   }
 }
 
-Result<std::string> description_of(const std::string& path) {
+Result<std::string> said_in(const std::string& path, const char* name) {
   std::ifstream file(path, std::ios::binary);
   const Result<nlohmann::json> header = read_header(file);
   if (!header) return header.error();
   try {
-    return header->at("__metadata__").value("description", "");
+    return header->at("__metadata__").value(name, "");
   } catch (const nlohmann::json::exception& error) {
     return damaged(std::string("its header is not valid: ") + error.what());
   }

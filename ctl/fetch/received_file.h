@@ -20,8 +20,7 @@ struct ModelState {
 };
 // Checks the file's own metadata: run, step and digest, and the hash of its values.
 Status check_model(const std::string& path, const ModelState& state);
-// What a model file that was checked says of network, preprocessing and classes; "" where it says nothing: it is of
-// gradients that were replayed, or of an older tgd.
-Result<std::string> description_of(const std::string& path);
+// What a model file that was checked says of itself under this name; "" where it says nothing.
+Result<std::string> said_in(const std::string& path, const char* name);
 
 }  // namespace tg::ctl

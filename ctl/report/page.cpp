@@ -29,6 +29,18 @@ std::string took(const schema::RunStatus& run, std::int64_t now_ms) {
   return run.started_ms > 0 ? format_span(static_cast<double>(end_ms - run.started_ms) / kMsPerSecond) : "-";
 }
 
+std::string texts(const Json& object, const char* key) {
+  const auto found = object.find(key);
+  if (found == object.end() || found->is_null()) return "";
+  return found->is_string() ? found->get<std::string>() : found->dump();
+}
+
+// Whether model.safetensors is of the best evaluation.
+bool has_best_model(const ReportData& data) {
+  const auto spec = data.record.find("spec");
+  return spec != data.record.end() && spec->is_object() && texts(*spec, "keep") == "best" && data.run.best_step > 0;
+}
+
 std::string summary(const ReportData& data) {
   const schema::RunStatus& run = data.run;
   const bool bad = run.state == schema::RunState::kFailed || run.state == schema::RunState::kInterrupted;
@@ -43,6 +55,9 @@ std::string summary(const ReportData& data) {
       "<div class=\"tiles\">\n";
   if (run.evaluated)
     text += tile(format_percent(run.evaluation_accuracy, 2), "accuracy at step " + std::to_string(run.evaluation_step));
+  if (has_best_model(data))
+    text += tile(format_percent(run.best_accuracy, 2),
+                 "accuracy at step " + std::to_string(run.best_step) + ", the best, of which model.safetensors is");
   if (run.step > 0) text += tile(format_fixed(run.loss, 4), "loss of the last step");
   text += tile(std::to_string(run.step) + "/" + std::to_string(run.steps), "steps");
   const std::optional<double> left = seconds_left(run, data.made_ms);
@@ -214,12 +229,6 @@ std::string views(const ReportData& data) {
   }
   return "<h2>Who trained which steps</h2>\n" +
          table({"started or resumed", "view", "from step", "to step", "members", "ended"}, rows);
-}
-
-std::string texts(const Json& object, const char* key) {
-  const auto found = object.find(key);
-  if (found == object.end() || found->is_null()) return "";
-  return found->is_string() ? found->get<std::string>() : found->dump();
 }
 
 std::string job(const ReportData& data) {

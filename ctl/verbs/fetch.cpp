@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <chrono>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <functional>
@@ -272,15 +273,20 @@ class Fetcher {
 
   // What it takes to use the model without this program.
   Status describe() {
-    const Result<std::string> description = description_of(files_.front().part_path());
-    if (!description)
-      return Error{description.error().kind, complaint(model_node_, kModelFiles[0], description.error())};
+    const std::string model = files_.front().part_path();
+    const Result<std::string> description = said_in(model, "description"), best = said_in(model, "best-step");
+    for (const Result<std::string>* said : {&description, &best})
+      if (!*said) return Error{said->error().kind, complaint(model_node_, kModelFiles[0], said->error())};
+    const std::uint64_t best_step = std::strtoull(best->c_str(), nullptr, 10);
+    if (best_step > 0)
+      say(std::string(kModelFiles[0]) + " is of step " + std::to_string(best_step) +
+          ", the best evaluation (keep = best); the digest is that of the last state");
     if (description->empty()) {
       say(std::string("no ") + kDescriptionFile + " and no " + kScriptFile + ": " + kModelFiles[0] +
           " does not say what its network is; gradients were replayed, or an older tgd wrote it");
       return {};
     }
-    const Result<std::string> json = compose_model_json(*description, record_->json);
+    const Result<std::string> json = compose_model_json(*description, record_->json, best_step);
     if (!json) {
       say(std::string("no ") + kDescriptionFile + " and no " + kScriptFile + ": " +
           (record_->json.empty() ? std::string("no member that answers has a good ") + kRecordFile

@@ -212,8 +212,7 @@ bool keeps_engine(const PreparationOptions& options, const TrainingKit& kit, con
 std::uint64_t bytes_for_all(const PreparationOptions& options, const TrainingKit& kit, bool on_device) {
   const Prepared& run = *kit.prepared;
   if (options.memory_bytes != 0 || on_device) return allowed_memory(options.memory_bytes);
-  const std::uint64_t held = Replica::bytes(run.model, run.replica->slot_count(), run.replica->keeps_average()) +
-                             kit.gradients.floats().size() * sizeof(float);
+  const std::uint64_t held = run.replica->bytes() + kit.gradients.floats().size() * sizeof(float);
   return allowed_memory(0) + held;
 }
 

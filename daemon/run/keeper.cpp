@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "daemon/run/recorded_end.h"
+#include "daemon/run/what_is_saved.h"
 #include "daemon/step/job_layout.h"
 #include "daemon/store/artefacts.h"
 #include "daemon/store/checkpoints.h"
@@ -15,14 +16,6 @@
 
 namespace tg::daemon {
 namespace {
-
-std::map<std::string, std::string> metadata(const RunRecord& record, const schema::StateId& state,
-                                            const Prepared& prepared) {
-  std::map<std::string, std::string> all =
-      metadata_of({record.id, record.key, state, record.spec, counters_of(record.status)});
-  if (!prepared.description.empty()) all[kDescription] = prepared.description;
-  return all;
-}
 
 // This member had committed a state that it did not know to be confirmed. Others may have confirmed it: so that all
 // have one in common, it is kept as well.
@@ -38,8 +31,8 @@ void write_ahead(const RunContext& context, const Prepared& prepared, const RunR
   } catch (const std::exception& error) {
     return context.news.log.warning("digest-failed", {{"run", record.id}, {"error", error.what()}});
   }
-  const Result<Artefacts> artefacts =
-      artefacts_of(prepared.model, arrays_of(replica), metadata(record, state, prepared));
+  const Result<Artefacts> artefacts = artefacts_of(prepared.model, saved_arrays(arrays_of(replica), record.status),
+                                                   saved_metadata(record, state, prepared));
   const Status written = artefacts ? daemon::write_checkpoint(context.disk.store.directory(record.id), state,
                                                               lineage_from, artefacts->at(kStateFile))
                                    : Status(artefacts.error());
@@ -91,11 +84,12 @@ void Keeper::write_checkpoint(const schema::StateId& state, const schema::RunSta
   record.status.digest = state.digest;
   record.status.digest_step = state.step;
   const auto advance = [&progress = context_.news.progress] { ++progress.count; };
-  const StateArrays arrays = copies_ ? copy_of(*prepared_->replica, prepared_->model.segments.padded_count())
-                                     : arrays_of(*prepared_->replica, advance);
+  const Replica& replica = *prepared_->replica;
+  const StateArrays arrays = saved_arrays(
+      copies_ ? copy_of(replica, prepared_->model.segments.padded_count()) : arrays_of(replica, advance), status);
   metrics->flush();
   context_.disk.saver.post([&context = context_, key = key_, prepared = prepared_, arrays, state, metrics,
-                            from = lineage_from_, metadata = metadata(record, state, *prepared_), record] {
+                            from = lineage_from_, metadata = saved_metadata(record, state, *prepared_), record] {
     // Lines that the disk does not take are missing later on; a state is worth more than they are.
     if (const Status lines = metrics->sync(); !lines.ok())
       context.news.log.warning("metrics-incomplete", {{"run", record.id}, {"what", lines.error().message}});
@@ -166,7 +160,7 @@ void Keeper::begin_save(const schema::RunStatus& status, const std::optional<sch
   const schema::StateId state = name_of(status.digest_step, status.digest);
   context_.disk.saver.post([&context = context_, key = key_, prepared = prepared_, timeline,
                             metrics = std::move(metrics), traced, state, ahead, ema = job_.ema, from = lineage_from_,
-                            metadata = metadata(record_, state, *prepared_), record = record_]() mutable {
+                            metadata = saved_metadata(record_, state, *prepared_), record = record_]() mutable {
     const std::string directory = context.disk.store.directory(record.id);
     const auto advance = [&context] { ++context.news.progress.count; };
     RunSaved outcome{key, schema::SaveState::kSaved, "", {}, nullptr};
@@ -174,7 +168,8 @@ void Keeper::begin_save(const schema::RunStatus& status, const std::optional<sch
       if (outcome.save == schema::SaveState::kSaved) outcome.problem = error.message;
       outcome.save = schema::SaveState::kNotSaved;
     };
-    Result<Artefacts> artefacts = artefacts_of(prepared->model, arrays_of(*prepared->replica, advance), metadata);
+    Result<Artefacts> artefacts =
+        artefacts_of(prepared->model, saved_arrays(arrays_of(*prepared->replica, advance), record.status), metadata);
     if (!artefacts) {
       failed(artefacts.error());
     } else {
@@ -249,8 +244,7 @@ Status Keeper::ended(const RunEnd& end) {
                                    [](const auto& word) { return word && word->save == schema::SaveState::kSaved; });
   if (own.save == schema::SaveState::kNotSaved && !anybody && unsaved_) {
     own.save = schema::SaveState::kInMemory;
-    context_.disk.store.hold(record_.id, *unsaved_, prepared_,
-                             Replica::bytes(prepared_->model, prepared_->replica->slot_count(), keeps_average(job_)));
+    context_.disk.store.hold(record_.id, *unsaved_, prepared_, prepared_->replica->bytes());
   }
   context_.news.progress.phase = schema::Phase::kIdle;
   return context_.disk.store.write(record_);

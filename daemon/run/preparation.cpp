@@ -16,6 +16,7 @@
 #include "daemon/step/job_layout.h"
 #include "daemon/store/found_states.h"
 #include "daemon/store/saved_arrays.h"
+#include "engine/data/class_weights.h"
 #include "engine/initial_file.h"
 #include "engine/optimizer.h"
 #include "engine/resources/processors.h"
@@ -97,6 +98,11 @@ Status prepare_training(const PreparationOptions& options, Prepared& prepared, c
   if (!model.ok()) return model.error();
   prepared.model = std::move(model).value();
   if (const Status fits = engine::check_labels(**data, prepared.model.classes); !fits.ok()) return fits;
+  if (job.balanced_classes || !job.class_weights.empty()) {
+    Result<std::vector<double>> weights = engine::class_weights(**data, job.class_weights);
+    if (!weights.ok()) return weights.error();
+    prepared.model.class_weights = *std::move(weights);
+  }
   auto recipe = engine::make_recipe(**data, prepared.model.input, recipe_options(job),
                                     static_cast<int>(options.threads), advance);
   if (!recipe.ok()) return recipe.error();
@@ -132,8 +138,9 @@ Status restore(const PreparationOptions& options, Prepared& prepared, const std:
   const SavedStart& start = *options.start;
   const Result<StateFile> file = open_state(start.directory, start.state);
   if (!file.ok()) return file.error();
-  const Result<StateArrays> arrays =
-      arrays_in(*file, prepared.model, prepared.replica->slot_count(), prepared.replica->keeps_average());
+  const Replica& replica = *prepared.replica;
+  const Result<StateArrays> arrays = arrays_in(*file, prepared.model, replica.slot_count(), replica.keeps_average(),
+                                               replica.keeps_best() && start.counters.best_step > 0);
   if (!arrays.ok()) return arrays.error();
   if (Status read = prepared.replica->restore(*arrays, Round(start.state.step), advance); !read.ok()) return read;
   prepared.initial_notes = {"the state of step " + std::to_string(start.state.step) + " from " + file->path};
@@ -177,12 +184,16 @@ Result<std::shared_ptr<Prepared>> prepare_run(const PreparationOptions& options,
   if (!ready.ok()) return ready.error();
   if (!replays(job) && prepared->data->train.count() == 0)
     return Error{ErrorKind::kInvalidJob, "there is nothing to train on in the data"};
+  if (keeps_best(job) && prepared->data->test.labels.empty())
+    return Error{ErrorKind::kInvalidJob,
+                 "keep = best needs a test set, and the data have none; set test-share, or keep = last"};
   advance();
   const Result<std::uint64_t> steps = schema::resolved_steps(job, prepared->data->train.count(), part.global_batch);
   if (!steps.ok()) return steps.error();
   prepared->steps = *steps;
   if (!replays(job))
-    prepared->read = engine::what_was_read(*prepared->data, prepared->recipe, part.global_batch, !job.flip);
+    prepared->read = engine::what_was_read(*prepared->data, prepared->recipe, part.global_batch,
+                                           {job.flip.has_value(), !prepared->model.class_weights.empty()});
   prepared->data_hash = prepared->data->hash;
   prepared->model_hash = prepared->model.hash();
   prepared->threads = options.threads;
@@ -198,6 +209,7 @@ Result<std::shared_ptr<Prepared>> prepare_run(const PreparationOptions& options,
   prepared->replica =
       std::make_shared<Replica>(compute.home(), prepared->model, engine::slot_count(optimizer_of(job).kind), job.seed,
                                 keeps_average(job), initial.value() ? &**initial : nullptr, advance);
+  if (keeps_best(job)) prepared->replica->make_room_for_best();
   if (restores)
     if (const Status restored = restore(options, *prepared, advance); !restored.ok()) return restored.error();
   prepared->initial_digest = Replica::combine(prepared->replica->segment_digests());

@@ -200,9 +200,8 @@ Status Run::show_data(schema::StartReply& reply) const {
 // Without room for the copy that checkpoints are written from, training waits for them.
 Status Run::check_memory_of(const schema::StartReply& facts, bool& copies) const {
   const engine::Model& model = prepared_->model;
-  const std::uint64_t held = Replica::bytes(model, prepared_->replica->slot_count(), keeps_average(job_)) +
-                             model.segments.padded_count() * sizeof(float) + fitted_->activation_bytes -
-                             fitted_->device_bytes;  // there it has been taken already
+  const std::uint64_t held = prepared_->replica->bytes() + model.segments.padded_count() * sizeof(float) +
+                             fitted_->activation_bytes - fitted_->device_bytes;  // there it has been taken already
   const std::uint64_t allowed = memory_for_a_run(context_);
   copies = check_memory(facts.memory_bytes, held, allowed).ok();
   if (copies) return {};

@@ -37,18 +37,16 @@ void RunView::prepared(std::shared_ptr<const Prepared> prepared, bool evaluates_
   prepared_ = std::move(prepared);
   const bool has_test_data = prepared_->data != nullptr && !prepared_->data->test.labels.empty();
   if (evaluates_first && has_test_data) run_.journal.evaluation_began();
-  member_ = std::make_unique<Member>(
-      Member::Options{.run_key = run_.identity.key,
-                      .view = view_,
-                      .self = run_.context.self.config.seat(),
-                      .names = run_.context.self.names,
-                      .job = run_.job,
-                      .has_test_data = has_test_data,
-                      .global_batch = run_.identity.global_batch,
-                      .first_round = prepared_->replica->committed_rounds(),
-                      .evaluates_first = evaluates_first,
-                      .best = {run_.journal.status().best_accuracy, run_.journal.status().best_step}},
-      prepared_->model, static_cast<Member::Delegate&>(*this));
+  member_ = std::make_unique<Member>(Member::Options{.run_key = run_.identity.key,
+                                                     .view = view_,
+                                                     .self = run_.context.self.config.seat(),
+                                                     .names = run_.context.self.names,
+                                                     .job = run_.job,
+                                                     .has_test_data = has_test_data,
+                                                     .global_batch = run_.identity.global_batch,
+                                                     .first_round = prepared_->replica->committed_rounds(),
+                                                     .evaluates_first = evaluates_first},
+                                     prepared_->model, static_cast<Member::Delegate&>(*this));
 }
 
 bool RunView::settle(View decided) {
@@ -66,8 +64,12 @@ Status RunView::begin(const schema::Commit& choice) {
   std::vector<std::unique_ptr<Worker>> workers;
   const std::size_t helpers = helpers_of(workers_for(context.threads_for(run_.job)));
   try {
-    member_->begin(choice, {context.machine.compute.home(), context.machine.kernels, *prepared_->replica,
-                            run_.trainer.gradients(), context.network.pool});
+    member_->begin(choice, {context.machine.compute.home(),
+                            context.machine.kernels,
+                            *prepared_->replica,
+                            run_.trainer.gradients(),
+                            context.network.pool,
+                            {run_.journal.status().best_accuracy, run_.journal.status().best_step}});
     for (std::size_t i = 0; i < helpers; ++i) workers.push_back(member_->make_worker());
   } catch (const std::exception& error) {
     return Error{ErrorKind::kRunFailed, run_.context.self.config.node + ": the engine failed: " + error.what()};

@@ -116,7 +116,8 @@ Status Recomputation::prepare_all() {
   const Leg& first = run_.legs.front();
   PreparationOptions options;
   options.job = first.job;
-  options.job.threads = 0;  // as many as are asked for, whatever the processors
+  options.job.threads = 0;                 // as many as are asked for, whatever the processors
+  options.job.keep = schema::Keep::kLast;  // the state is the same
   options.data_dir = options_.data_dir.value_or(run_.job.data_dir);
   options.threads = threads_of(first.stretch.members.front());
   options.node = kHere;

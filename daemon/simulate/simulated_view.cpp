@@ -31,8 +31,8 @@ class SimulatedView::OneMember : public Member::Delegate {
 
   void begin() {
     const Surroundings& around = of_.around_;
-    member_.begin(of_.options_.choice,
-                  {around.home, around.codec, *node_.replica, std::as_const(node_.gradient).floats(), around.pool});
+    member_.begin(of_.options_.choice, {around.home, around.codec, *node_.replica,
+                                        std::as_const(node_.gradient).floats(), around.pool, of_.options_.best});
   }
 
   // One thing that this member can do now; false if there is none.

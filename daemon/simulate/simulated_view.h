@@ -40,7 +40,7 @@ struct SimulatedNode {
   kernels::HomeArray gradient;
 };
 
-// Another node that holds the same state, confirmed.
+// Another node that holds the same state, confirmed; without room for a best model.
 Result<SimulatedNode> copy_of(const SimulatedNode& holder, kernels::Home& home, const engine::Model& model,
                               std::uint64_t seed);
 
@@ -67,6 +67,7 @@ class SimulatedView {
     bool has_test_data = false;
     Step first, last;              // from this state to that one
     bool evaluates_first = false;  // the first state's evaluation is due
+    BestEvaluation best = {};      // of the run before
   };
   // What all members tell alike, as rank 0 tells it.
   struct News {

@@ -241,7 +241,8 @@ Status Simulation::compute_slice(Step last) {
                                        .global_batch = global_batch_,
                                        .has_test_data = !prepared_->data->test.labels.empty(),
                                        .first = first,
-                                       .last = last},
+                                       .last = last,
+                                       .best = {record_.status.best_accuracy, record_.status.best_step}},
                 SimulatedView::Surroundings{prepared_->model, compute_.home(), kernels_, pool_, *engines_}, nodes,
                 SimulatedView::News{.committed = [this](const Member::Committed& one) { committed(one); },
                                     .evaluated = [this](const Member::Evaluation& one) { evaluated(one); }});

@@ -5,11 +5,11 @@
 #include <iterator>
 #include <utility>
 
+#include "daemon/run/what_is_saved.h"
 #include "daemon/store/artefacts.h"
 #include "daemon/store/checkpoints.h"
 #include "daemon/store/found_states.h"
 #include "daemon/store/run_files.h"
-#include "daemon/store/state_facts.h"
 #include "engine/storage/atomic_file.h"
 
 namespace tg::daemon {
@@ -58,10 +58,8 @@ Status SimulationFolder::open(const RunRecord& record, std::uint64_t step) {
 Status SimulationFolder::save(RunRecord& record, const Prepared& prepared) {
   const schema::RunStatus& status = record.status;
   const schema::StateId state{status.lineage, record.view, status.digest_step, status.digest};
-  std::map<std::string, std::string> metadata =
-      metadata_of({record.id, record.key, state, record.spec, counters_of(status)});
-  if (!prepared.description.empty()) metadata[kDescription] = prepared.description;
-  const Result<Artefacts> artefacts = artefacts_of(prepared.model, arrays_of(*prepared.replica), metadata);
+  const Result<Artefacts> artefacts = artefacts_of(prepared.model, saved_arrays(arrays_of(*prepared.replica), status),
+                                                   saved_metadata(record, state, prepared));
   if (!artefacts) return artefacts.error();
   metrics_->flush();
   if (schema::is_final(status.state)) {

@@ -1,6 +1,6 @@
 // What a newcomer is fed: all that a run's member has of it at a confirmed state, as one sequence of bytes in parts.
 //
-//   record | views | metrics | parameters | slots | average, if one is kept | running statistics
+//   record | views | metrics | parameters | slots | average, if one is kept | running statistics | best model, if kept
 //
 // record, views and metrics are the giver's run.json, views.jsonl and metrics.jsonl; arrays lie as in the replica
 // (Replica::array_sizes), little-endian float32. A slice is of one part. The newcomer asks, the giver answers: so it is

@@ -52,6 +52,7 @@ Layouts layouts_of(const schema::JobSpec& job, const engine::SegmentTable& segme
 }
 
 bool keeps_average(const schema::JobSpec& job) { return job.ema > 0; }
+bool keeps_best(const schema::JobSpec& job) { return job.keep == schema::Keep::kBest; }
 
 std::uint64_t home_bytes(const schema::JobSpec& job, const engine::Model& model) {
   return Replica::bytes(model, engine::slot_count(optimizer_of(job).kind), keeps_average(job)) -
@@ -60,10 +61,15 @@ std::uint64_t home_bytes(const schema::JobSpec& job, const engine::Model& model)
 
 namespace {
 
+std::uint64_t best_bytes(const schema::JobSpec& job, const engine::Model& model) {
+  return keeps_best(job) ? Replica::best_bytes(model) : 0;
+}
+
 std::uint64_t state_bytes(const schema::JobSpec& job, const engine::Model& model) {
   const auto arrays =
       static_cast<std::uint64_t>(1 + engine::slot_count(optimizer_of(job).kind) + (keeps_average(job) ? 1 : 0));
-  return (model.segments.padded_count() * arrays + model.statistics.padded_count()) * sizeof(float);
+  return (model.segments.padded_count() * arrays + model.statistics.padded_count()) * sizeof(float) +
+         best_bytes(job, model);
 }
 
 }  // namespace
@@ -93,8 +99,8 @@ std::uint64_t member_bytes(const schema::JobSpec& job, const engine::Model& mode
   const std::uint64_t measured = 2 * layouts.layout.members * model.statistics.parameter_count() * sizeof(float);
   const std::uint64_t fed = job.join_limit_ms == 0 ? 0 : schema::kFeedWindowBytes + schema::kFeedSliceBytes;
   const int slots = engine::slot_count(optimizer_of(job).kind);
-  return Replica::bytes(model, slots, keeps_average(job)) + segments.padded_count() * sizeof(float) + measured + fixed +
-         checkpoint_bytes(job, model) + fed +
+  return Replica::bytes(model, slots, keeps_average(job)) + best_bytes(job, model) +
+         segments.padded_count() * sizeof(float) + measured + fixed + checkpoint_bytes(job, model) + fed +
          std::max(buffers(layouts.layout), layouts.of_float_steps ? buffers(*layouts.of_float_steps) : 0);
 }
 

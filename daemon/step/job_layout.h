@@ -17,6 +17,7 @@ namespace tg::daemon {
 // What a job's gradients are made into, and the scalars of its steps; shared by all who build a Member or its Replica.
 engine::OptimizerOptions optimizer_of(const schema::JobSpec& job);
 bool keeps_average(const schema::JobSpec& job);
+bool keeps_best(const schema::JobSpec& job);
 LayoutOptions layout_options(const schema::JobSpec& job, std::size_t members, const schema::Commit& choice);
 struct Layouts {
   Layout layout;
@@ -33,9 +34,9 @@ std::uint64_t checkpoint_bytes(const schema::JobSpec& job, const engine::Model& 
 // What a run takes at most on a node's disk: two checkpoints, one that is being written, the last state, two models.
 // What a node that comes in is given is such a checkpoint there; the vote, metrics and log are small beside it.
 std::uint64_t disk_bytes(const schema::JobSpec& job, const engine::Model& model);
-// What a member with so many workers holds for the whole of a run: state, gradient, buffers, frames under way, idle
-// frame buffers, the copy for a checkpoint, what is under way to a node that comes in, the program. Without what the
-// engine keeps between forward and backward.
+// What a member with so many workers holds for the whole of a run: state, best model, gradient, buffers, frames under
+// way, idle frame buffers, the copy for a checkpoint, what is under way to a node that comes in, the program. Without
+// what the engine keeps between forward and backward.
 std::uint64_t member_bytes(const schema::JobSpec& job, const engine::Model& model, const Layouts& layouts,
                            std::size_t workers);
 

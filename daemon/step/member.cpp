@@ -24,6 +24,10 @@ ClipRule clip_rule(const schema::JobSpec& job) { return {job.clip_sigma, job.sca
 constexpr std::size_t kAveragePart = 256u << 10;
 static_assert(kAveragePart % kernels::kBlock == 0);
 
+double accuracy_of(const Member::Evaluation& evaluation) {
+  return static_cast<double>(evaluation.counts.correct) / static_cast<double>(evaluation.counts.total);
+}
+
 std::vector<std::string> names_of(const engine::Model& model) {
   std::vector<std::string> names;
   for (const engine::SegmentTable* table : {&model.segments, &model.statistics})
@@ -275,6 +279,7 @@ void Member::finish_reports() {
   std::optional<Evaluation> evaluation;
   if (sum->total > 0)
     evaluation = Evaluation{step_of(pending.round).value(), {sum->correct, sum->total, sum->loss_sum, sum->correct_5}};
+  if (evaluation) take_best(*evaluation);
   delegate_.reported(evaluation);
   if (evaluation && !pending.last && ends_with(*evaluation)) return;
   held_ = pending.holds;
@@ -283,10 +288,15 @@ void Member::finish_reports() {
   finished_ = pending.stopped ? schema::RunState::kStopped : schema::RunState::kCompleted;
 }
 
+// Evaluated once more by another view, its state is kept once more: not all may have done so.
+void Member::take_best(const Evaluation& evaluation) {
+  best_.take(accuracy_of(evaluation), evaluation.step);
+  Replica& replica = resources_->replica;
+  if (replica.keeps_best() && best_.step == evaluation.step) replica.keep_best();
+}
+
 bool Member::ends_with(const Evaluation& evaluation) {
-  const double accuracy = static_cast<double>(evaluation.counts.correct) / static_cast<double>(evaluation.counts.total);
-  best_.take(accuracy, evaluation.step);
-  why_finished_ = why_it_ends(options_.job, best_, accuracy, evaluation.step);
+  why_finished_ = why_it_ends(options_.job, best_, accuracy_of(evaluation), evaluation.step);
   if (!why_finished_.empty()) finished_ = schema::RunState::kCompleted;
   return finished_.has_value();
 }
@@ -302,8 +312,7 @@ Member::Member(Options options, const engine::Model& model, Delegate& delegate)
       exchange_(members_, segments_, clip_rule(options_.job),
                 {model.statistics, shares_in(options_.view, options_.global_batch)}, options_.first_round),
       barrier_(members_),
-      reports_(members_),
-      best_(options_.best) {
+      reports_(members_) {
   TG_CHECK(options_.global_batch > 0);
 }
 
@@ -315,6 +324,7 @@ void Member::settle(const View& decided) {
 void Member::begin(const schema::Commit& choice, const Resources& resources) {
   TG_CHECK(!begun() && resources.replica.confirmed_rounds() == options_.first_round, options_.first_round.value());
   resources_.emplace(resources);
+  best_ = resources.best;
   layouts_ = layouts_of(options_.job, segments_, members_.count(), choice);
   exchange_.measure_by(resources_->home.addressable() ? GradientStatistics::kSlice : GradientStatistics::kWholeBucket);
   worker_ = make_worker();

@@ -64,7 +64,6 @@ class Member {
     std::uint64_t global_batch = 0;  // of the run
     Round first_round = {};          // committed rounds of the state that it begins with; confirmed already
     bool evaluates_first = false;    // that state's evaluation is due; all members say the same
-    BestEvaluation best = {};        // of the run so far
   };
   struct Committed {
     std::uint64_t step = 0;  // committed steps: news are integers
@@ -113,6 +112,7 @@ class Member {
     Replica& replica;
     kernels::ConstFloats gradients;
     schema::FramePool& pool;
+    BestEvaluation best = {};  // of the run so far
   };
   void begin(const schema::Commit& choice, const Resources& resources);
 
@@ -212,6 +212,7 @@ class Member {
   void finish_barrier();
   void report(const engine::EvaluationCounts& counts);
   void finish_reports();
+  void take_best(const Evaluation& evaluation);
   bool ends_with(const Evaluation& evaluation);  // before the last step
   void send(const std::vector<Rank>& to, const schema::SharedFrame& frame);
   Round committed_rounds() const;

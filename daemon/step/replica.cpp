@@ -16,6 +16,20 @@ namespace {
 constexpr std::uint32_t kFlippedBit = 1u << 22;
 constexpr std::size_t kStagedElements = 64 * 1024;  // of a state, made or read here and copied there
 
+// Values in host memory; what owns them, if anything has to be kept alive.
+engine::ReadFloats read_from(std::span<const float> values, std::shared_ptr<const void> owner = nullptr) {
+  return [values, owner = std::move(owner)](std::size_t first, std::span<float> to) -> Status {
+    std::ranges::copy(values.subspan(first, to.size()), to.begin());
+    return {};
+  };
+}
+
+// Values that are in host memory already; copies stay for as long as they are read.
+engine::ReadFloats copied(std::span<const float> values) {
+  const auto copy = std::make_shared<const std::vector<float>>(values.begin(), values.end());
+  return read_from(*copy, copy);
+}
+
 }  // namespace
 
 Replica::Replica(kernels::Home& home, const engine::Model& model, int slot_count, std::uint64_t seed,
@@ -63,6 +77,10 @@ void Replica::initialize(std::uint64_t seed, const engine::InitialFile* initial,
   }
 }
 
+void Replica::make_room_for_best() {
+  best_ = {AlignedArray<float>(segments_.padded_count()), AlignedArray<float>(model_.statistics.padded_count())};
+}
+
 Status Replica::fill(const engine::ReadFloats& from, kernels::Floats to, const std::function<void()>& advance) {
   AlignedArray<float> staged(std::min(kStagedElements, to.size()));
   for (std::size_t first = 0; first < to.size(); first += kStagedElements) {
@@ -88,14 +106,23 @@ Status Replica::restore(const StateArrays& arrays, Round round, const std::funct
     if (Status filled = fill(arrays.average, average_.floats(), advance); !filled.ok()) return filled;
   if (half.statistics.size() > 0)
     if (Status read = arrays.statistics(0, half.statistics.span()); !read.ok()) return read;
+  if (keeps_best() && arrays.best) {
+    for (std::size_t first = 0; first < segments_.padded_count(); first += kStagedElements) {
+      const std::size_t count = std::min(kStagedElements, segments_.padded_count() - first);
+      if (Status read = arrays.best(first, best_.parameters.span().subspan(first, count)); !read.ok()) return read;
+      advance();
+    }
+    if (best_.statistics.size() > 0)
+      if (Status read = arrays.best_statistics(0, best_.statistics.span()); !read.ok()) return read;
+  }
   begin_at(round);
   return {};
 }
 
 std::vector<std::size_t> Replica::array_sizes() const {
-  std::vector<std::size_t> sizes(1 + static_cast<std::size_t>(slot_count_) + (keeps_average_ ? 1 : 0),
-                                 segments_.padded_count());
+  std::vector<std::size_t> sizes(home_arrays(), segments_.padded_count());
   sizes.push_back(halves_[current_].statistics.size());
+  if (keeps_best()) sizes.insert(sizes.end(), {best_.parameters.size(), best_.statistics.size()});
   return sizes;
 }
 
@@ -104,16 +131,22 @@ kernels::HomeArray& Replica::array(std::size_t index) {
   return index == 0 ? half.parameters : index <= half.slots.size() ? half.slots[index - 1] : average_;
 }
 
+std::span<float> Replica::host_array(std::size_t index) {
+  if (index == home_arrays()) return halves_[current_].statistics.span();
+  return index == home_arrays() + 1 ? best_.parameters.span() : best_.statistics.span();
+}
+
 void Replica::give(std::size_t index, std::size_t first, std::span<float> values) const {
-  if (index + 1 == array_sizes().size())
-    std::ranges::copy(statistics().subspan(first, values.size()), values.begin());
+  auto& self = const_cast<Replica&>(*this);  // which is only read
+  if (index >= home_arrays())
+    std::ranges::copy(self.host_array(index).subspan(first, values.size()), values.begin());
   else
-    copy_out(array(index).floats(), first, values);
+    copy_out(self.array(index).floats(), first, values);
 }
 
 void Replica::take(std::size_t index, std::size_t first, std::span<const float> values) {
-  if (index + 1 == array_sizes().size())
-    std::ranges::copy(values, halves_[current_].statistics.span().subspan(first, values.size()).begin());
+  if (index >= home_arrays())
+    std::ranges::copy(values, host_array(index).subspan(first, values.size()).begin());
   else
     tensors_->copy_in(std::as_bytes(values), array(index).floats().subspan(first, values.size()));
 }
@@ -192,6 +225,12 @@ void Replica::redo() {
   committed_rounds_ = committed_rounds_.next();
 }
 
+void Replica::keep_best() {
+  TG_CHECK(keeps_best() && confirmed_rounds_ == committed_rounds_, confirmed_rounds_.value());
+  copy_out(average(), 0, best_.parameters.span());
+  std::ranges::copy(statistics(), best_.statistics.begin());
+}
+
 std::vector<std::uint64_t> Replica::segment_digests() const {
   std::vector<std::uint64_t> digests;
   digests.reserve(segments_.size() + model_.statistics.size());
@@ -235,6 +274,10 @@ std::size_t Replica::bytes(const engine::Model& model, int slot_count, bool keep
   return (model.segments.padded_count() * arrays + 2 * model.statistics.padded_count()) * sizeof(float);
 }
 
+std::size_t Replica::best_bytes(const engine::Model& model) {
+  return (model.segments.padded_count() + model.statistics.padded_count()) * sizeof(float);
+}
+
 // --- its arrays ---
 
 StateArrays arrays_of(const Replica& replica, const std::function<void()>& advance) {
@@ -253,10 +296,11 @@ StateArrays arrays_of(const Replica& replica, const std::function<void()>& advan
   arrays.parameters = read(replica.parameters());
   for (int slot = 0; slot < replica.slot_count(); ++slot) arrays.slots.push_back(read(replica.slot(slot)));
   if (replica.keeps_average()) arrays.average = read(replica.average());
-  arrays.statistics = [statistics = replica.statistics()](std::size_t first, std::span<float> values) -> Status {
-    std::ranges::copy(statistics.subspan(first, values.size()), values.begin());
-    return {};
-  };
+  arrays.statistics = read_from(replica.statistics());
+  if (replica.keeps_best()) {
+    arrays.best = read_from(replica.best().parameters.span());
+    arrays.best_statistics = read_from(replica.best().statistics.span());
+  }
   return arrays;
 }
 
@@ -264,21 +308,17 @@ StateArrays copy_of(const Replica& replica, std::size_t padded_count) {
   const auto copy = [&](kernels::ConstFloats array) -> engine::ReadFloats {
     const auto values = std::make_shared<AlignedArray<float>>(padded_count);
     replica.copy_out(array, 0, values->span());
-    return [values](std::size_t first, std::span<float> to) -> Status {
-      std::ranges::copy(values->span().subspan(first, to.size()), to.begin());
-      return {};
-    };
+    return read_from(values->span(), values);
   };
   StateArrays arrays;
   arrays.parameters = copy(replica.parameters());
   for (int slot = 0; slot < replica.slot_count(); ++slot) arrays.slots.push_back(copy(replica.slot(slot)));
   if (replica.keeps_average()) arrays.average = copy(replica.average());
-  arrays.statistics =
-      [values = std::make_shared<const std::vector<float>>(replica.statistics().begin(), replica.statistics().end())](
-          std::size_t first, std::span<float> to) -> Status {
-    std::ranges::copy(std::span(*values).subspan(first, to.size()), to.begin());
-    return {};
-  };
+  arrays.statistics = copied(replica.statistics());
+  if (replica.keeps_best()) {
+    arrays.best = copied(replica.best().parameters.span());
+    arrays.best_statistics = copied(replica.best().statistics.span());
+  }
   return arrays;
 }
 

@@ -1,5 +1,5 @@
 // The replicated state of a run on one member: parameters, optimizer slots, running statistics (all double-buffered)
-// and the moving average.
+// and the moving average; and, where it is asked to, the model of the best evaluation.
 //
 //   next() of every part -> commit(): this member holds the state -> confirm(): all members hold it -> next() ...
 //                                                                 or undo()
@@ -7,10 +7,10 @@
 // State k+1 is written beside state k; commit() swaps the two, so an interrupted step is dropped for free, and undo()
 // swaps them back. The average is no half: it moves once a state is confirmed, which cannot be undone. Owns its
 // arrays, which lie in the run's home: they are read and written only through tensor kernels. Only statistics are in
-// host memory, as the engine wants them. Shapes are those of the model's tables (flat, padded). Written by the
-// exchange's threads, each its own parts; the compute thread reads the parameters of a step, segment by segment as they
-// become final, until its backward is over. What computes here (the constructor, restore, commit, confirm, digests,
-// copy_out, flip_bit) is called by one thread at a time.
+// host memory, as the engine wants them, and the best model, which nobody computes with. Shapes are those of the
+// model's tables (flat, padded). Written by the exchange's threads, each its own parts; the compute thread reads the
+// parameters of a step, segment by segment as they become final, until its backward is over. What computes here (the
+// constructor, restore, commit, confirm, digests, copy_out, flip_bit) is called by one thread at a time.
 #pragma once
 
 #include <cstdint>
@@ -38,14 +38,19 @@ class Replica {
       kernels::Home& home, const engine::Model& model, int slot_count, std::uint64_t seed, bool keeps_average = true,
       const engine::InitialFile* initial = nullptr, const std::function<void()>& advance = [] {});
 
+  // Before anything else: from now on there is room for the best model, zeros until keep_best().
+  void make_room_for_best();
+
   // Takes over the state of so many rounds, which is confirmed. Errors as of the arrays; they have what this replica
-  // has: slots, an average if it keeps one. After an error the state is a mixture. advance: as above.
+  // has: slots, an average if it keeps one, perhaps a best model. After an error the state is a mixture. advance: as
+  // above.
   Status restore(
       const StateArrays& arrays, Round round, const std::function<void()>& advance = [] {});
 
   // A state that comes in parts from another member: the arrays of a state, in this order: parameters, slots, the
-  // average if it keeps one, running statistics. Elements of each as they lie there; give() between holds of the state,
-  // take() before it is used, and begin_at() once all are of the state of so many rounds, which is confirmed.
+  // average if it keeps one, running statistics, the best model if it keeps one. Elements of each as they lie there;
+  // give() between holds of the state, take() before it is used, and begin_at() once all are of the state of so many
+  // rounds, which is confirmed.
   std::vector<std::size_t> array_sizes() const;
   void give(std::size_t array, std::size_t first, std::span<float> values) const;
   void take(std::size_t array, std::size_t first, std::span<const float> values);
@@ -53,12 +58,17 @@ class Replica {
 
   kernels::ConstStateFloats committed(std::size_t begin, std::size_t count) const;
   kernels::StateFloats next(std::size_t begin, std::size_t count);
+  struct Best {
+    AlignedArray<float> parameters, statistics;
+  };
+  const Best& best() const { return best_; }
   kernels::ConstFloats parameters() const { return halves_[current_].parameters.floats(); }
   kernels::ConstFloats slot(int index) const {
     return halves_[current_].slots[static_cast<std::size_t>(index)].floats();
   }
   kernels::ConstFloats average() const { return keeps_average_ ? average_.floats() : parameters(); }
   bool keeps_average() const { return keeps_average_; }
+  bool keeps_best() const { return best_.parameters.size() > 0; }
   std::span<const float> statistics() const { return halves_[current_].statistics.span(); }
   // The parameters of the step in progress: a segment is final once all its chunks have been applied. The same memory
   // becomes parameters() with the commit.
@@ -78,6 +88,10 @@ class Replica {
   Round committed_rounds() const { return committed_rounds_; }
   Round confirmed_rounds() const { return confirmed_rounds_; }  // committed_rounds() or one less
 
+  // The confirmed state's model, as its evaluation read it, is the best one so far. All members decide so by the same
+  // evaluations, of states with one digest; so no digest covers it.
+  void keep_best();
+
   // One hash per segment over parameters, slots and average, then one per running statistic; combine() is their sum.
   std::vector<std::uint64_t> segment_digests() const;
   static std::uint64_t combine(const std::vector<std::uint64_t>& segment_digests);
@@ -87,6 +101,10 @@ class Replica {
 
   void flip_bit(std::size_t element);  // fault injection: what broken memory would do
   static std::size_t bytes(const engine::Model& model, int slot_count, bool keeps_average);
+  static std::size_t best_bytes(const engine::Model& model);
+  std::size_t bytes() const {
+    return bytes(model_, slot_count_, keeps_average_) + (keeps_best() ? best_bytes(model_) : 0);
+  }
 
  private:
   struct Half {
@@ -96,8 +114,10 @@ class Replica {
   };
   // To the other half, for which no chunk writes them. Their slots stay 0.
   void copy_frozen();
-  kernels::HomeArray& array(std::size_t index);  // of array_sizes(), but for the statistics
-  const kernels::HomeArray& array(std::size_t index) const { return const_cast<Replica*>(this)->array(index); }
+  // Of array_sizes(): those in the home, which come first, and the others.
+  std::size_t home_arrays() const { return 1 + static_cast<std::size_t>(slot_count_) + (keeps_average_ ? 1 : 0); }
+  kernels::HomeArray& array(std::size_t index);
+  std::span<float> host_array(std::size_t index);
   Status fill(const engine::ReadFloats& from, kernels::Floats to, const std::function<void()>& advance);
   void initialize(std::uint64_t seed, const engine::InitialFile* initial, const std::function<void()>& advance);
 
@@ -108,6 +128,7 @@ class Replica {
   const std::unique_ptr<kernels::TensorKernels> tensors_;
   Half halves_[2];
   kernels::HomeArray average_;
+  Best best_;  // empty if none is kept
   std::size_t current_ = 0;
   Round committed_rounds_, confirmed_rounds_;
   std::size_t averaged_ = 0;  // elements of the average that have moved to the committed state

@@ -53,13 +53,6 @@ Error cannot_make(const char* name, const Error& error) {
   return {error.kind, std::string("cannot make ") + name + ": " + error.message};
 }
 
-// Of a state's: what its model files have, too.
-Metadata model_metadata(Metadata of_state) {
-  for (const char* const name : {kModelHash, kRawModelHash, kHeaderHash}) of_state.erase(name);
-  for (const char* const name : kStateOnly) of_state.erase(name);
-  return of_state;
-}
-
 // The files of a state, once their hashes are known.
 Status add_file(Artefacts& artefacts, const char* name, std::vector<TensorSource> tensors, Metadata metadata,
                 const std::string& hash) {
@@ -68,6 +61,18 @@ Status add_file(Artefacts& artefacts, const char* name, std::vector<TensorSource
   if (!image) return cannot_make(name, image.error());
   artefacts.emplace(name, *std::move(image));
   return {};
+}
+
+// The two model files of a state, whose metadata have their hashes.
+Status add_models(Artefacts& artefacts, std::vector<TensorSource> model, std::vector<TensorSource> raw,
+                  const Metadata& of_state) {
+  Metadata metadata = of_state;
+  for (const char* const name : {kModelHash, kRawModelHash, kHeaderHash}) metadata.erase(name);
+  for (const char* const name : kStateOnly) metadata.erase(name);
+  if (Status status = add_file(artefacts, kModelFile, std::move(model), metadata, of_state.at(kModelHash)); !status)
+    return status;
+  metadata.erase(kBestStep);
+  return add_file(artefacts, kRawModelFile, std::move(raw), metadata, of_state.at(kRawModelHash));
 }
 
 Error damaged(const StateFile& state, const char* what) {
@@ -88,13 +93,15 @@ Status check_header(const StateFile& state) {
 }  // namespace
 
 Result<Artefacts> artefacts_of(const engine::Model& model, const StateArrays& arrays, const Metadata& metadata) {
-  const auto with_statistics = [&](const ReadFloats& array) {
-    std::vector<TensorSource> tensors = engine::tensors_of(model.segments, array);
-    std::ranges::move(engine::tensors_of(model.statistics, arrays.statistics), std::back_inserter(tensors));
+  const auto whole = [&](const ReadFloats& array, const ReadFloats& statistics, const std::string& suffix = "") {
+    std::vector<TensorSource> tensors = engine::tensors_of(model.segments, array, suffix);
+    std::ranges::move(engine::tensors_of(model.statistics, statistics, suffix), std::back_inserter(tensors));
     return tensors;
   };
-  const std::vector<TensorSource> raw = with_statistics(arrays.parameters);
-  const std::vector<TensorSource> average = arrays.average ? with_statistics(arrays.average) : raw;
+  const std::vector<TensorSource> raw = whole(arrays.parameters, arrays.statistics);
+  const std::vector<TensorSource> shown = arrays.best      ? whole(arrays.best, arrays.best_statistics)
+                                          : arrays.average ? whole(arrays.average, arrays.statistics)
+                                                           : raw;
   std::vector<TensorSource> state = raw;
   const auto add = [&](const ReadFloats& array, const std::string& suffix) {
     std::ranges::move(engine::tensors_of(model.segments, array, suffix), std::back_inserter(state));
@@ -102,20 +109,20 @@ Result<Artefacts> artefacts_of(const engine::Model& model, const StateArrays& ar
   for (std::size_t slot = 0; slot < arrays.slots.size(); ++slot)
     add(arrays.slots[slot], kSlotSuffix + std::to_string(slot));
   if (arrays.average) add(arrays.average, kAverageSuffix);
+  if (arrays.best)
+    std::ranges::move(whole(arrays.best, arrays.best_statistics, kBestSuffix), std::back_inserter(state));
   const Result<std::string> raw_hash = hash_of(raw);
   if (!raw_hash) return cannot_make(kRawModelFile, raw_hash.error());
-  const Result<std::string> model_hash = arrays.average ? hash_of(average) : raw_hash;
+  const Result<std::string> model_hash = arrays.best || arrays.average ? hash_of(shown) : raw_hash;
   if (!model_hash) return cannot_make(kModelFile, model_hash.error());
   const Result<std::string> state_hash = hash_of(state);
   if (!state_hash) return cannot_make(kStateFile, state_hash.error());
 
   Artefacts artefacts;
-  const Metadata of_model = model_metadata(metadata);
-  if (Status status = add_file(artefacts, kModelFile, average, of_model, *model_hash); !status) return status.error();
-  if (Status status = add_file(artefacts, kRawModelFile, raw, of_model, *raw_hash); !status) return status.error();
   Metadata of_state = metadata;
   of_state[kModelHash] = *model_hash;
   of_state[kRawModelHash] = *raw_hash;
+  if (Status status = add_models(artefacts, shown, raw, of_state); !status) return status.error();
   of_state[kValuesHash] = *state_hash;
   of_state[kHeaderHash] = header_hash_of(of_state, state);
   if (Status status = add_file(artefacts, kStateFile, std::move(state), std::move(of_state), *state_hash); !status)
@@ -152,13 +159,14 @@ Result<StateFile> open_state_file(const std::string& path) {
   if (!open) return open.error();
   StateFile state{.path = path, .metadata = std::move(open->metadata), .tensors = std::move(open->tensors)};
   if (Status whole = check_header(state); !whole) return whole.error();
-  std::vector<TensorSource> raw, average;
+  std::vector<TensorSource> raw, average, best;
   for (const TensorSource& tensor : state.tensors) {
     const std::size_t dot = tensor.name.rfind('.');
     const std::string suffix = dot == std::string::npos ? "" : tensor.name.substr(dot);
-    if (suffix == kAverageSuffix) {
-      average.push_back(tensor);
-      average.back().name.resize(dot);
+    if (suffix == kAverageSuffix || suffix == kBestSuffix) {
+      std::vector<TensorSource>& tensors = suffix == kBestSuffix ? best : average;
+      tensors.push_back(tensor);
+      tensors.back().name.resize(dot);
     } else if (!suffix.starts_with(kSlotSuffix)) {
       raw.push_back(tensor);
     }
@@ -169,14 +177,8 @@ Result<StateFile> open_state_file(const std::string& path) {
       return std::none_of(average.begin(), average.begin() + static_cast<std::ptrdiff_t>(averaged),
                           [&](const TensorSource& one) { return one.name == tensor.name; });
     });
-  const Metadata metadata = model_metadata(state.metadata);
-  if (Status status = add_file(state.artefacts, kModelFile, average.empty() ? raw : average, metadata,
-                               state.metadata.at(kModelHash));
-      !status)
-    return status.error();
-  if (Status status = add_file(state.artefacts, kRawModelFile, raw, metadata, state.metadata.at(kRawModelHash));
-      !status)
-    return status.error();
+  const std::vector<TensorSource>& shown = !best.empty() ? best : !average.empty() ? average : raw;
+  if (Status status = add_models(state.artefacts, shown, raw, state.metadata); !status) return status.error();
   Result<TensorImage> whole = TensorImage::of(state.tensors, state.metadata);
   if (!whole) return whole.error();
   state.artefacts.emplace(kStateFile, *std::move(whole));

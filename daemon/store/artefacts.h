@@ -1,7 +1,8 @@
 // What a run leaves on disk: model.safetensors (the moving average, what accuracy is quoted for), model-raw.safetensors
 // (the parameters) and state.safetensors (parameters, optimizer slots and average, to carry on from), each with the
-// running statistics. A checkpoint is the state.safetensors of an earlier step. Names and layouts are PyTorch's.
-// They contain nothing about the node that writes them: all members of a run write the same bytes.
+// running statistics. Where a best model is kept, model.safetensors is that one, and the state has it too. A checkpoint
+// is the state.safetensors of an earlier step. Names and layouts are PyTorch's. They contain nothing about the node
+// that writes them: all members of a run write the same bytes.
 #pragma once
 
 #include <functional>
@@ -24,10 +25,11 @@ inline constexpr const char* kRawModelFile = "model-raw.safetensors";
 inline constexpr const char* kStateFile = "state.safetensors";
 // In the metadata.
 inline constexpr const char* kValuesHash = "values-sha256";  // of all that follows the header
+inline constexpr const char* kBestStep = "best-step";        // of the best model's evaluation, where one is kept
 inline constexpr const char* kDescription = "description";   // of the model: daemon/run/description.h
 
 // What follows a parameter's name in a state file; a slot's number follows that.
-inline const std::string kSlotSuffix = ".slot", kAverageSuffix = ".average";
+inline const std::string kSlotSuffix = ".slot", kAverageSuffix = ".average", kBestSuffix = ".best";
 
 using Artefacts = std::map<std::string, engine::TensorImage>;  // by the file's name
 using FileMarks = std::map<std::string, engine::FileMark>;     // by the file's name

@@ -78,7 +78,7 @@ class Tensors {
 
 }  // namespace
 
-Result<StateArrays> arrays_in(const StateFile& file, const engine::Model& model, int slots, bool average) {
+Result<StateArrays> arrays_in(const StateFile& file, const engine::Model& model, int slots, bool average, bool best) {
   Tensors tensors(file);
   StateArrays arrays;
   arrays.parameters = tensors.take(model.segments, "");
@@ -86,6 +86,10 @@ Result<StateArrays> arrays_in(const StateFile& file, const engine::Model& model,
     arrays.slots.push_back(tensors.take(model.segments, kSlotSuffix + std::to_string(slot)));
   if (average) arrays.average = tensors.take(model.segments, kAverageSuffix);
   arrays.statistics = tensors.take(model.statistics, "");
+  if (best) {
+    arrays.best = tensors.take(model.segments, kBestSuffix);
+    arrays.best_statistics = tensors.take(model.statistics, kBestSuffix);
+  }
   if (Status taken = tensors.all_taken(); !taken) return taken.error();
   return arrays;
 }

@@ -8,9 +8,10 @@
 
 namespace tg::daemon {
 
-// Checks that the file has every tensor of this model, with this number of slots and with or without an average, in its
-// shape, and no other; errors (kCorrupt) name the file and the tensor. The arrays read the file and keep it open; any
-// thread. Padding reads as 0.
-Result<StateArrays> arrays_in(const StateFile& file, const engine::Model& model, int slots, bool average);
+// Checks that the file has every tensor of this model, with this number of slots and with or without an average and a
+// best model, in its shape, and no other; errors (kCorrupt) name the file and the tensor. The arrays read the file and
+// keep it open; any thread. Padding reads as 0.
+Result<StateArrays> arrays_in(const StateFile& file, const engine::Model& model, int slots, bool average,
+                              bool best = false);
 
 }  // namespace tg::daemon

@@ -6,7 +6,7 @@
 //   lineage, view, step, digest    which state it is; the digest in hexadecimal
 //   spec      canonical job of that lineage
 //   counters  JSON: what status goes on from
-//   description, and the hashes    store/artefacts.h
+//   description, best-step, and the hashes    store/artefacts.h
 //
 // The version before had neither key, lineage, spec nor counters: lineage 1. All members write the same. Pure values;
 // any thread.

@@ -67,8 +67,8 @@ double CpuEngine::forward(const float* parameters, const Batch& batch, const Seg
   for (std::size_t head = 0; head < probabilities_.size(); ++head) {
     const CrossEntropy& loss = training_.heads()[head].loss;
     const double plain = cross_entropy(training_.logits(head), labels_, probabilities_[head]).loss_sum;
-    sum += loss.weight *
-           (loss.smoothing > 0 ? smoothed_cross_entropy(probabilities_[head], labels_, loss.smoothing) : plain);
+    const Targets targets{loss.smoothing, model_.class_weights};
+    sum += loss.weight * (targets.plain() ? plain : cross_entropy_against(targets, probabilities_[head], labels_));
   }
   return sum;
 }
@@ -78,7 +78,7 @@ void CpuEngine::backward(float factor, float* gradients, const SegmentSink& sink
   claim_threads();
   for (std::size_t head = 0; head < probabilities_.size(); ++head) {
     const CrossEntropy& loss = training_.heads()[head].loss;
-    cross_entropy_gradient(probabilities_[head], labels_, factor * loss.weight, loss.smoothing,
+    cross_entropy_gradient({loss.smoothing, model_.class_weights}, probabilities_[head], labels_, factor * loss.weight,
                            training_.logits_gradient(head));
   }
   training_.backward(pass_, gradients, sink);

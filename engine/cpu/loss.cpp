@@ -44,8 +44,8 @@ EvaluationCounts cross_entropy(std::span<const float> logits, std::span<const st
   return counts;
 }
 
-double smoothed_cross_entropy(std::span<const double> probabilities, std::span<const std::int32_t> labels,
-                              double smoothing) {
+double cross_entropy_against(const Targets& targets, std::span<const double> probabilities,
+                             std::span<const std::int32_t> labels) {
   const std::size_t classes = labels.empty() ? 0 : probabilities.size() / labels.size();
   double sum = 0;
   for (std::size_t row = 0; row < labels.size(); ++row) {
@@ -54,19 +54,21 @@ double smoothed_cross_entropy(std::span<const double> probabilities, std::span<c
     for (const double each : p) all -= std::log(std::max(each, std::numeric_limits<double>::min()));
     const double label =
         -std::log(std::max(p[static_cast<std::size_t>(labels[row])], std::numeric_limits<double>::min()));
-    sum += (1 - smoothing) * label + smoothing / static_cast<double>(classes) * all;
+    sum += targets.weight_of(labels[row]) *
+           ((1 - targets.smoothing) * label + targets.smoothing / static_cast<double>(classes) * all);
   }
   return sum;
 }
 
-void cross_entropy_gradient(std::span<const double> probabilities, std::span<const std::int32_t> labels, double factor,
-                            double smoothing, std::span<float> gradient) {
+void cross_entropy_gradient(const Targets& targets, std::span<const double> probabilities,
+                            std::span<const std::int32_t> labels, double factor, std::span<float> gradient) {
   const std::size_t classes = labels.empty() ? 0 : probabilities.size() / labels.size();
-  const double everywhere = smoothing / static_cast<double>(std::max<std::size_t>(classes, 1));
+  const double everywhere = targets.smoothing / static_cast<double>(std::max<std::size_t>(classes, 1));
   for (std::size_t row = 0; row < labels.size(); ++row) {
+    const double scale = factor * targets.weight_of(labels[row]);
     for (std::size_t c = 0; c < classes; ++c) {
-      const double target = (c == static_cast<std::size_t>(labels[row]) ? 1.0 - smoothing : 0.0) + everywhere;
-      gradient[row * classes + c] = static_cast<float>(factor * (probabilities[row * classes + c] - target));
+      const double target = (c == static_cast<std::size_t>(labels[row]) ? 1.0 - targets.smoothing : 0.0) + everywhere;
+      gradient[row * classes + c] = static_cast<float>(scale * (probabilities[row * classes + c] - target));
     }
   }
 }

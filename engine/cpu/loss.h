@@ -15,12 +15,23 @@ namespace tg::engine::cpu {
 EvaluationCounts cross_entropy(std::span<const float> logits, std::span<const std::int32_t> labels,
                                std::span<double> probabilities);
 
-// Cross-entropy against targets with the share `smoothing` spread evenly over all classes, summed as above.
-double smoothed_cross_entropy(std::span<const double> probabilities, std::span<const std::int32_t> labels,
-                              double smoothing);
+// What training makes of it: targets with the share `smoothing` spread evenly over all classes, and a weight for each
+// row by its label's class; none: 1 each.
+struct Targets {
+  double smoothing = 0;
+  std::span<const double> class_weights = {};
+  bool plain() const { return smoothing == 0 && class_weights.empty(); }
+  double weight_of(std::int32_t label) const {
+    return class_weights.empty() ? 1 : class_weights[static_cast<std::size_t>(label)];
+  }
+};
 
-// gradient = factor * (softmax - target), target = (1 - smoothing) * one-hot + smoothing / classes.
-void cross_entropy_gradient(std::span<const double> probabilities, std::span<const std::int32_t> labels, double factor,
-                            double smoothing, std::span<float> gradient);
+// Cross-entropy against these targets, summed as above.
+double cross_entropy_against(const Targets& targets, std::span<const double> probabilities,
+                             std::span<const std::int32_t> labels);
+
+// gradient = factor * weight * (softmax - target), target = (1 - smoothing) * one-hot + smoothing / classes.
+void cross_entropy_gradient(const Targets& targets, std::span<const double> probabilities,
+                            std::span<const std::int32_t> labels, double factor, std::span<float> gradient);
 
 }  // namespace tg::engine::cpu

@@ -104,6 +104,7 @@ CudaEngine::CudaEngine(Model model, const DeviceChoice& device, const EngineOpti
                   {evaluation_batch(library_, model_, options, training_.bytes()), false, options.seed}),
       ranges_(training_.segments()),
       labels_(count_of(std::max(training_.batch(), evaluation_.batch()))),
+      class_weights_(model_.class_weights.size()),
       step_(1),
       results_(training_.heads().size()),
       measured_(model_.statistics.padded_count()),
@@ -124,6 +125,8 @@ CudaEngine::CudaEngine(Model model, const DeviceChoice& device, const EngineOpti
   evaluation_.bind(memory_.data());
   prefetch_.bind(memory_.data() + prefetched_at);
   std::fill_n(measured_.host(), measured_.size(), 0.0F);
+  std::ranges::copy(model_.class_weights, class_weights_.host());
+  class_weights_.copy_in(class_weights_.size(), library_.compute());
   choose_algorithms();
 }
 
@@ -131,7 +134,8 @@ CudaEngine::CudaEngine(Model model, const DeviceChoice& device, const EngineOpti
 CudaEngine::~CudaEngine() { cudaSetDevice(device_.number); }
 
 std::size_t CudaEngine::fixed_bytes() const {
-  return labels_.bytes() + step_.bytes() + results_.bytes() + measured_.bytes() + running_.bytes();
+  return labels_.bytes() + class_weights_.bytes() + step_.bytes() + results_.bytes() + measured_.bytes() +
+         running_.bytes();
 }
 
 Trials::Options CudaEngine::trial_options(std::uint64_t most_workspace) const {
@@ -174,6 +178,7 @@ Pass CudaEngine::pass(const float* parameters, int counted) {
           .measured = measured_.device(),
           .first_position = reinterpret_cast<const std::uint64_t*>(step + offsetof(Step, first_position)),
           .labels = labels_.device(),
+          .class_weights = class_weights_.size() > 0 ? class_weights_.device() : nullptr,
           .counted = counted,
           .results = results_.device(),
           .factor = reinterpret_cast<const float*>(step + offsetof(Step, factor))};
@@ -219,8 +224,7 @@ double CudaEngine::forward(const float* parameters, const Batch& batch, const Se
   double sum = 0;
   for (std::size_t head = 0; head < results_.size(); ++head) {
     const CrossEntropy& loss = training_.heads()[head].loss;
-    const LossResult& result = results_.host()[head];
-    sum += loss.weight * (loss.smoothing > 0 ? result.smoothed : result.plain);
+    sum += loss.weight * results_.host()[head].trained;
   }
   return sum;
 }

@@ -73,6 +73,7 @@ class CudaEngine final : public Engine {
   const std::vector<SegmentRange> ranges_;  // training_'s segments, in the order of the forward pass
 
   Mirror<std::int32_t> labels_;
+  Mirror<double> class_weights_;  // the model's
   Mirror<Step> step_;
   Mirror<LossResult> results_;        // by head
   Mirror<float> measured_, running_;  // laid out as the model's statistics

@@ -48,6 +48,7 @@ void Network::forward(const Pass& pass) {
     const Head& head = heads_[i];
     LossShape shape = head.shape;
     shape.counted = pass.counted;
+    shape.class_weights = pass.class_weights;
     cross_entropy(shape, head.logits.value.floats(), pass.labels,
                   head.probabilities ? head.probabilities.as<double>() : nullptr, head.scratch.bytes(),
                   pass.results + i, library_.compute());
@@ -55,9 +56,12 @@ void Network::forward(const Pass& pass) {
 }
 
 void Network::backward(const Pass& pass, float* gradients, const Engine::SegmentSink& complete) {
-  for (const Head& head : heads_)
-    cross_entropy_gradient(head.shape, head.probabilities.as<double>(), pass.labels, pass.factor, head.weight,
+  for (const Head& head : heads_) {
+    LossShape shape = head.shape;
+    shape.class_weights = pass.class_weights;
+    cross_entropy_gradient(shape, head.probabilities.as<double>(), pass.labels, pass.factor, head.weight,
                            head.logits.gradient.floats(), library_.compute());
+  }
   run_backward(pass, gradients, complete);
 }
 

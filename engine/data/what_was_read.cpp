@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cctype>
 
+#include "engine/data/class_weights.h"
 #include "engine/data/text_of.h"
 
 namespace tg::engine {
@@ -10,12 +11,6 @@ namespace {
 
 constexpr std::size_t kMostNamed = 3;
 constexpr std::uint64_t kTenths = 10;
-
-std::vector<std::size_t> samples_by_class(const ImageSet& set, std::size_t classes) {
-  std::vector<std::size_t> counts(classes);
-  for (const std::uint16_t label : set.labels) ++counts[label];
-  return counts;
-}
 
 // "class b has", "classes a, b, c and 4 more have"
 std::string classes_have(const std::vector<std::string>& names) {
@@ -35,7 +30,7 @@ bool is_part(const std::string& name) {
 }
 
 // A class without samples, and classes of very different sizes.
-void look_at_classes(const Dataset& data, std::vector<std::string>& warnings) {
+void look_at_classes(const Dataset& data, bool weighted, std::vector<std::string>& warnings) {
   const std::vector<std::size_t> train = samples_by_class(data.train, data.classes.size()),
                                  test = samples_by_class(data.test, data.classes.size());
   std::vector<std::string> untrained, untested;
@@ -62,9 +57,10 @@ void look_at_classes(const Dataset& data, std::vector<std::string>& warnings) {
     if (train[least] == 0 || (train[c] != 0 && train[c] < train[least])) least = c;
     if (train[c] > train[most]) most = c;
   }
-  if (!train.empty() && train[most] >= kUnequalClasses * std::max<std::size_t>(train[least], 1))
+  if (!weighted && !train.empty() && train[most] >= kUnequalClasses * std::max<std::size_t>(train[least], 1))
     warnings.push_back("classes are of very unequal size: " + data.classes[most] + " has " + grouped(train[most]) +
-                       " training samples, " + data.classes[least] + " has " + grouped(train[least]));
+                       " training samples, " + data.classes[least] + " has " + grouped(train[least]) +
+                       "; class-weights = balanced makes them count alike");
 }
 
 // "61 steps an epoch", "2.5 steps an epoch"
@@ -83,7 +79,7 @@ std::string left_out_text(const LeftOutFiles& left_out) {
 
 }  // namespace
 
-WhatWasRead what_was_read(const Dataset& data, const Recipe& recipe, std::uint64_t global_batch, bool flips_unasked) {
+WhatWasRead what_was_read(const Dataset& data, const Recipe& recipe, std::uint64_t global_batch, const Asked& asked) {
   const bool pictures = data.train.values.empty();
   const std::uint64_t train = data.train.count();
   WhatWasRead read;
@@ -102,8 +98,8 @@ WhatWasRead what_was_read(const Dataset& data, const Recipe& recipe, std::uint64
     warnings.push_back(grouped(damaged) + (damaged == 1 ? " damaged file was" : " damaged files were") +
                        " skipped; the log names the first");
   }
-  look_at_classes(data, warnings);
-  if (recipe.flip == Flip::kHorizontal && flips_unasked && data.kind == DatasetKind::kFolder)
+  look_at_classes(data, asked.class_weights, warnings);
+  if (recipe.flip == Flip::kHorizontal && !asked.flip && data.kind == DatasetKind::kFolder)
     warnings.push_back(
         "training flips half of the pictures left to right; letters, digits and signs do not survive "
         "that: flip = none leaves it out, flip = horizontal says that it is meant");

@@ -17,7 +17,10 @@ struct WhatWasRead {
   std::string summary;
   std::vector<std::string> warnings;  // a sentence each
 };
-// flips_unasked: the recipe's flips were chosen by tgd, not by the job.
-WhatWasRead what_was_read(const Dataset& data, const Recipe& recipe, std::uint64_t global_batch, bool flips_unasked);
+// What the job says itself, and tgd did not choose.
+struct Asked {
+  bool flip = false, class_weights = false;
+};
+WhatWasRead what_was_read(const Dataset& data, const Recipe& recipe, std::uint64_t global_batch, const Asked& asked);
 
 }  // namespace tg::engine

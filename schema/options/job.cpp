@@ -22,6 +22,8 @@ constexpr WholeRange kCheckpointRange{0, std::uint64_t{30} * 24 * 3'600'000};
 using Row = Option<JobSpec>;
 constexpr std::uint64_t kMostFeatures = 65'536;  // features of a hidden layer
 constexpr std::size_t kMostHidden = 32;          // hidden layers
+constexpr double kMostClassWeight = 1e6;
+constexpr std::size_t kMostClassWeights = 1024;
 constexpr std::size_t kMostPrefixes = 64, kMostPrefixBytes = 64;
 
 Row freeze_row() {
@@ -49,6 +51,28 @@ Row model_row() {
   return row;
 }
 
+// A list, or one of two words.
+Row class_weights_row() {
+  constexpr const char *kNone = "none", *kBalanced = "balanced";
+  Row row =
+      list_row("class-weights", &JobSpec::class_weights,
+               real_row("", &JobSpec::test_share, {0, kMostClassWeight, true, false}, ""), &JobSpec::test_share,
+               kMostClassWeights, "none, balanced, or a number per class separated by commas, such as 1,2,0.5",
+               "What each sample's loss is multiplied by in training, by its class: a number each, in the order of "
+               "the labels, or balanced: all classes count alike, however many samples they have. Scaled to a mean "
+               "of 1 over the training set; a step's loss is divided by its samples, not by the sum of their "
+               "weights as PyTorch does. Evaluation stays as it is.");
+  row.set = [set_list = row.set](JobSpec& spec, const std::string& value) -> Status {
+    if (const Status set = set_list(spec, value == kNone || value == kBalanced ? "" : value); !set) return set;
+    spec.balanced_classes = value == kBalanced;
+    return {};
+  };
+  row.get = [get_list = row.get](const JobSpec& spec) {
+    return spec.balanced_classes ? kBalanced : spec.class_weights.empty() ? kNone : get_list(spec);
+  };
+  return row;
+}
+
 void add_model_rows(std::vector<Row>& rows) {
   rows.push_back(model_row());
   rows.push_back(list_row("hidden", &JobSpec::hidden, whole_row("", &JobSpec::data_seed, {1, kMostFeatures}, ""),
@@ -56,6 +80,7 @@ void add_model_rows(std::vector<Row>& rows) {
                           "mlp: features of each hidden layer; empty = none."));
   rows.push_back(real_row("label-smoothing", &JobSpec::label_smoothing, {0, 1, false, true},
                           "Share of each sample's target that is spread evenly over all classes."));
+  rows.push_back(class_weights_row());
 }
 
 void add_task_rows(std::vector<Row>& rows) {
@@ -161,6 +186,10 @@ void add_learning_rows(std::vector<Row>& rows) {
       whole_row("patience", &JobSpec::patience, {0, kMostSteps},
                 "Evaluations without a better accuracy after which the run is complete before its last step; "
                 "0 = all its steps."));
+  rows.push_back(choice_row("keep", &JobSpec::keep,
+                            "What model.safetensors is in the end: the model of the last step, or that of the best "
+                            "evaluation (the first of equal ones), for which each member holds one more copy of the "
+                            "parameters. model-raw.safetensors and the state to resume from are the last step's."));
 }
 
 void add_gradient_rows(std::vector<Row>& rows) {
@@ -298,6 +327,8 @@ Status validate_compute(const JobSpec& spec) {
                    " needs compute = train: a replayed run has no data to pass over; set steps");
   if (!spec.initial.empty())
     return invalid("initial = " + spec.initial + " needs compute = train: a replayed run learns nothing; leave it out");
+  if (spec.balanced_classes || !spec.class_weights.empty())
+    return invalid("class-weights needs compute = train: a replayed gradient is of no class; leave it out");
   if (spec.micro_batch > 0)
     return invalid("micro-batch = " + std::to_string(spec.micro_batch) +
                    " needs compute = train: a replayed gradient is computed once; set micro-batch to 0");
@@ -384,9 +415,12 @@ Status validate_job(const JobSpec& spec, std::size_t members) {
   if (spec.scaler_sharing == ScalerSharing::kNone && spec.exchange == ExchangeKind::kSharded) {
     return invalid("scaler-sharing = none sums floats and exchanges directly; set exchange to direct or auto");
   }
-  if ((spec.target_accuracy > 0 || spec.patience > 0) && spec.evaluate_every == 0)
-    return invalid(std::string(spec.patience > 0 ? "patience" : "target-accuracy") +
-                   " needs evaluate-every, the steps between evaluations");
+  const char* const evaluates = spec.patience > 0          ? "patience"
+                                : spec.target_accuracy > 0 ? "target-accuracy"
+                                : spec.keep == Keep::kBest ? "keep = best"
+                                                           : nullptr;
+  if (evaluates != nullptr && spec.evaluate_every == 0)
+    return invalid(std::string(evaluates) + " needs evaluate-every, the steps between evaluations");
   if (const Status status = validate_compute(spec); !status) return status;
   if (members > kMostMembers) {
     return invalid(std::to_string(members) + " members are too many; at most " + std::to_string(kMostMembers));

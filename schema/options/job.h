@@ -21,6 +21,8 @@ struct JobSpec {
   ModelKind model = ModelKind::kLenet;
   std::vector<std::uint64_t> hidden = {256, 128};  // features of an MLP's hidden layers
   double label_smoothing = 0;
+  std::vector<double> class_weights;  // of each sample's loss, by its class; empty = 1 each
+  bool balanced_classes = false;      // class_weights are to follow from the data
   DatasetKind data = DatasetKind::kSynthetic;
   std::string data_dir;          // the folder on every node; empty = the node's own data-dir
   std::uint64_t data_seed = 1;   // seed of generated sets, and of the samples held back for testing
@@ -70,6 +72,7 @@ struct JobSpec {
   std::uint64_t evaluate_every = 0;  // steps; 0 = only at the end
   double target_accuracy = 0;        // 0..1, with which the run is complete; 0 = none
   std::uint64_t patience = 0;        // evaluations without a better accuracy; 0 = as many as there are
+  Keep keep = Keep::kLast;           // of which state model.safetensors is
   // How gradients travel.
   GradientFormat gradients = GradientFormat::kTernary;
   double clip_sigma = 2.5;  // 0 = off

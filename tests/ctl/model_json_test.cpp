@@ -30,6 +30,17 @@ TEST(ModelJson, HasTheRunsFactsAndTheDescription) {
   EXPECT_EQ(json["graph"]["operators"][1]["name"].get<std::string>(), "relu 2");
 }
 
+TEST(ModelJson, IsOfTheBestEvaluation) {
+  std::string record = kRecord;
+  record.insert(1, R"("best_accuracy": 0.75, "best_step": 2, )");
+  auto json = nlohmann::json::parse(compose_model_json(kDescription, record, 2).value());
+  EXPECT_EQ(json["step"].get<int>(), 2);
+  EXPECT_EQ(json["digest"].get<std::string>(), "00000000000000ab");
+  EXPECT_EQ(json["evaluation"].dump(), R"({"accuracy":0.75,"loss":null,"samples":7,"step":2})");
+  json = nlohmann::json::parse(compose_model_json(kDescription, record, 3).value());
+  EXPECT_EQ(json["evaluation"]["accuracy"].get<double>(), 0.5) << "the last one was the best";
+}
+
 TEST(ModelJson, IsALineAKeyAndALineAnOperator) {
   const std::string text = compose_model_json(kDescription, kRecord).value();
   EXPECT_NE(text.find("\n  \"classes\": [\"cat\",\"dog \\\"rex\\\"\"],\n"), std::string::npos) << text;

@@ -95,6 +95,51 @@ TEST(Artefacts, HoldTheAverageTheParametersTheSlotsAndTheStatistics) {
   EXPECT_FALSE(other.ok() && check_values(*other).ok());
 }
 
+// model.safetensors is the best one, of which the state file has what it takes; the others are of the last state.
+TEST(Artefacts, OfARunThatKeepsTheBestModel) {
+  const auto home = simulation::home_under_test(*kernels::available().front());
+  Replica replica(*home, tiny_model(), 1, 7);
+  replica.make_room_for_best();
+  const std::size_t count = tiny_segments().padded_count();
+  std::vector<float> best(count), parameters = drawn(1);
+  replica.copy_out(replica.average(), 0, best);
+  const std::vector<float> statistics(replica.statistics().begin(), replica.statistics().end());
+  replica.keep_best();
+  home->make_kernels()->copy_in(std::as_bytes(std::span(parameters)), replica.next(0, count).parameters);
+  replica.commit(simulation::draw_statistics(1, 0, 0));
+  replica.confirm(0.25F);
+  const tests::TemporaryDirectory directory, from_state;
+  const std::map<std::string, std::string> metadata{{"run", "run-1"}, {"step", "9"}, {kBestStep, "4"}};
+  const auto artefacts = artefacts_of(tiny_model(), arrays_of(replica), metadata);
+  ASSERT_TRUE(artefacts.ok()) << artefacts.error().message;
+  const auto marks = write_artefacts(directory.path(), *artefacts);
+  const engine::SegmentTable& table = tiny_model().statistics;
+  const std::size_t of_model = tiny_segments().size() + table.size();
+  const std::size_t of_state = 2 * of_model + 2 * tiny_segments().size();
+  const std::string model_file = directory.path() + "/model.safetensors";
+  const std::string raw_file = directory.path() + "/model-raw.safetensors";
+  const std::string state_file = directory.path() + "/state.safetensors";
+  expect_tensors(model_file, tiny_segments(), "", best, of_model);
+  expect_tensors(model_file, table, "", statistics, of_model);
+  expect_tensors(raw_file, tiny_segments(), "", parameters, of_model);
+  expect_tensors(state_file, tiny_segments(), "", parameters, of_state);
+  expect_tensors(state_file, tiny_segments(), ".best", best, of_state);
+  expect_tensors(state_file, table, ".best", statistics, of_state);
+  EXPECT_EQ(engine::read_safetensors(model_file)->metadata.at(kBestStep), "4");
+  EXPECT_FALSE(engine::read_safetensors(raw_file)->metadata.contains(kBestStep));
+
+  const auto state = open_state_file(state_file);
+  ASSERT_TRUE(state.ok()) << state.error().message;
+  EXPECT_EQ(write_artefacts(from_state.path(), state->artefacts).value(), *marks);
+  const auto read = arrays_in(*state, tiny_model(), 1, true, true);
+  ASSERT_TRUE(read.ok()) << read.error().message;
+  Replica another(*home, tiny_model(), 1, 8);
+  another.make_room_for_best();
+  ASSERT_TRUE(another.restore(*read, Round(9)).ok());
+  EXPECT_TRUE(std::ranges::equal(another.best().statistics, statistics));
+  EXPECT_FALSE(arrays_in(*state, tiny_model(), 1, true).ok()) << "of a run that keeps none";
+}
+
 // --- and read back, to go on from ---
 
 constexpr std::size_t kPart = 700;  // elements; more than one segment and its padding now and then

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstring>
 #include <deque>
 #include <memory>
@@ -94,6 +95,21 @@ TEST(Feed, ANewcomerHasWhatItsGiverHas) {
       feeding.giver.confirm(0.5F);
       expect_same(feeding, 0);
     }
+}
+
+TEST(Feed, WithTheBestModel) {
+  Feeding feeding(simulation::tiny_model());
+  for (Replica* replica : {&feeding.giver, &feeding.newcomer}) replica->make_room_for_best();
+  feeding.giver.commit(simulation::draw_statistics(1, 0, 0));
+  feeding.giver.confirm(0.5F);
+  feeding.giver.keep_best();
+  feeding.giver.commit(simulation::draw_statistics(1, 0, 1));
+  feeding.giver.confirm(0.5F);
+  expect_same(feeding, 0);
+  const Replica::Best &given = feeding.giver.best(), &taken = feeding.newcomer.best();
+  EXPECT_TRUE(std::ranges::equal(given.parameters, taken.parameters));
+  EXPECT_TRUE(std::ranges::equal(given.statistics, taken.statistics));
+  EXPECT_FALSE(std::ranges::equal(given.statistics, feeding.giver.statistics()));
 }
 
 TEST(Feed, OfALargerModelInSlices) {

@@ -194,6 +194,49 @@ TEST(Replica, TakesOverACopyOfAnother) {
   }
 }
 
+// The average, or the parameters that stand for it, with the statistics; it stays while the state goes on.
+TEST(Replica, KeepsTheBestModelUntilABetterOne) {
+  const auto home = simulation::home_under_test(*kernels::available().front());
+  const auto tensors = home->make_kernels();
+  const std::size_t count = tiny_model().segments.padded_count();
+  for (const bool average : {true, false}) {
+    Replica replica(*home, tiny_model(), 1, 7, average), without(*home, tiny_model(), 1, 7, average);
+    const std::size_t bytes = replica.bytes();
+    EXPECT_FALSE(replica.keeps_best());
+    replica.make_room_for_best();
+    EXPECT_EQ(replica.bytes(), bytes + Replica::best_bytes(tiny_model()));
+    EXPECT_TRUE(std::ranges::all_of(replica.best().parameters, [](float one) { return one == 0; }));
+    const auto go_on = [&](Replica& of, float size) {
+      write_next(of, *tensors, size);
+      of.commit(simulation::draw_statistics(1, 0, 0));
+      of.confirm(0.25F);
+    };
+    go_on(replica, 1);
+    replica.keep_best();
+    std::vector<float> shown(count);
+    replica.copy_out(replica.average(), 0, shown);
+    const std::vector<float> statistics = statistics_of(replica);
+    go_on(replica, 2);
+    EXPECT_TRUE(std::ranges::equal(replica.best().parameters, shown));
+    EXPECT_TRUE(std::ranges::equal(replica.best().statistics, statistics));
+    EXPECT_FALSE(std::ranges::equal(replica.statistics(), statistics));
+    for (const float size : {1.0F, 2.0F}) go_on(without, size);
+    EXPECT_EQ(replica.segment_digests(), without.segment_digests()) << "no digest covers it";
+
+    for (const StateArrays& arrays : {arrays_of(replica), copy_of(replica, count)}) {
+      Replica another(*home, tiny_model(), 1, 8, average);
+      another.make_room_for_best();
+      ASSERT_TRUE(another.restore(arrays, Round(2)).ok());
+      EXPECT_TRUE(std::ranges::equal(another.best().parameters, shown));
+      EXPECT_TRUE(std::ranges::equal(another.best().statistics, statistics));
+      EXPECT_EQ(another.segment_digests(), replica.segment_digests());
+    }
+    ASSERT_TRUE(replica.restore(arrays_of(without), Round(2)).ok()) << "where there has been no evaluation yet";
+    replica.keep_best();
+    EXPECT_FALSE(std::ranges::equal(replica.best().parameters, shown));
+  }
+}
+
 TEST(Replica, CountsItsStatisticsTwice) {
   engine::Model without = tiny_model();
   without.statistics = {};

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <ostream>
 #include <random>
+#include <tuple>
 
 #include "engine/engine.h"
 #include "tests/engine/random_batch.h"
@@ -76,6 +77,41 @@ TEST_P(EachSmallNetwork, EveryGradientIsTheDifference) {
     }
   }
 }
+
+class ClassWeights : public testing::TestWithParam<double> {};
+
+// One class's weight is 0: it leaves no gradient.
+TEST_P(ClassWeights, ScaleEachSamplesLossAndGradient) {
+  Model model =
+      make_model({.kind = ModelKind::kMlp, .classes = 3, .hidden = {8}, .label_smoothing = GetParam()}).value();
+  const AlignedArray<float> flat = random_parameters(model, 0.05F, 12);
+  Batch batch = random_batch(model, 3, 11);
+  const auto computed = [&](const std::vector<std::int32_t>& labels, std::vector<double> weights) {
+    batch.labels = labels;
+    model.class_weights = std::move(weights);
+    auto engine = make_cpu_engine(model, {.threads = 1, .batch = 3, .evaluation_batch = 3, .seed = kSeed}).value();
+    const double loss = engine->forward(flat.data(), batch);
+    EXPECT_NEAR(loss, reference_loss(model, in_double(flat), batch, kSeed), kLossTolerance * (1 + loss));
+    AlignedArray<float> gradient = flat_array(model);
+    engine->backward(1.0F, gradient.data(), [](std::size_t, std::size_t) {});
+    const EvaluationCounts counts = engine->evaluate(flat.data(), batch);
+    return std::tuple(loss, std::vector<float>(gradient.begin(), gradient.end()), counts.loss_sum);
+  };
+  const auto [loss, gradient, evaluated] = computed({0, 1, 2}, {});
+  const auto [same_loss, same_gradient, same_evaluated] = computed({0, 1, 2}, {1, 1, 1});
+  EXPECT_NEAR(same_loss, loss, 1e-12 * loss);
+  EXPECT_EQ(same_gradient, gradient);
+  const auto [twice, twice_gradient, twice_evaluated] = computed({0, 1, 2}, {2, 2, 2});
+  EXPECT_NEAR(twice, 2 * loss, 1e-12 * loss);
+  EXPECT_EQ(twice_evaluated, evaluated) << "evaluation has no weights";
+  for (std::size_t i = 0; i < gradient.size(); ++i) ASSERT_EQ(twice_gradient[i], 2 * gradient[i]) << i;
+  const auto [none, no_gradient, none_evaluated] = computed({2, 2, 2}, {1, 1, 0});
+  EXPECT_EQ(none, 0);
+  EXPECT_TRUE(std::ranges::all_of(no_gradient, [](float one) { return one == 0; }));
+  computed({2, 0, 1}, {0.5, 3, 1.25});
+}
+
+INSTANTIATE_TEST_SUITE_P(WithAndWithoutSmoothing, ClassWeights, testing::Values(0.0, 0.1));
 
 INSTANTIATE_TEST_SUITE_P(Layers, EachSmallNetwork, testing::ValuesIn(small_networks()),
                          [](const testing::TestParamInfo<SmallNetwork>& each) { return each.param.name; });

@@ -228,7 +228,8 @@ struct Forward {
       double loss = (1 - head.smoothing) * (normalizer - logits[batch.labels[sample]]);
       for (const double logit : logits)
         loss += head.smoothing / static_cast<double>(logits.size()) * (normalizer - logit);
-      losses.push_back({{1, 1, 1}, {head.weight * loss}});
+      const double of_class = model.class_weights.empty() ? 1 : model.class_weights[batch.labels[sample]];
+      losses.push_back({{1, 1, 1}, {head.weight * of_class * loss}});
     }
     return losses;
   }

@@ -247,6 +247,15 @@ const SmallNetwork kNetworks[] = {
        builder.from(late).max_pooling({2, 2}).dense("aux2", 4, {}).auxiliary_head(0.7);
        return builder.from(late).dense("fc1", 4, {}).build(0.1);
      }},
+    {"class_weights",
+     [] {
+       ModelBuilder builder = small();
+       const std::size_t features = builder.convolution("conv1", {5, 3}, {}).relu().place();
+       builder.max_pooling({2, 2}).dense("aux", 4, {}).auxiliary_head(0.3);
+       Result<Model> model = builder.from(features).dense("fc1", 4, {}).build(0.1);
+       if (model.ok()) model->class_weights = {0.5, 2, 1.25, 0.25};
+       return model;
+     }},
 };
 
 }  // namespace

@@ -32,7 +32,8 @@ for case in asked["cases"]:
     falls = rule.CosineAnnealingLR(optimizer, case["steps"], case["floor"]) if case["cosine"] else rule.LambdaLR(optimizer, lambda step: 1)
     for step in range(case["steps"]):
         hidden = torch.relu(x @ p["fc1.weight"].T + p["fc1.bias"])
-        loss = torch.nn.functional.cross_entropy(hidden @ p["fc2.weight"].T + p["fc2.bias"], y)
+        weight = torch.tensor(case["weights"]) if case["weights"] else None
+        loss = torch.nn.functional.cross_entropy(hidden @ p["fc2.weight"].T + p["fc2.bias"], y, weight)
         optimizer.zero_grad()
         loss.backward()
         plain = [group["lr"] for group in optimizer.param_groups]
@@ -139,7 +140,7 @@ class Learning(unittest.TestCase):
             mesh.ctl_ok("start", mesh.job_file(JOB), "--dry-run")
 
     def test_as_pytorch(self):
-        """AdamW, cosine, warm-up and frozen layers: the parameters that PyTorch comes to on the same samples."""
+        """AdamW, cosine, warm-up, frozen layers and class weights: the parameters that PyTorch comes to on the same samples."""
         if subprocess.run([PYTHON, "-c", "import torch"], capture_output=True).returncode != 0:
             self.skipTest(f"{PYTHON} (TGD_PYTORCH names another) has no torch")
         samples, features, hidden, classes = 24, 6, 8, 3
@@ -148,15 +149,18 @@ class Learning(unittest.TestCase):
         y = [draw.randrange(classes) for _ in range(samples)]
         shapes = {"fc1.weight": (hidden, features), "fc1.bias": (hidden,), "fc2.weight": (classes, hidden), "fc2.bias": (classes,)}
         start = {name: (shape, array.array("f", (draw.uniform(-0.5, 0.5) for _ in range(math.prod(shape))))) for name, shape in shapes.items()}
-        # Each step takes all samples, so their order does not matter. A moment near 0 is divided by no less than epsilon:
+        # Each step takes all samples, so their order does not matter, and the sum of the weights by which PyTorch divides is
+        # their number. A moment near 0 is divided by no less than epsilon:
         # with PyTorch's 1e-8 the rounding of a gradient would decide the sign of some first steps.
-        case = {"rate": 0.05, "epsilon": 1e-3, "decay": 0.3, "steps": 20, "cosine": False, "floor": 0, "warm_up": 0, "frozen": []}
+        case = {"rate": 0.05, "epsilon": 1e-3, "decay": 0.3, "steps": 20, "cosine": False, "floor": 0, "warm_up": 0, "frozen": [], "weights": []}
+        balanced = [1 / y.count(label) for label in range(classes)]
         cases = [case | {"steps": 1}, case, case | {"cosine": True}, case | {"cosine": True, "floor": 0.01, "warm_up": 7},
-                 case | {"warm_up": 30}, case | {"frozen": ["fc1.weight", "fc1.bias"]}, case | {"frozen": ["fc2.weight"]}]
+                 case | {"warm_up": 30}, case | {"frozen": ["fc1.weight", "fc1.bias"]}, case | {"frozen": ["fc2.weight"]},
+                 case | {"steps": 1, "weights": [1, 4, 0.25]}, case | {"weights": [1, 4, 0.25]}, case | {"weights": balanced}]
         asked = {"x": [list(x[i : i + features]) for i in range(0, len(x), features)], "y": y, "cases": cases,
                  "parameters": {name: (shape, list(values)) for name, (shape, values) in start.items()}}
         theirs = json.loads(subprocess.run([PYTHON, "-c", PYTORCH], input=json.dumps(asked), capture_output=True, text=True, check=True).stdout)
-        with Mesh(2) as mesh:
+        with Mesh(2, per_node={0: {"kernels": "scalar"}}) as mesh:
             write_safetensors(os.path.join(mesh.folder, "start.safetensors"), start)
             for part in ("train", "test"):
                 write_npy(os.path.join(mesh.folder, f"x_{part}.npy"), "f4", (samples, features), x)
@@ -166,7 +170,8 @@ class Learning(unittest.TestCase):
             for one, expected in zip(cases, theirs):
                 run, _ = self.end(mesh, job | {"learning-rate": one["rate"], "epsilon": one["epsilon"], "weight-decay": one["decay"], "steps": one["steps"],
                                                "schedule": "cosine" if one["cosine"] else "constant", "schedule-floor": one["floor"],
-                                               "warm-up": one["warm_up"], "freeze": ",".join(one["frozen"])})
+                                               "warm-up": one["warm_up"], "freeze": ",".join(one["frozen"]),
+                                               "class-weights": "balanced" if one["weights"] is balanced else ",".join(map(str, one["weights"])) or "none"})
                 tensors, _ = read_safetensors(os.path.join(mesh.fetch(run["id"]), "model.safetensors"))
                 for name, values in expected.items():
                     # A parameter moves by 0.05 a step. float32 sums of 24 samples differ by 1e-7 or so, which the division
@@ -175,6 +180,8 @@ class Learning(unittest.TestCase):
                         self.assertAlmostEqual(ours, other, delta=2e-6, msg=f"{name}, {one}")
                     moved = tensors[name].values != start[name][1]
                     self.assertEqual(moved, name not in one["frozen"], f"{name}, {one}")
+            answer = mesh.ctl("start", mesh.job_file(job | {"class-weights": "1,2"}))
+            answer.refuses(2, "class-weights has 2 numbers, and the data have 3 classes")
 
     def test_frozen_layers(self):
         """The same bits however gradients travel; less is sent; mistakes are named."""

@@ -57,7 +57,7 @@ class AsNodes(unittest.TestCase):
             self.assertEqual(recompute(folder, "--threads", 1)[0], 0)
 
     def test_two(self):
-        self.equal([1, 1], {"optimizer": "adam", "learning-rate": 0.001})
+        self.equal([1, 1], {"optimizer": "adam", "learning-rate": 0.001, "keep": "best", "evaluate-every": 2})
 
     def test_three_uneven_ones(self):
         self.equal([1, 3, 2], {"weight-decay": 0.001})
@@ -80,7 +80,7 @@ class Interrupted(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             job, whole, halves = (os.path.join(folder, name) for name in ("a.job", "whole", "halves"))
             with open(job, "w") as file:
-                file.write("model = lenet\ndata = synthetic\nsteps = 400\nglobal-batch = 16\nevaluate-every = 100\n")
+                file.write("model = lenet\ndata = synthetic\nsteps = 400\nglobal-batch = 16\nevaluate-every = 50\nlearning-rate = 0.05\nkeep = best\n")
             self.assertEqual(simulate(job, "--members", 2, "-o", whole)[0], 0)
             with subprocess.Popen(command(job, "--members", 2, "-o", halves), env=OWN, stdout=subprocess.PIPE, text=True) as process:
                 wait_until("its first steps", lambda: os.path.exists(os.path.join(halves, "run.json")))
@@ -98,6 +98,8 @@ class Interrupted(unittest.TestCase):
             self.assertIn(f"steps {step + 1} to 400", out)
             self.assertEqual(record_of(halves)["digest"], record_of(whole)["digest"])
             self.assertEqual(losses_in(os.path.join(halves, "metrics.jsonl")), losses_in(os.path.join(whole, "metrics.jsonl")))
+            with open(os.path.join(halves, "model.safetensors"), "rb") as one, open(os.path.join(whole, "model.safetensors"), "rb") as other:
+                self.assertEqual(one.read()[-1_000_000:], other.read()[-1_000_000:])
             self.assertIn("has this run already, COMPLETED at step 400", simulate(job, "--members", 2, "-o", halves)[2])
 
     def test_what_it_cannot_do_is_said(self):

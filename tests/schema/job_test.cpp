@@ -272,6 +272,32 @@ TEST(Job, HiddenLayersAreOfAnMlp) {
   EXPECT_EQ(message_of({"hidden=64"}), "hidden is for model = mlp; model is lenet");
 }
 
+TEST(Job, ClassWeightsAreAWordOrAList) {
+  JobSpec job;
+  EXPECT_TRUE(set_job_key(job, "class-weights=1, 2,0.5").ok());
+  EXPECT_EQ(job.class_weights, (std::vector<double>{1, 2, 0.5}));
+  EXPECT_TRUE(set_job_key(job, "class-weights=balanced").ok());
+  EXPECT_TRUE(job.class_weights.empty() && job.balanced_classes);
+  const Result<JobSpec> read = parse_job(canonical_job(job), "canonical");
+  ASSERT_TRUE(read.ok()) << read.error().message;
+  EXPECT_EQ(*read, job);
+  EXPECT_TRUE(set_job_key(job, "class-weights=3").ok());
+  EXPECT_FALSE(job.balanced_classes);
+  EXPECT_TRUE(set_job_key(job, "class-weights=none").ok());
+  EXPECT_EQ(job, JobSpec());
+  for (const char* bad : {"class-weights=0,1", "class-weights=-1", "class-weights=nan", "class-weights=1e7",
+                          "class-weights=1,", "class-weights=equal", "class-weights=balanced,1"})
+    EXPECT_FALSE(set_job_key(job, bad).ok()) << bad;
+  EXPECT_FALSE(set_job_key(job, "class-weights=1" + std::string(2000, ',')).ok());
+  EXPECT_NE(message_of({"compute=replay", "class-weights=balanced"}).find("class-weights needs compute = train"),
+            std::string::npos);
+}
+
+TEST(Job, TheBestModelIsThatOfAnEvaluation) {
+  EXPECT_EQ(message_of({"keep=best", "evaluate-every=10"}), "");
+  EXPECT_EQ(message_of({"keep=best"}), "keep = best needs evaluate-every, the steps between evaluations");
+}
+
 TEST(Job, AdamWDecaysAtTheUpdate) {
   EXPECT_EQ(message_of({"optimizer=adamw", "weight-decay=0.1"}), "");
   EXPECT_EQ(message_of({"optimizer=adamw", "weight-decay=0.1", "weight-decay-path=outside"}), "");
@@ -338,6 +364,7 @@ TEST(Job, CanonicalTextAndHashAreFrozen) {
             "bucket-parameters = 0\n"
             "checkpoint-every = 5m\n"
             "chunk-parameters = 0\n"
+            "class-weights = none\n"
             "clip-sigma = 2.5\n"
             "coding = auto\n"
             "colour = auto\n"
@@ -368,6 +395,7 @@ TEST(Job, CanonicalTextAndHashAreFrozen) {
             "image-size = 0\n"
             "initial =\n"
             "join-limit = 1m\n"
+            "keep = last\n"
             "label-smoothing = 0\n"
             "last-layer = ternary\n"
             "learning-rate = 0.01\n"
@@ -403,14 +431,14 @@ TEST(Job, CanonicalTextAndHashAreFrozen) {
             "warm-up = 0\n"
             "weight-decay = 0\n"
             "weight-decay-path = auto\n");
-  EXPECT_EQ(job_hash({}), 0xfe70e0115e591fd6u);
+  EXPECT_EQ(job_hash({}), 0x73e7f4ac6aeb8c61u);
   JobSpec other;
   for (const char* setting :
        {"model=vgg-a", "data=cifar10", "compute=replay", "replay-gradients=/data/{rank}.f32", "optimizer=adam",
         "schedule=staircase", "schedule-every=7", "weight-decay-path=outside", "gradients=float16", "scaler=repo",
         "scaler-sharing=none", "last-layer=float32", "exchange=sharded", "coding=entropy", "split=speed"})
     ASSERT_TRUE(set_job_key(other, setting).ok()) << setting;
-  EXPECT_EQ(job_hash(other), 0xfe8c1723381adacau);
+  EXPECT_EQ(job_hash(other), 0xf360efdd3dc84ec5u);
 }
 
 // Whatever the help allows is read, and written as it was read.
@@ -428,7 +456,7 @@ TEST(Job, EveryWordOfEveryChoiceReadsBack) {
     }
     choices += read > 0 ? 1 : 0;
   }
-  EXPECT_EQ(choices, 22u) << "nineteen enums, schedule-power, auto-resume and trace";
+  EXPECT_EQ(choices, 23u) << "twenty enums, schedule-power, auto-resume and trace";
 }
 
 // A key whose row set another field would pass every other test.
@@ -437,6 +465,7 @@ TEST(Job, EveryKeyTravels) {
   const std::pair<const char*, const char*> other[] = {{"model", "cifarnet"},
                                                        {"hidden", "64,9"},
                                                        {"label-smoothing", "0.1"},
+                                                       {"class-weights", "1,2.5,0.001"},
                                                        {"data", "mnist"},
                                                        {"data-dir", "/x"},
                                                        {"data-seed", "7"},
@@ -496,6 +525,7 @@ TEST(Job, EveryKeyTravels) {
                                                        {"epochs", "7"},
                                                        {"target-accuracy", "0.98"},
                                                        {"patience", "7"},
+                                                       {"keep", "best"},
                                                        {"digest-every", "7"},
                                                        {"split", "speed"},
                                                        {"threads", "7"},

@@ -15,7 +15,7 @@ namespace tg::engine::cuda {
 std::size_t loss_scratch_bytes(const LossShape& shape);
 void cross_entropy(const LossShape& shape, const float* logits, const std::int32_t* labels, double* probabilities,
                    void* scratch, LossResult* result, cudaStream_t stream);
-// gradient = *factor * weight * (probabilities - target).
+// gradient = *factor * weight * the class's * (probabilities - target).
 void cross_entropy_gradient(const LossShape& shape, const double* probabilities, const std::int32_t* labels,
                             const float* factor, double weight, float* gradient, cudaStream_t stream);
 

@@ -64,11 +64,12 @@ struct LossShape {
   int rows = 0, classes = 0;  // rows of the logits; labels after the `counted` rows are ignored
   int counted = 0;
   double smoothing = 0;
+  const double* class_weights = nullptr;  // on the device: of a row's loss, by its label; null: 1 each
 };
 
 // Sums over the counted rows.
 struct LossResult {
-  double plain = 0, smoothed = 0;  // sums of cross-entropy without and with smoothing
+  double plain = 0, trained = 0;  // sums of cross-entropy, without and with smoothing and weights
   std::uint64_t correct = 0, correct_5 = 0;
 };
 

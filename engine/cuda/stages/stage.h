@@ -26,9 +26,10 @@ struct Pass {
   float* measured = nullptr;          // the batch's, in training: laid out as the running ones, 0 before forward
   const std::uint64_t* first_position = nullptr;  // of the batch in the sample stream
   const std::int32_t* labels = nullptr;
-  int counted = 0;                // samples that have labels, the first ones
-  LossResult* results = nullptr;  // of each head
-  const float* factor = nullptr;  // of the gradient
+  const double* class_weights = nullptr;  // null: 1 each
+  int counted = 0;                        // samples that have labels, the first ones
+  LossResult* results = nullptr;          // of each head
+  const float* factor = nullptr;          // of the gradient
 };
 
 class Stage;

@@ -36,7 +36,7 @@ Result run_on_grid(const LossShape& shape, const Values& logits, const std::vect
   EXPECT_EQ(alone.correct_5, result.sums.correct_5);
   if (alone.plain == alone.plain) {
     EXPECT_EQ(alone.plain, result.sums.plain);
-    EXPECT_EQ(alone.smoothed, result.sums.smoothed);
+    EXPECT_EQ(alone.trained, result.sums.trained);
   }
   return result;
 }
@@ -64,14 +64,15 @@ void compare(const LossShape& shape, const Values& logits, const std::vector<std
   EXPECT_EQ(result.sums.correct, counts.correct);
   EXPECT_EQ(result.sums.correct_5, counts.correct_5);
   expect_near(result.sums.plain, counts.loss_sum);
-  expect_near(result.sums.smoothed, shape.smoothing > 0
-                                        ? cpu::smoothed_cross_entropy(probabilities, known, shape.smoothing)
-                                        : counts.loss_sum);
+  const cpu::Targets targets{shape.smoothing, shape.class_weights == nullptr ? std::span<const double>()
+                                                                             : std::span(shape.class_weights, classes)};
+  expect_near(result.sums.trained,
+              targets.plain() ? counts.loss_sum : cpu::cross_entropy_against(targets, probabilities, known));
   for (std::size_t i = 0; i < used.size(); ++i) expect_near(result.probabilities[i], probabilities[i]);
 
   Values gradient(used.size());
-  cpu::cross_entropy_gradient(std::span(result.probabilities).first(used.size()), known, kFactor * kWeight,
-                              shape.smoothing, gradient);
+  cpu::cross_entropy_gradient(targets, std::span(result.probabilities).first(used.size()), known, kFactor * kWeight,
+                              gradient);
   for (std::size_t i = 0; i < used.size(); ++i)
     if (gradient[i] == gradient[i]) {
       ASSERT_EQ(result.gradient[i], gradient[i]) << i;
@@ -102,6 +103,14 @@ TEST(LossOnDevice, EqualsTheCpu) {
         for (float& each : logits) each *= 100;  // probabilities of 0
         compare(shape, logits, labels);
       }
+}
+
+TEST(LossOnDevice, WeighsClassesAsTheCpu) {
+  constexpr int kRows = 300, kClasses = 7;
+  const double weights[kClasses] = {1, 0.3, 2.5, 1e-6, 7, 1.0 / 3, 0};
+  for (const double smoothing : {0.0, 0.1})
+    compare({kRows, kClasses, 250, smoothing, weights}, random_values(std::size_t{kRows} * kClasses, 21),
+            labels_of(250, kClasses, 22));
 }
 
 TEST(LossOnDevice, CountsOddLogitsAsTheCpu) {

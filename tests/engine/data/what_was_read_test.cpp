@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "engine/data/class_weights.h"
 #include "engine/data/shown_samples.h"
 #include "tests/engine/data/pictures.h"
 
@@ -35,23 +36,23 @@ Recipe recipe_of(Flip flip = Flip::kNone) {
 
 // The one warning that there is.
 std::string warning_of(const Dataset& data, std::uint64_t batch = kBatch, const Recipe& recipe = recipe_of()) {
-  const WhatWasRead read = what_was_read(data, recipe, batch, true);
+  const WhatWasRead read = what_was_read(data, recipe, batch, {});
   return read.warnings.size() == 1 ? read.warnings[0] : std::to_string(read.warnings.size()) + " warnings";
 }
 
 TEST(WhatWasRead, SaysClassesSamplesShapeAndEpoch) {
-  const WhatWasRead read = what_was_read(set_of({500, 500, 476}, {10, 10, 10}), recipe_of(), 64, true);
+  const WhatWasRead read = what_was_read(set_of({500, 500, 476}, {10, 10, 10}), recipe_of(), 64, {});
   EXPECT_EQ(read.summary, "3 classes, 1,476 + 30 pictures of 3x32x32, 23 steps an epoch");
   EXPECT_TRUE(read.warnings.empty());
   Recipe smaller = recipe_of(Flip::kHorizontal);
   smaller.input = {3, 24, 24};
-  EXPECT_EQ(what_was_read(set_of({40}, {4}), smaller, kBatch, false).summary,
+  EXPECT_EQ(what_was_read(set_of({40}, {4}), smaller, kBatch, {.flip = true}).summary,
             "1 class, 40 + 4 pictures of 3x32x32 as 3x24x24, 2.5 steps an epoch, flip horizontal");
-  EXPECT_EQ(what_was_read(set_of({40}, {4}), smaller, kBatch, false).warnings,
+  EXPECT_EQ(what_was_read(set_of({40}, {4}), smaller, kBatch, {.flip = true}).warnings,
             std::vector<std::string>{"there is one class only, a: nothing can be learned"});
   Dataset varied = set_of({20, 20}, {2, 2});
   varied.train.stored = {3, 0, 0};
-  EXPECT_EQ(what_was_read(varied, recipe_of(), 64, false).summary,
+  EXPECT_EQ(what_was_read(varied, recipe_of(), 64, {}).summary,
             "2 classes, 40 + 4 pictures of different sizes as 3x32x32, less than a step an epoch");
 }
 
@@ -79,9 +80,27 @@ TEST(WhatWasRead, WarnsOfClassesThatAreCalledLikeParts) {
 }
 
 TEST(WhatWasRead, WarnsOfUnequalClasses) {
-  EXPECT_EQ(warning_of(set_of({4000, 12, 39}, {1, 1, 1})),
-            "classes are of very unequal size: a has 4,000 training samples, b has 12");
-  EXPECT_TRUE(what_was_read(set_of({99, 10}, {1, 1}), recipe_of(), kBatch, true).warnings.empty());
+  EXPECT_EQ(
+      warning_of(set_of({4000, 12, 39}, {1, 1, 1})),
+      "classes are of very unequal size: a has 4,000 training samples, b has 12; class-weights = balanced makes them "
+      "count alike");
+  EXPECT_TRUE(what_was_read(set_of({99, 10}, {1, 1}), recipe_of(), kBatch, {}).warnings.empty());
+  EXPECT_TRUE(what_was_read(set_of({99, 9}, {1, 1}), recipe_of(), kBatch, {.class_weights = true}).warnings.empty());
+}
+
+TEST(ClassWeights, HaveTheMeanOneOverTheTrainingSet) {
+  const Dataset data = set_of({60, 0, 30, 10}, {1, 1, 1, 1});
+  const std::vector<double> balanced = class_weights(data, {}).value();
+  EXPECT_EQ(balanced[1], 0) << "nothing of it is trained on";
+  EXPECT_DOUBLE_EQ(60 * balanced[0], 100.0 / 3);
+  EXPECT_DOUBLE_EQ(30 * balanced[2], 100.0 / 3);
+  EXPECT_DOUBLE_EQ(10 * balanced[3], 100.0 / 3);
+  const std::vector<double> wished = class_weights(data, {1, 7, 2, 8}).value();  // sum over the set: 200
+  for (std::size_t c = 0; c < wished.size(); ++c) EXPECT_DOUBLE_EQ(wished[c], std::vector<double>({1, 7, 2, 8})[c] / 2);
+  EXPECT_EQ(
+      class_weights(data, {1, 1}).error().message,
+      "class-weights has 2 numbers, and the data have 4 classes; give one for each in the order of the labels, or "
+      "balanced");
 }
 
 TEST(WhatWasRead, WarnsOfABatchLargerThanTheSet) {
@@ -94,7 +113,7 @@ TEST(WhatWasRead, WarnsOfFlipsThatNobodyAskedForOfAFolder) {
   data.kind = DatasetKind::kFolder;
   const Recipe flips = recipe_of(Flip::kHorizontal);
   EXPECT_NE(warning_of(data, kBatch, flips).find("flip = none leaves it out"), std::string::npos);
-  EXPECT_TRUE(what_was_read(data, flips, kBatch, false).warnings.empty());
+  EXPECT_TRUE(what_was_read(data, flips, kBatch, {.flip = true}).warnings.empty());
 }
 
 TEST(ShownSamples, AreTheFirstOfARunBeforeNormalization) {
@@ -143,7 +162,7 @@ TEST(WhatWasRead, NamesFilesThatWereLeftOut) {
   const auto data = load_dataset(options);
   ASSERT_TRUE(data.ok()) << data.error().message;
   EXPECT_EQ((*data)->left_out.count, 3u);
-  const WhatWasRead read = what_was_read(**data, recipe_of(), 4, true);
+  const WhatWasRead read = what_was_read(**data, recipe_of(), 4, {});
   EXPECT_NE(read.summary.find("3 files left out (train/a/notes.txt, ...: not a JPEG or PNG)"), std::string::npos)
       << read.summary;
 }

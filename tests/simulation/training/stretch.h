@@ -107,6 +107,7 @@ struct NodeState {
   void make_replica(const schema::JobSpec& job) {
     replica = std::make_unique<Replica>(*home, tiny_model(), engine::slot_count(daemon::optimizer_of(job).kind),
                                         job.seed, daemon::keeps_average(job));
+    replica->make_room_for_best();
   }
   const kernels::Kernels& kernels;
   const std::unique_ptr<kernels::Home> home;
@@ -115,6 +116,7 @@ struct NodeState {
   kernels::HomeArray gradient;
   schema::FramePool pool;
   std::unique_ptr<Replica> replica;
+  daemon::BestEvaluation best;                // as the news of this node are
   std::map<std::uint64_t, StateArrays> disk;  // copies of confirmed states, by step
 };
 using NodeStates = Per<Seat, std::unique_ptr<NodeState>>;
@@ -122,7 +124,8 @@ using NodeStates = Per<Seat, std::unique_ptr<NodeState>>;
 // What all stretches together have counts.
 struct StretchCounts {
   std::size_t stretches = 0, undone = 0, confirmed_late = 0, early = 0, checkpoints = 0, evaluations = 0;
-  std::size_t moved_too_early = 0;  // averages: their state is to be undone
+  std::size_t better = 0, worse = 0;  // evaluations than the best one before
+  std::size_t moved_too_early = 0;    // averages: their state is to be undone
 };
 
 // One member in one stretch.
@@ -141,7 +144,8 @@ class StretchNode : public Member::Delegate {
         member_(options, tiny_model(), *this) {}
 
   void begin(const schema::Commit& choice) {
-    member_.begin(choice, {*state_.home, state_.kernels, *state_.replica, state_.gradient.floats(), state_.pool});
+    member_.begin(choice,
+                  {*state_.home, state_.kernels, *state_.replica, state_.gradient.floats(), state_.pool, state_.best});
     helper_ = member_.make_worker();
   }
 
@@ -233,8 +237,16 @@ class StretchNode : public Member::Delegate {
     ++counts_.evaluations;
     EXPECT_EQ(state_.replica->confirmed_rounds(), Round(step.value()));
     computing_.push_back([this, step] {
-      member_.on(daemon::Evaluated{{member_.members().view.number(), step}, {1, 2, 0.5, 1}});
+      member_.on(daemon::Evaluated{{member_.members().view.number(), step}, {1 + step.value() * 3 % 11, 16, 0.5, 1}});
     });
+  }
+  void reported(const std::optional<Member::Evaluation>& evaluation) override {
+    if (!evaluation) return;
+    const daemon::BestEvaluation before = state_.best;
+    state_.best.take(static_cast<double>(evaluation->counts.correct) / static_cast<double>(evaluation->counts.total),
+                     evaluation->step);
+    counts_.better += before.step > 0 && state_.best.step != before.step;
+    counts_.worse += state_.best.step != evaluation->step;
   }
   bool may_start_early(Step) override { return random_.one_in(2); }
   void committed(const Member::Committed& committed) override {

@@ -133,8 +133,23 @@ class ChangingRun {
     for (const Seat seat : seats) {
       EXPECT_EQ(states[seat]->replica->confirmed_rounds(), Round(steps));
       EXPECT_EQ(difference(reference, *states[seat]->replica), "") << seat.index();
+      expect_best_is_what_it_was(*states[seat]);
     }
     counts_.stopped += steps < kSteps;
+  }
+
+  // The average of the state with the best evaluation that this node was told of, and its statistics.
+  void expect_best_is_what_it_was(const NodeState& state) const {
+    if (state.best.step == 0) return;
+    const StateArrays& then = state.disk.at(state.best.step);
+    const Replica::Best& best = state.replica->best();
+    const auto expect_same = [](const engine::ReadFloats& expected, std::span<const float> values) {
+      std::vector<float> read(values.size());
+      EXPECT_TRUE(expected(0, read).ok());
+      EXPECT_TRUE(std::ranges::equal(read, values));
+    };
+    expect_same(then.average ? then.average : then.parameters, best.parameters.span());
+    expect_same(then.statistics, best.statistics.span());
   }
 
   StretchNode& node(Seat seat) { return *places_[seat].node; }
@@ -303,7 +318,7 @@ TEST_P(ViewChanges, AtAnyMomentLeaveWhatAReplayByTheirListHolds) {
   for (const std::size_t seen :
        {counts.same_list, counts.alone, counts.undone, counts.confirmed_late, counts.before_a_report,
         counts.in_a_report, counts.at_the_end, counts.not_begun, counts.early_frames, counts.of_views.early,
-        counts.of_views.evaluations, counts.stopped})
+        counts.of_views.evaluations, counts.of_views.better, counts.of_views.worse, counts.stopped})
     EXPECT_GT(seen, 0u);
 }
 

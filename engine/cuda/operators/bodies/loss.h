@@ -13,7 +13,7 @@ namespace tg::engine::cuda::bodies {
 
 // One row's part of LossResult.
 struct RowLoss {
-  double plain, smoothed;
+  double plain, trained;
   std::uint32_t correct, correct_5;
 };
 
@@ -28,6 +28,10 @@ struct RowCell {
 // The target probability of a class.
 TG_HOST_DEVICE inline double target_of(const LossShape& shape, bool is_label) {
   return (is_label ? 1.0 - shape.smoothing : 0.0) + shape.smoothing / static_cast<double>(shape.classes);
+}
+
+TG_HOST_DEVICE inline double weight_of(const LossShape& shape, int label) {
+  return shape.class_weights == nullptr ? 1.0 : shape.class_weights[label];
 }
 
 struct RowLosses {
@@ -136,7 +140,8 @@ struct RowLosses {
   TG_HOST_DEVICE RowLoss result(const float* x, int label, const Cell& own) const {
     const double plain = log(own.sum) - (static_cast<double>(x[label]) - highest_of(x, own));
     const int place = own.place == kNotANumber ? 0 : own.place;
-    return {plain, shape.smoothing > 0 ? own.smoothed : plain, place == label ? 1U : 0U, own.above < 5 ? 1U : 0U};
+    const double loss = shape.smoothing > 0 ? own.smoothed : plain;
+    return {plain, weight_of(shape, label) * loss, place == label ? 1U : 0U, own.above < 5 ? 1U : 0U};
   }
 };
 
@@ -164,7 +169,7 @@ struct SumRows {
       if (thread % (2 * distance) == 0) take_in(own, cells[thread + distance]);
     } else if (thread == 0) {
       result->plain = own.plain;
-      result->smoothed = own.smoothed;
+      result->trained = own.trained;
       result->correct = own.correct;
       result->correct_5 = own.correct_5;
     }
@@ -176,7 +181,7 @@ struct SumRows {
 
   TG_HOST_DEVICE static void take_in(Cell& to, const RowLoss& from) {
     to.plain += from.plain;
-    to.smoothed += from.smoothed;
+    to.trained += from.trained;
     to.correct += from.correct;
     to.correct_5 += from.correct_5;
   }
@@ -211,8 +216,10 @@ struct LossGradient {
       gradient[thread] = 0;
       return;
     }
-    const double target = target_of(shape, row.remainder == static_cast<std::uint32_t>(labels[row.quotient]));
-    gradient[thread] = static_cast<float>(static_cast<double>(*factor) * weight * (probabilities[thread] - target));
+    const std::int32_t label = labels[row.quotient];
+    const double target = target_of(shape, row.remainder == static_cast<std::uint32_t>(label));
+    gradient[thread] = static_cast<float>(static_cast<double>(*factor) * weight * weight_of(shape, label) *
+                                          (probabilities[thread] - target));
   }
 };
 
