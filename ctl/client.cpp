@@ -233,8 +233,10 @@ struct Client::State {
     // Who has said nothing until the handshake's end has refused nothing.
     const Silence silence = why_silent(address);
     if (!silence.is_zeromq) return no_answer(within(schema::kControlReplyMs), silence);
-    return {ErrorKind::kForbidden,
-            who + " is not a tgd, or has another cluster key than this key file, or none; " + kIsItThePort};
+    return {ErrorKind::kForbidden, who +
+                                       " is not a tgd, or has another cluster key than this key file, or none; give "
+                                       "the key file of its mesh (--key, TGCTL_KEY), and " +
+                                       kIsItThePort};
   }
 
   Error no_answer(const std::string& why, const Silence& silence) const {

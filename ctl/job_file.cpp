@@ -72,7 +72,8 @@ Result<std::string> read_text(const std::string& path) {
   }
   std::string text(schema::kMostSpecBytes + 1, '\0');
   file.read(text.data(), static_cast<std::streamsize>(text.size()));
-  if (file.bad()) return Error{ErrorKind::kInvalidJob, path + " cannot be read; is it a file?"};
+  if (file.bad())
+    return Error{ErrorKind::kInvalidJob, path + " cannot be read; it takes a job file, such as " + path + "/my.job"};
   text.resize(static_cast<std::size_t>(file.gcount()));
   if (text.empty() && path == kStdin)
     return Error{ErrorKind::kInvalidJob, "stdin is empty: start - takes a job file from there"};

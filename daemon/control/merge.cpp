@@ -226,7 +226,7 @@ schema::ReplyBody select_run(MeshStatus merged, const schema::StatusRequest& ask
   if (going && !std::ranges::all_of(runs, has_ended)) std::erase_if(runs, has_ended);
   if (runs.size() > 1 && (asked.pick == schema::Pick::kOnly || going))
     return Error{ErrorKind::kUsage, "run '" + asked.run + "' is not unique: " + std::to_string(runs.size()) +
-                                        " begin like this: " + first_ids(runs)};
+                                        " begin like this: " + first_ids(runs) + "; give more of its id"};
   const bool ended = asked.pick == schema::Pick::kNewestEnded;
   auto meant = std::find_if(runs.begin(), runs.end(),
                             [&](const RunStatus& run) { return schema::has_ended(run.state) == ended; });

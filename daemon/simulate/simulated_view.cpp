@@ -167,6 +167,8 @@ Status SimulatedView::run() {
   }
 }
 
+const std::string& SimulatedView::why_completed() const { return members_.front()->member().why_finished(); }
+
 std::uint64_t SimulatedView::bytes_of_member(const schema::JobSpec& job, const engine::Model& model,
                                              std::size_t members, const schema::Commit& choice) {
   const Layouts layouts = layouts_of(job, model.segments, members, choice);

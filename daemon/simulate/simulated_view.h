@@ -88,6 +88,7 @@ class SimulatedView {
 
   // An error is the first member's that failed.
   Status run();
+  const std::string& why_completed() const;                 // before the run's last step; "" = it is not
   std::uint64_t sent_bytes() const { return sent_bytes_; }  // so far, by rank 0, each copy of a frame counted
 
   // What a member takes besides replica and gradient, in the host's memory.

@@ -68,7 +68,7 @@ class Simulation {
   void committed(const Member::Committed& committed);
   void evaluated(const Member::Evaluation& evaluation);
   void write_line(bool evaluated);
-  Status save(schema::RunState state);
+  Status save();
   std::uint64_t slice_steps() const;
 
   const SimulationOptions& options_;
@@ -88,8 +88,8 @@ class Simulation {
   std::optional<RunNumbers> numbers_;
   RunRecord record_;
   std::uint64_t lines_ = 0;            // the last step with a line
-  std::uint64_t sent_bytes_ = 0;       // by the first member, in the slices before this one
   std::optional<SimulatedView> view_;  // of the slice
+  std::string why_ended_;              // before its last step; "" = it has not
   Clock::time_point began_ = Clock::now(), said_ = began_, saved_ = began_;
 };
 
@@ -209,21 +209,21 @@ Result<bool> Simulation::compute(const std::function<bool()>& ends) {
   say_(std::string(*start ? "goes on with " : "run ") + status.id + ": " + status.model + " on " + status.data +
        ", steps " + std::to_string(status.step + 1) + " to " + std::to_string(status.steps));
   began_ = said_ = saved_ = Clock::now();
-  bool ended = false;
-  while (!ended && status.step < status.steps) {
-    const Step last(std::min(status.step + slice_steps(), status.steps));
-    if (Status done = compute_slice(last); !done) return done.error();
-    ended = status.step < status.steps && ends();
-    if (ended || status.step == status.steps || Clock::now() - saved_ >= kSaveEvery) {
-      const auto state = ended                         ? schema::RunState::kInterrupted
-                         : status.step == status.steps ? schema::RunState::kCompleted
-                                                       : schema::RunState::kRunning;
-      if (Status kept = save(state); !kept) return kept.error();
-    }
+  while (status.state == schema::RunState::kRunning) {
+    if (Status done = compute_slice(Step(std::min(status.step + slice_steps(), status.steps))); !done)
+      return done.error();
+    if (status.step == status.steps || !why_ended_.empty())
+      status.state = schema::RunState::kCompleted;
+    else if (ends())
+      status.state = schema::RunState::kInterrupted;
+    if (status.state != schema::RunState::kRunning || Clock::now() - saved_ >= kSaveEvery)
+      if (Status kept = save(); !kept) return kept.error();
   }
+  const bool complete = status.state == schema::RunState::kCompleted;
   say_(std::string(to_word(status.state)) + " at step " + std::to_string(status.step) + ": digest " +
-       hex_digest(status.digest) + (ended ? "; the same command goes on from here" : ""));
-  return !ended;
+       hex_digest(status.digest) + (complete ? "" : "; the same command goes on from here") +
+       (why_ended_.empty() ? "" : "; " + why_ended_));
+  return complete;
 }
 
 Status Simulation::compute_slice(Step last) {
@@ -250,6 +250,7 @@ Status Simulation::compute_slice(Step last) {
   numbers_->step_began();
   const Status done = view_->run();
   if (done && record_.status.step != lines_) write_line(false);
+  if (done) why_ended_ = view_->why_completed();
   view_.reset();
   return done;
 }
@@ -282,14 +283,14 @@ void Simulation::write_line(bool evaluated) {
   folder_.add_line(numbers_->line(record_.status, evaluated, prepared_->model.segments));
 }
 
-Status Simulation::save(schema::RunState state) {
+Status Simulation::save() {
   schema::RunStatus& status = record_.status;
   numbers_->show(status);
-  status.state = state;
+  status.reason = why_ended_;
   status.since_ms = unix_time_ms();
   status.digest_step = status.step;
   status.digest = Replica::combine(prepared_->replica->segment_digests());
-  for (schema::MemberStatus& row : status.members) row.state = state;
+  for (schema::MemberStatus& row : status.members) row.state = status.state;
   status.members.front().digest = status.digest;
   status.members.front().digest_step = status.members.front().step = status.step;
   saved_ = Clock::now();

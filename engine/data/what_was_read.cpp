@@ -46,12 +46,15 @@ void look_at_classes(const Dataset& data, bool weighted, std::vector<std::string
     warnings.push_back(classes_have(untrained) + " no training samples, and the network has an output for each of " +
                        grouped(train.size()) + " classes" +
                        (data.kind == DatasetKind::kFolder ? "" : ": labels count from 0 without gaps; renumber them"));
-  if (train.size() == 1) warnings.push_back("there is one class only, " + data.classes[0] + ": nothing can be learned");
+  if (train.size() == 1)
+    warnings.push_back("there is one class only, " + data.classes[0] +
+                       ": nothing can be learned; is data-dir the right folder?");
   if (data.kind == DatasetKind::kFolder && std::ranges::any_of(data.classes, is_part))
     warnings.push_back("a class is called like a part of a data set (" + *std::ranges::find_if(data.classes, is_part) +
                        "): the parts are found as train/ and test/, in lower case, with a folder per class in each");
   if (!untested.empty())
-    warnings.push_back(classes_have(untested) + " no test samples: the accuracy says nothing of it");
+    warnings.push_back(classes_have(untested) +
+                       " no test samples: the accuracy says nothing of it; hold some back for testing");
   std::size_t least = 0, most = 0;
   for (std::size_t c = 0; c < train.size(); ++c) {
     if (train[least] == 0 || (train[c] != 0 && train[c] < train[least])) least = c;

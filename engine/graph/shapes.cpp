@@ -53,7 +53,8 @@ Made slide(const Window& window, int channels, const ImageShape& input) {
   const ImageShape output{channels, positions(input.height, pad.top, pad.bottom, window),
                           positions(input.width, pad.left, pad.right, window)};
   if (output.height < 1 || output.width < 1)
-    return "a window of " + std::to_string(reach) + " pixels does not fit in; larger images are needed";
+    return "a window of " + std::to_string(reach) +
+           " pixels does not fit in; larger images are needed, or another model";
   return output;
 }
 

@@ -242,7 +242,7 @@ Status check_peers(const NodeConfig& config) {
       const auto [other, fresh] = endpoints.emplace(endpoint, peer.name);
       if (!fresh) {
         return usage(other->second + " and " + peer.name + " both use " + endpoint +
-                     " (a node uses the port of its peer line and the one above it)");
+                     " (a node uses the port of its peer line and the one above it); give one of them another port");
       }
     }
   }

@@ -53,7 +53,8 @@ Status may_resume(const RunStatus& run, const JobSpec& job, std::optional<std::u
   if (run.state == RunState::kPaused)
     return Error{ErrorKind::kRefused, "run " + run.id + " is PAUSED and goes on by itself when its nodes are back"};
   if (!has_ended(run.state))
-    return Error{ErrorKind::kRefused, "run " + run.id + " is " + state + "; there is nothing to resume"};
+    return Error{ErrorKind::kRefused, "run " + run.id + " is " + state +
+                                          "; there is nothing to resume, and tgctl status " + run.id + " shows it"};
   const std::uint64_t begin = from_step.value_or(run.step);
   JobSpec resolved = job;
   if (run.training_samples > 0 && run.global_batch > 0) {

@@ -1,4 +1,5 @@
-// Keys that a job sets and nothing in it uses: whoever wrote them expects something. Pure.
+// Keys that a job sets and nothing in it uses, or that leave nothing of what they are for: whoever wrote them expects
+// something. Pure.
 #pragma once
 
 #include <string>

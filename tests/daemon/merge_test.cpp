@@ -336,7 +336,7 @@ TEST_F(SelectRun, UnknownRunAmongThoseThatAnswer) {
             "no run 'q' on any node that answers (not node-b, node-c); list them: tgctl list");
 }
 TEST_F(SelectRun, AmbiguousPrefix) {
-  EXPECT_EQ(selected("ab"), "run 'ab' is not unique: 2 begin like this: abc, abcd");
+  EXPECT_EQ(selected("ab"), "run 'ab' is not unique: 2 begin like this: abc, abcd; give more of its id");
   EXPECT_EQ(std::get<Error>(select_run(known(), {"ab"})).kind, ErrorKind::kUsage);
 }
 TEST_F(SelectRun, ABeginningMeansWhatItIsPickedFor) {
@@ -354,7 +354,8 @@ TEST_F(SelectRun, ABeginningMeansWhatItIsPickedFor) {
   EXPECT_EQ(picked(mesh, "a", Pick::kOnlyGoing), "abcd ");
   mesh.runs[0].state = RunState::kRunning;
   EXPECT_EQ(picked(mesh, "a", Pick::kNewest), "abc ") << "two go on";
-  EXPECT_EQ(picked(mesh, "a", Pick::kOnlyGoing), "run 'a' is not unique: 2 begin like this: abc, abcd");
+  EXPECT_EQ(picked(mesh, "a", Pick::kOnlyGoing),
+            "run 'a' is not unique: 2 begin like this: abc, abcd; give more of its id");
   EXPECT_EQ(picked(mesh, "a", Pick::kNewestEnded), "abc ") << "none has ended, and fetch will say so";
   EXPECT_EQ(picked(mesh, "x", Pick::kNewest), "xyz ");
   EXPECT_EQ(picked(mesh, "q", Pick::kNewest), "no run 'q' on any node; list them: tgctl list");
@@ -365,7 +366,8 @@ TEST_F(SelectRun, ManyThatFitAreCounted) {
   MeshStatus mesh = known();
   for (int i = 0; i < 7; ++i) mesh.runs.push_back(mesh.runs[2]), mesh.runs.back().id = "many-" + std::to_string(i);
   EXPECT_EQ(std::get<Error>(select_run(mesh, {"many"})).message,
-            "run 'many' is not unique: 7 begin like this: many-0, many-1, many-2, many-3, many-4 and 2 more");
+            "run 'many' is not unique: 7 begin like this: many-0, many-1, many-2, many-3, many-4 and 2 more; give more "
+            "of its id");
 }
 TEST_F(SelectRun, APrefixForThePeersNeedsNoUniqueness) {
   EXPECT_EQ(select_prefix(known(), "ab").runs.size(), 2u);

@@ -101,7 +101,8 @@ TEST(Models, AMisfitIsNamedWithOperatorAndShapes) {
   ASSERT_FALSE(small.ok());
   EXPECT_EQ(small.error().kind, ErrorKind::kInvalidJob);
   EXPECT_EQ(small.error().message,
-            "alexnet: max pooling 6 takes 192x3x1: a window of 3 pixels does not fit in; larger images are needed");
+            "alexnet: max pooling 6 takes 192x3x1: a window of 3 pixels does not fit in; larger images are needed, or "
+            "another model");
 }
 
 TEST(Models, MlpHasTheHiddenLayersAskedFor) {

@@ -51,7 +51,7 @@ TEST(Shapes, AMisfitNamesOperatorAndShapes) {
   EXPECT_EQ(misfit(Convolution{.out_channels = 6, .groups = 4, .window = window(3, 1, 1)}, {{8, 5, 5}}),
             "one takes 8x5x5: 4 groups do not divide its channels and 6 filters");
   EXPECT_EQ(misfit(Convolution{.out_channels = 6, .window = window(7, 1, 0)}, {{3, 6, 9}}),
-            "one takes 3x6x9: a window of 7 pixels does not fit in; larger images are needed");
+            "one takes 3x6x9: a window of 7 pixels does not fit in; larger images are needed, or another model");
   EXPECT_EQ(misfit(MaxPooling{window(2, 2, 2)}, {{3, 6, 6}}), "one takes 3x6x6: a padding of 2 holds a whole window");
   EXPECT_EQ(misfit(Relu{}, {{3, 0, 6}}), "one takes 3x0x6: that holds nothing");
   EXPECT_EQ(misfit(Relu{}, {{1 << 20, 1 << 14, 1 << 14}}),

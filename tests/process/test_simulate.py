@@ -46,7 +46,7 @@ class AsNodes(unittest.TestCase):
             nodes, folder = mesh.run(run), os.path.join(mesh.folder, "simulated")
             code, out, err = simulate(mesh.job_file(job), "--weights", ",".join(map(str, weights)), "-o", folder)
             self.assertEqual((code, err), (0, ""), out)
-            self.assertIn(f"COMPLETED at step 12: digest {nodes['digest']}\n", out)
+            self.assertIn(f"COMPLETED at step {nodes['step']}: digest {nodes['digest']}", out)
             simulated = record_of(folder)
             self.assertEqual(simulated["evaluation"], nodes["evaluation"])
             self.assertEqual(losses_in(os.path.join(folder, "metrics.jsonl")), losses_in(mesh[0].run_file(run, "metrics.jsonl")))
@@ -73,6 +73,9 @@ class AsNodes(unittest.TestCase):
 
     def test_batch_norm(self):
         self.equal([1, 2], {"model": "resnet-20", "steps": 12, "learning-rate": 0.1})
+
+    def test_an_early_end(self):
+        self.equal([1, 1], {"steps": 400, "target-accuracy": 0.2, "evaluate-every": 2, "learning-rate": 0.05})
 
 
 class Interrupted(unittest.TestCase):

@@ -112,8 +112,10 @@ TEST(ResumedJob, EpochsAreStepsOfTheSetThatWasRead) {
 }
 
 TEST(ResumedJob, WhatGoesOnIsNotResumed) {
-  EXPECT_EQ(refusal(ended(RunState::kRunning, 5), 1000), "run first is RUNNING; there is nothing to resume");
-  EXPECT_EQ(refusal(ended(RunState::kPending, 0), 1000), "run first is PENDING; there is nothing to resume");
+  EXPECT_EQ(refusal(ended(RunState::kRunning, 5), 1000),
+            "run first is RUNNING; there is nothing to resume, and tgctl status first shows it");
+  EXPECT_EQ(refusal(ended(RunState::kPending, 0), 1000),
+            "run first is PENDING; there is nothing to resume, and tgctl status first shows it");
   EXPECT_EQ(refusal(ended(RunState::kPaused, 5), 1000),
             "run first is PAUSED and goes on by itself when its nodes are back");
 }

@@ -133,7 +133,7 @@ Result<ArrayHeader> parse_dictionary(std::string_view text, const std::string& f
   if (found == std::end(kElements) || !ordered) {
     const bool printable = std::ranges::all_of(descr, [](char c) { return c >= ' ' && c <= '~'; });
     return unusable(file, "has elements of type " + (printable ? descr.substr(0, 40) : std::string("unknown")) +
-                              "; save uint8 or float32 samples and int64 labels");
+                              "; save uint8 or float32 samples, and labels as int64 numbers of classes from 0 on");
   }
   if (fortran) return unusable(file, "is in Fortran order; save numpy.ascontiguousarray(x)");
   header.element = found->element;

@@ -108,7 +108,8 @@ Result<Files> files_by_class(const std::string& directory, const std::string& pr
     if (const Status added = add_class(directory, prefix, name, advance, files); !added) return added.error();
     if (files.pictures.size() == before)
       return invalid(directory + "/" + prefix + name +
-                     " counts as a class but holds no .jpg, .jpeg or .png; move it elsewhere");
+                     " counts as a class but holds no .jpg, .jpeg or .png; move it elsewhere, or set data-dir to the "
+                     "folder that holds one per class");
   }
   std::ranges::sort(files.pictures, {}, &File::name);
   return files;

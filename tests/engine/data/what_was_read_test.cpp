@@ -48,8 +48,9 @@ TEST(WhatWasRead, SaysClassesSamplesShapeAndEpoch) {
   smaller.input = {3, 24, 24};
   EXPECT_EQ(what_was_read(set_of({40}, {4}), smaller, kBatch, {.flip = true}).summary,
             "1 class, 40 + 4 pictures of 3x32x32 as 3x24x24, 2.5 steps an epoch, flip horizontal");
-  EXPECT_EQ(what_was_read(set_of({40}, {4}), smaller, kBatch, {.flip = true}).warnings,
-            std::vector<std::string>{"there is one class only, a: nothing can be learned"});
+  EXPECT_EQ(
+      what_was_read(set_of({40}, {4}), smaller, kBatch, {.flip = true}).warnings,
+      std::vector<std::string>{"there is one class only, a: nothing can be learned; is data-dir the right folder?"});
   Dataset varied = set_of({20, 20}, {2, 2});
   varied.train.stored = {3, 0, 0};
   EXPECT_EQ(what_was_read(varied, recipe_of(), 64, {}).summary,
@@ -58,7 +59,7 @@ TEST(WhatWasRead, SaysClassesSamplesShapeAndEpoch) {
 
 TEST(WhatWasRead, WarnsOfClassesWithoutSamples) {
   EXPECT_EQ(warning_of(set_of({20, 20, 20}, {2, 0, 2})),
-            "class b has no test samples: the accuracy says nothing of it");
+            "class b has no test samples: the accuracy says nothing of it; hold some back for testing");
   EXPECT_EQ(warning_of(set_of({20, 0, 20}, {2, 0, 2})),
             "class b has no training samples, and the network has an output for each of 3 classes: labels count from 0 "
             "without gaps; renumber them");
