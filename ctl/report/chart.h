@@ -1,5 +1,5 @@
 // Line charts and bars as SVG, for a page whose style sheet has the colours (classes line1 to line4, band, grid, axis,
-// mark, bar0 to bar3). Pure.
+// mark, bar0 to bar5). Pure.
 #pragma once
 
 #include <cstdint>
@@ -28,7 +28,7 @@ std::string figure(const Chart& chart);
 std::string sparkline(const Series& series, double least, double most);
 
 struct BarPart {
-  const char* colour;  // a class of the style sheet: bar0 to bar3
+  const char* colour;  // a class of the style sheet: bar0 to bar5
   double share;        // of the whole bar
 };
 std::string stacked_bar(const std::string& title, const std::vector<BarPart>& parts);

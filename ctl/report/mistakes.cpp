@@ -51,7 +51,7 @@ class Matrix {
     }
     upright_ = few_ && longest <= kShortLabel;
     const double label = static_cast<double>(longest) * font_ * kGlyph + kGap;
-    left_ = kAxis + label;
+    left_ = kAxis + kGap + label;
     top_ = kAxis + (upright_ ? font_ + kGap : label);
   }
 
@@ -149,7 +149,9 @@ Result<std::string> wrongest(const schema::Mistakes& mistakes) {
   std::string text = "<h2>What it was most wrong about</h2>\n";
   if (mistakes.correct == mistakes.samples) return text + element("p", "Nothing: all are right.") + "\n";
   if (mistakes.wrongest.empty()) return text + element("p", "These samples are no pictures.") + "\n";
-  text += "<div class=\"pictures\">\n";
+  text += element("p", "The " + std::to_string(mistakes.wrongest.size()) + " test samples with the greatest loss.",
+                  "soft") +
+          "\n<div class=\"pictures\">\n";
   for (const schema::Mistake& one : mistakes.wrongest) {
     const Result<std::string> png = png_of(one.picture);
     if (!png) return png.error();

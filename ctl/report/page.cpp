@@ -13,6 +13,7 @@
 #include "ctl/report/markup.h"
 #include "ctl/report/sheet.h"
 #include "kernels/base/hex.h"
+#include "schema/choices.h"
 
 namespace tg::ctl {
 namespace {
@@ -63,7 +64,7 @@ std::string summary(const ReportData& data) {
   const std::optional<double> left = seconds_left(run, data.made_ms);
   text += tile(took(run, data.made_ms), left ? "so far, about " + format_span(*left) + " left" : "from start to end");
   if (run.step == 0) return text + "</div>\n";
-  text += tile(format_fixed(run.samples_per_second, 0), "samples a second");
+  text += tile(format_fixed(run.samples_per_second, 0), "samples a second, over the last steps");
   if (run.code_bits_per_parameter > 0)
     text += tile(
         format_fixed(run.code_bits_per_parameter, 2),
@@ -120,13 +121,16 @@ std::string layers(const ReportData& data) {
     if (layer.zeros.empty()) continue;
     const double zeros = std::clamp(layer.zeros.last(), 0.0, 1.0);
     rows += "<tr>" + element("td", layer.name) + "<td>" + sparkline(layer.zeros, least, 1) + "</td>" +
-            element("td", format_percent(zeros, 1)) + element("td", format_fixed(entropy_bits(zeros), 2)) + "</tr>\n";
+            element("td", format_percent(zeros, 1), "number") + element("td", format_fixed(entropy_bits(zeros), 2)) +
+            "</tr>\n";
   }
   return "<h2>Zero codes by layer</h2>\n" +
-         element("p",
-                 "Of " + data.node + "'s codes; each curve from " + format_percent(least, 0) +
-                     " at its bottom to 100 % at its top. Bits: the entropy of a code with so many zeros.",
-                 "soft") +
+         element(
+             "p",
+             "Of " + data.node + "'s codes; each curve from " + format_percent(least, 0) +
+                 " at its bottom to 100 % at its top. Bits: the least that coding by entropy could need; this run's " +
+                 (data.run.coding == to_word(schema::Coding::kEntropy) ? "codes were sent so." : "were sent raw."),
+             "soft") +
          "<div class=\"scroll\"><table>\n" +
          row({"parameters", "share of zeros over the steps", "at the end", "bits a code"}, "th") + rows +
          "</table></div>\n";
@@ -143,7 +147,7 @@ std::string time_of_members(const schema::RunStatus& run) {
     rows += "<tr>" + element("td", member.node) + "<td class=\"bar\">" +
             stacked_bar(member.node, {{kColours[0], computes}, {kColours[1], samples}, {kColours[2], others}}) +
             "</td>";
-    for (const double share : {computes, samples, others}) rows += element("td", format_percent(share, 1));
+    for (const double share : {computes, samples, others}) rows += element("td", format_percent(share, 1), "number");
     rows += "</tr>\n";
   }
   if (rows.empty()) return "";
@@ -164,12 +168,13 @@ std::string time_of_a_step(const ReportData& data) {
   std::vector<BarPart> parts;
   std::string rows = row({data.node, "a step", "share"}, "th");
   const auto add = [&](const std::string& name, double seconds) {
-    constexpr const char* kColours[] = {"bar0", "bar1", "bar2", "bar3"};
+    constexpr const char* kColours[] = {"bar0", "bar1", "bar2", "bar3", "bar4", "bar5"};
+    constexpr std::size_t kOthers = 2, kColoursOfOthers = std::size(kColours) - kOthers;
     const std::size_t i = parts.size();
-    parts.push_back({kColours[i < 2 ? i : 2 + i % 2], seconds / curves.seconds});
+    parts.push_back({kColours[i < kOthers ? i : kOthers + (i - kOthers) % kColoursOfOthers], seconds / curves.seconds});
     rows += "<tr><td>" + swatch(parts[i].colour) + escaped(name) + "</td>" +
             element("td", format_seconds(seconds / static_cast<double>(curves.steps))) +
-            element("td", format_percent(parts[i].share, 1)) + "</tr>\n";
+            element("td", format_percent(parts[i].share, 1), "number") + "</tr>\n";
   };
   add("computes, and exchanges beside it", std::max(curves.seconds - curves.data_wait - waited, 0.0));
   add("waits for samples", curves.data_wait);
@@ -202,8 +207,8 @@ std::string members(const schema::RunStatus& run) {
   for (const schema::Departure& one : run.left)
     rows.push_back({one.node, "left: " + one.why, std::to_string(one.step), "-", "-", "-", "-"});
   return "<h2>Members</h2>\n" + element("p", agreement(run)) +
-         table({"member", "state", "step", "samples a step", "the others waited for it", "waited for samples",
-                "digest of its state"},
+         table({"member", "state", "step", "samples a step", "the others waited for it, lately",
+                "waited for samples, lately", "digest of its state"},
                rows);
 }
 

@@ -24,9 +24,9 @@ svg{display:block;width:100%;height:auto;font:.75rem system-ui,sans-serif}
 .swatch{display:inline-block;width:.8em;height:.8em}svg text{fill:var(--soft)}.grid{stroke:var(--rule)}.axis{stroke:var(--soft)}.mark{stroke:var(--soft);stroke-dasharray:4 4}
 .line1,.line2,.line3,.line4{fill:none;stroke-width:2;stroke-linejoin:round}.line1{stroke:var(--one)}.line2{stroke:var(--two)}.line3{stroke:var(--three)}.line4{stroke:var(--four)}
 .dot1{fill:var(--one)}.dot2{fill:var(--two)}.dot3{fill:var(--three)}.dot4{fill:var(--four)}.band{fill:var(--one);opacity:.18}
-.bar0{fill:var(--one)}.bar1{fill:var(--good)}.bar2{fill:var(--two)}.bar3{fill:var(--two);opacity:.7}
+.bar0{fill:var(--one)}.bar1{fill:var(--good)}.bar2{fill:var(--two)}.bar3{fill:var(--three)}.bar4{fill:var(--four)}.bar5{fill:var(--soft)}
 .key1,.key2,.key3,.key4{font-size:.85rem;margin-right:.75rem}.key1{color:var(--one)}.key2{color:var(--two)}.key3{color:var(--three)}.key4{color:var(--four)}
-.scroll+h3{margin-top:1rem}.spark{width:clamp(6rem,20vw,15rem)}td.bar{width:40%;min-width:10rem}.scroll{overflow-x:auto}table{border-collapse:collapse;font-size:.9rem}
+.scroll+h3{margin-top:1rem}.number{white-space:nowrap}.spark{width:clamp(6rem,20vw,15rem)}td.bar{width:40%;min-width:10rem}.scroll{overflow-x:auto}table{border-collapse:collapse;font-size:.9rem}
 th,td{text-align:left;overflow-wrap:break-word;padding:.2rem 1rem .2rem 0;border-bottom:1px solid var(--rule);vertical-align:top;font-variant-numeric:tabular-nums}
 th{color:var(--soft);font-weight:600}code{font-family:ui-monospace,monospace;font-size:.9em}
 .pictures{display:flex;flex-wrap:wrap;gap:1rem}.pictures figure{text-align:center;max-width:10rem;overflow-wrap:anywhere}

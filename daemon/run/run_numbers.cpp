@@ -155,7 +155,7 @@ std::string RunNumbers::line(const schema::RunStatus& status, bool evaluated,
   }
   row["sent_bytes"] = sent_bytes_step_;
   row["sent_bits_per_parameter"] = 8.0 * static_cast<double>(sent_bytes_step_) / static_cast<double>(status.parameters);
-  row["zeros"] = zeros_of(traffic_);
+  if (!traffic_.codes.empty()) row["zeros"] = zeros_of(traffic_);
   const bool by_layer = evaluated || status.step % std::max<std::uint64_t>(status.steps / kLayerLines, 1) == 0;
   if (by_layer && !traffic_.codes.empty()) row["layer_zeros"] = zeros_by_segment(traffic_, segments);
   if (traffic_.contribution_elements > 0) row["code_bits_per_parameter"] = code_bits_of(traffic_);

@@ -58,7 +58,8 @@ FrozenStep step_of(Model model, const std::function<bool(std::size_t)>& frozen) 
   model.segments = SegmentTable(std::move(segments));
   CpuEngine engine(model, {.threads = 1, .batch = 3, .evaluation_batch = 1, .seed = 5});
   AlignedArray<float> gradient = flat_array(model), measured(model.statistics.padded_count());
-  FrozenStep step{engine.forward(random_parameters(model, 0.5F, 12).data(), random_batch(model, 3, 11), {}), {}, {}};
+  const auto parameters = random_parameters(model, 0.5F, 12);  // the engine reads them until its backward is over
+  FrozenStep step{engine.forward(parameters.data(), random_batch(model, 3, 11), {}), {}, {}};
   engine.read_statistics(measured.data());
   std::size_t told_from = model.segments.size();
   engine.backward(1.5F, gradient.data(),
