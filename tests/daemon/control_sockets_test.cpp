@@ -53,6 +53,24 @@ class Port : public testing::Test {
     sockets_->tick();
   }
 
+  // Clients that ask and read nothing; one that was cut for it comes again.
+  using Greedy = std::vector<std::unique_ptr<tests::RawClient>>;
+  Greedy greedy_clients(std::size_t count) {
+    Greedy clients(count);
+    for (auto& one : clients) come(one);
+    return clients;
+  }
+  void ask(Greedy& clients) {
+    for (auto& one : clients)
+      if (!one->send(std::string("\0\1x", 3))) come(one);
+    turn(schema::kFileSliceBytes);
+    turn(schema::kFileSliceBytes);
+  }
+  void come(std::unique_ptr<tests::RawClient>& client) {
+    client = std::make_unique<tests::RawClient>(endpoint_, 2048);
+    EXPECT_TRUE(client->let_in());
+  }
+
   tests::TemporaryDirectory directory_;
   std::vector<std::string> lines_;
   Log log_{"node-a", LogLevel::kError};
@@ -68,19 +86,12 @@ TEST_F(Port, WhatIsOwedStaysBelowItsBoundAndWhoReadsIsAnswered) {
   open();
   constexpr std::size_t kClients = 100;
   static_assert(kClients * schema::kMostUntakenBytes > 2 * schema::kMostUntakenBytesInAll);
-  std::vector<std::unique_ptr<tests::RawClient>> greedy;
-  for (std::size_t i = 0; i < kClients; ++i) greedy.push_back(std::make_unique<tests::RawClient>(endpoint_, 2048));
-  for (auto& one : greedy) ASSERT_TRUE(one->let_in());
-  const auto ask = [&] {
-    for (auto& one : greedy) one->send(std::string("\0\1x", 3));
-    turn(schema::kFileSliceBytes);
-    turn(schema::kFileSliceBytes);
-  };
+  Greedy greedy = greedy_clients(kClients);
   EXPECT_TRUE(tests::eventually([&] {
-    ask();
+    ask(greedy);
     return most_untaken_ > schema::kMostUntakenBytesInAll / 2;
   })) << most_untaken_;
-  for (int more = 0; more < 20; ++more) ask();
+  for (int more = 0; more < 20; ++more) ask(greedy);
   Dial honest = dial(clients_, {}, std::nullopt, endpoint_);
   zmq::message_t answer;
   EXPECT_TRUE(tests::eventually([&] {
@@ -94,24 +105,13 @@ TEST_F(Port, WhatIsOwedStaysBelowItsBoundAndWhoReadsIsAnswered) {
 // The port owes as much as it may: who reads its answers gets each of them, the first one too, and so do beats.
 TEST_F(Port, WhoReadsIsAnsweredAtOnceWhateverIsOwedToOthers) {
   open();
-  std::vector<std::unique_ptr<tests::RawClient>> greedy;
-  for (std::size_t i = 0; i < 100; ++i) greedy.push_back(std::make_unique<tests::RawClient>(endpoint_, 2048));
-  for (auto& one : greedy) ASSERT_TRUE(one->let_in());
-  const auto fill = [&] {
-    for (auto& one : greedy) {
-      if (one->send(std::string("\0\1x", 3))) continue;
-      one = std::make_unique<tests::RawClient>(endpoint_, 2048);  // the one before was cut, and comes again
-      EXPECT_TRUE(one->let_in());
-    }
-    turn(schema::kFileSliceBytes);
-    turn(schema::kFileSliceBytes);
-  };
+  Greedy greedy = greedy_clients(100);
   constexpr std::size_t kFull =
       schema::kMostUntakenBytesInAll - schema::kUntakenBytesOfReaders - 2 * schema::kFileSliceBytes;
-  ASSERT_TRUE(tests::eventually([&] { return fill(), sockets_->untaken_bytes() > kFull; }));
+  ASSERT_TRUE(tests::eventually([&] { return ask(greedy), sockets_->untaken_bytes() > kFull; }));
   Dial honest = dial(clients_, {}, std::nullopt, endpoint_);
   for (int question = 0; question < 20; ++question) {
-    ASSERT_TRUE(tests::eventually([&] { return fill(), sockets_->untaken_bytes() > kFull; }));
+    ASSERT_TRUE(tests::eventually([&] { return ask(greedy), sockets_->untaken_bytes() > kFull; }));
     ASSERT_TRUE(tests::eventually(
         [&] { return honest.dealer.send(zmq::str_buffer("y"), zmq::send_flags::dontwait).has_value(); }));
     // Its question comes in its turn, and is answered when it comes.
