@@ -354,8 +354,9 @@ void Node::on(PeerPrepares& event) {
 
 void Node::on(PeerBeats& event) {
   const std::optional<RunRecord> record = context_.disk.store.recorded(event.run_id);
-  // Of a beginning that the run has left behind: who is still in that will hear of it.
-  if (record && record->begun() && event.lineage < record->status.lineage) return;
+  // Of a beginning that the run has left behind, or that has ended: who is still in it will hear of that.
+  if (record && record->begun() && event.lineage < record->status.lineage + schema::is_fact(record->status.state))
+    return;
   auto_resume_.hears_of(event.run_id, now_ms());
   membership_.beats(event.peer, event.run_id, event.lineage, event.view, now_ms());
   if (leaving_ || (run_ && run_->begun())) return;
