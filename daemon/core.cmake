@@ -7,6 +7,7 @@ add_library(tgd_daemon_core STATIC
   ${CMAKE_CURRENT_LIST_DIR}/exchange/announcements.cpp
   ${CMAKE_CURRENT_LIST_DIR}/exchange/barrier.cpp
   ${CMAKE_CURRENT_LIST_DIR}/exchange/batch_statistics.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/exchange/code_rule.cpp
   ${CMAKE_CURRENT_LIST_DIR}/exchange/compare_digests.cpp
   ${CMAKE_CURRENT_LIST_DIR}/exchange/credit_book.cpp
   ${CMAKE_CURRENT_LIST_DIR}/exchange/exchange.cpp

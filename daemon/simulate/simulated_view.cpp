@@ -176,8 +176,8 @@ std::uint64_t SimulatedView::bytes_of_member(const schema::JobSpec& job, const e
     // A frame is one block for all who get it: of this step and the next, what it contributes, and what it sums.
     std::size_t frames = 0;
     for (const ChunkLayout& chunk : layout.chunks)
-      frames += 2 * (chunk.ternary() ? kernels::codes_bound(chunk.size()) + chunk.size() / layout.members
-                                     : 2 * chunk.size() * sizeof(float));
+      frames += 2 * (chunk.coded() ? kernels::codes_bound(chunk.size()) + chunk.size() / layout.members
+                                   : 2 * chunk.size() * sizeof(float));
     return SharedStep::bytes(model.segments, layout) + Worker::bytes(layout) + schema::kMostBlockPerFrame * frames;
   };
   return std::max<std::uint64_t>(bytes(layouts.layout), layouts.of_float_steps ? bytes(*layouts.of_float_steps) : 0);

@@ -94,11 +94,9 @@ class Worker {
  public:
   struct Options {
     schema::FrameHeader header;  // of the run and view; the step is filled in
-    Rank self;
-    std::uint32_t seat = 0;  // in the draws
+    std::uint32_t seat = 0;      // in the draws
     std::size_t members = 1;
     std::uint64_t seed = 0;
-    bool repo_recipe = false;        // ClipRule
     float outside_weight_decay = 0;  // 0 = the decay is inside the gradient already
     bool home_addressable = true;
   };
@@ -134,7 +132,7 @@ class Worker {
   std::optional<Rank> sum_scaled(const ChunkLayout& chunk, const Contributions& contributions, std::span<float> sums,
                                  StepTraffic& traffic);
   std::optional<Rank> sum_floats(const ChunkLayout& chunk, const Contributions& contributions, std::span<float> sums);
-  bool reads_sums(const ChunkLayout& chunk) const { return chunk.ternary() && layout_->shared_scalers; }
+  bool reads_sums(const ChunkLayout& chunk) const { return chunk.coded() && layout_->shared_scalers; }
   template <class Write>
   MadeFrame make_frame(std::size_t index, schema::ChunkPhase phase, const std::vector<Rank>& to, std::size_t bound,
                        Write write);
