@@ -430,7 +430,7 @@ int simulate(int argc, char** argv) {
   for (const int number : {SIGINT, SIGTERM, SIGHUP}) sigaddset(&ends, number);
   pthread_sigmask(SIG_BLOCK, &ends, nullptr);  // before all other threads
   const Result<bool> complete = daemon::simulate(
-      {*job, command->weights, command->data_dir, command->threads, command->output},
+      {*job, command->weights, command->data_dir, command->threads, command->all_replicas, command->output},
       [](const std::string& line) { print(line + "\n"); },
       [&ends] {
         constexpr timespec kNow{};

@@ -14,7 +14,7 @@ namespace tg::daemon {
 
 class SimulatedView::OneMember : public Member::Delegate {
  public:
-  OneMember(const SimulatedView& of, Rank rank, SimulatedNode& node)
+  OneMember(SimulatedView& of, Rank rank, SimulatedNode& node)
       : of_(of),
         rank_(rank),
         node_(node),
@@ -50,11 +50,6 @@ class SimulatedView::OneMember : public Member::Delegate {
   }
 
   const Member& member() const { return member_; }
-  struct Sent {
-    Seat to;
-    schema::SharedFrame frame;
-  };
-  std::vector<Sent> take_sent() { return std::exchange(sent_, {}); }
   void put(Seat from, schema::SharedFrame frame) { inbox_.emplace_back(from, std::move(frame)); }
 
  private:
@@ -79,11 +74,9 @@ class SimulatedView::OneMember : public Member::Delegate {
   }
 
   // Member::Delegate
-  void send(const std::vector<Seat>& to, const schema::SharedFrame& frame) override {
-    for (const Seat seat : to) sent_.push_back({seat, frame});
-  }
+  void send(const std::vector<Seat>& to, const schema::SharedFrame& frame) override { of_.deliver(rank_, to, frame); }
   void train(Step step, const Layout& layout, kernels::ConstFloats parameters, bool early) override {
-    TG_CHECK(!early);
+    TG_CHECK(!early && node_.replica->committed_rounds() == Round(step.value()), step.value());
     const Origin origin{of_.options_.view.number(), step};
     later(origin, [this, origin, &layout, parameters] {
       of_.around_.learning.train(rank_, origin, layout, parameters, node_.gradient.floats(),
@@ -110,13 +103,12 @@ class SimulatedView::OneMember : public Member::Delegate {
     if (rank_ == Rank(0) && evaluation) of_.news_.evaluated(*evaluation);
   }
 
-  const SimulatedView& of_;
+  SimulatedView& of_;
   const Rank rank_;
   SimulatedNode& node_;
   Member member_;
   std::unique_ptr<std::function<void()>> order_;
   std::deque<std::pair<Seat, schema::SharedFrame>> inbox_;
-  std::vector<Sent> sent_;
 };
 
 Result<SimulatedNode> copy_of(const SimulatedNode& holder, kernels::Home& home, const engine::Model& model,
@@ -130,8 +122,15 @@ Result<SimulatedNode> copy_of(const SimulatedNode& holder, kernels::Home& home, 
   return node;
 }
 
+SimulatedNode follower_of(const SimulatedNode& keeper, kernels::Home& home, const engine::Model& model) {
+  return {std::make_shared<Replica>(keeper.replica), kernels::HomeArray(home, model.segments.padded_count())};
+}
+
 SimulatedView::SimulatedView(Options options, const Surroundings& around, Per<Rank, SimulatedNode*> nodes, News news)
-    : options_(std::move(options)), around_(around), news_(std::move(news)) {
+    : options_(std::move(options)),
+      around_(around),
+      news_(std::move(news)),
+      one_replica_(std::ranges::any_of(nodes, [](const auto* node) { return !node->replica->keeps_state(); })) {
   TG_CHECK(nodes.size() == options_.view.size(), nodes.size());
   TG_CHECK(options_.first < options_.last && options_.last.value() <= options_.job.steps, options_.last.value());
   for (const Rank rank : nodes.places()) members_.push_back(std::make_unique<OneMember>(*this, rank, *nodes[rank]));
@@ -139,24 +138,27 @@ SimulatedView::SimulatedView(Options options, const Surroundings& around, Per<Ra
 
 SimulatedView::~SimulatedView() = default;
 
-void SimulatedView::deliver_from(OneMember& from) {
-  const Seat sender = from.member().members().view.seat(from.member().members().self);
-  for (OneMember::Sent& sent : from.take_sent()) {
-    if (&from == members_.front().get()) sent_bytes_ += sent.frame->bytes().size();
-    members_[options_.view.rank(sent.to).value()]->put(sender, std::move(sent.frame));
-  }
+// Where rank 0 keeps the state of all it goes first, in all that it can do: so it commits a round, and confirms a
+// state, before any other member does. For who commits has the frames of all, and they were delivered to rank 0 as
+// well.
+void SimulatedView::deliver(Rank from, const std::vector<Seat>& to, const schema::SharedFrame& frame) {
+  if (from == Rank(0)) sent_bytes_ += frame->bytes().size() * to.size();
+  for (const Seat seat : to) members_[*options_.view.rank(seat)]->put(options_.view.seat(from), frame);
+  if (one_replica_ && from != Rank(0)) first_goes_on();
+}
+
+bool SimulatedView::first_goes_on() {
+  bool any = false;
+  while (members_.front()->act()) any = true;
+  return any;
 }
 
 Status SimulatedView::run() {
-  for (const auto& member : members_) {
-    member->begin();
-    deliver_from(*member);
-  }
+  for (const auto& member : members_) member->begin();
   while (true) {
-    bool any = false;
+    bool any = one_replica_ && first_goes_on();
     for (const auto& one : members_) {
       any = one->act() || any;
-      deliver_from(*one);
       if (const std::optional<schema::Fail>& failed = one->member().failed())
         return Error{ErrorKind::kRunFailed, failed->message};
       if (!one->member().unfit().empty()) return Error{ErrorKind::kRunFailed, one->member().unfit()};

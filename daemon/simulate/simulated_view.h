@@ -1,4 +1,5 @@
-// The members of a view in one process: real Members, each with its Exchange, its Worker and a Replica of its own.
+// The members of a view in one process: real Members, each with its Exchange and its Worker. Each has a Replica of its
+// own, or rank 0 keeps the state of all: then the others exchange as ever and apply nothing (step/replica.h).
 // Their frames are encoded, delivered in memory in the order in which they were sent, and decoded. No clock, socket or
 // thread: the members take turns, so that the same view gives the same calls in the same order. Whoever drives it goes
 // from view to view with the same nodes (daemon/simulate/recompute.h does).
@@ -44,6 +45,9 @@ struct SimulatedNode {
 Result<SimulatedNode> copy_of(const SimulatedNode& holder, kernels::Home& home, const engine::Model& model,
                               std::uint64_t seed);
 
+// A node that keeps no state of its own.
+SimulatedNode follower_of(const SimulatedNode& keeper, kernels::Home& home, const engine::Model& model);
+
 // What learns for the members of a view. It may throw what an engine throws.
 class SimulatedLearning {
  public:
@@ -82,7 +86,7 @@ class SimulatedView {
     schema::FramePool& pool;
     SimulatedLearning& learning;
   };
-  // nodes: the members', by rank; each holds the state of step `first`, confirmed.
+  // nodes: the members', by rank; each holds the state of step `first`, confirmed, or is a follower of rank 0's.
   SimulatedView(Options options, const Surroundings& around, Per<Rank, SimulatedNode*> nodes, News news);
   ~SimulatedView();
 
@@ -97,11 +101,13 @@ class SimulatedView {
 
  private:
   class OneMember;
-  void deliver_from(OneMember& from);
+  void deliver(Rank from, const std::vector<Seat>& to, const schema::SharedFrame& frame);
+  bool first_goes_on();
 
   const Options options_;
   const Surroundings around_;
   const News news_;
+  const bool one_replica_;
   Per<Rank, std::unique_ptr<OneMember>> members_;
   std::uint64_t sent_bytes_ = 0;
 };

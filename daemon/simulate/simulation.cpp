@@ -125,7 +125,9 @@ Status Simulation::prepare_members(const std::optional<SavedStart>& start) {
   job_.steps = prepared_->steps;
   if (!prepared_->read.summary.empty()) say_(prepared_->read.summary);
   for (const std::string& warning : prepared_->read.warnings) say_("warning: " + warning);
-  if (Status fits = check_memory_of_members(job_, *prepared_, weights_.size(), choice_, compute_, say_); !fits)
+  if (Status fits =
+          check_memory_of_members({job_, *prepared_, weights_.size(), choice_, options_.all_replicas}, compute_, say_);
+      !fits)
     return fits;
   nodes_[Rank(0)] = {prepared_->replica, std::move(kit->gradients)};
   record_.own.engine_build = kit->view->engine_build;
@@ -133,6 +135,10 @@ Status Simulation::prepare_members(const std::optional<SavedStart>& start) {
   engines_ = std::make_unique<ShareEngines>(options, *std::move(kit), compute_);
   for (const Rank rank : weights_.places()) {
     if (rank == Rank(0)) continue;
+    if (!options_.all_replicas) {
+      nodes_[rank] = follower_of(nodes_[Rank(0)], compute_.home(), prepared_->model);
+      continue;
+    }
     Result<SimulatedNode> copy = copy_of(nodes_[Rank(0)], compute_.home(), prepared_->model, job_.seed);
     if (!copy) return copy.error();
     nodes_[rank] = *std::move(copy);

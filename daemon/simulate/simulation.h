@@ -1,5 +1,5 @@
-// `tgd simulate JOB`: a run with all its members in this process, each with its own replica, Exchange and Worker, their
-// frames encoded and decoded (simulated_view.h), and no network: what N nodes with as many threads would compute, bit
+// `tgd simulate JOB`: a run with all its members in this process, each with its Exchange and Worker, their frames
+// encoded and decoded (simulated_view.h), and no network: what N nodes with as many threads would compute, bit
 // by bit. It goes from state to state in slices of a few seconds; with each it may end, and every half minute its state
 // is saved, so that the same call goes on from there. One thread, beside the engines' own.
 #pragma once
@@ -20,6 +20,7 @@ struct SimulationOptions {
   std::vector<std::uint16_t> weights;   // of the members, by rank
   std::optional<std::string> data_dir;  // in place of the job's
   std::uint64_t threads = 1;            // of every engine
+  bool all_replicas = false;            // one for each member, compared; else rank 0's serves all
   std::string directory;                // simulation_folder.h
 };
 

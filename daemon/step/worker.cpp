@@ -137,6 +137,7 @@ PieceResult Worker::execute(const Contribute& work) {
 PieceResult Worker::execute(const Reduce& work, const Send& send) {
   const ChunkLayout& chunk = layout_->chunks[work.chunk];
   PieceResult result;
+  if (!replica_.keeps_state() && work.to.empty()) return result;  // nobody needs the sums
   if (reads_sums(chunk) && !layout_->sharded()) {
     result.broken = apply_codes(chunk, work.contributions, result.traffic);
     return result;
@@ -158,6 +159,7 @@ PieceResult Worker::execute(const Reduce& work, const Send& send) {
     result.sent_bytes = total.payload_bytes * work.to.size();
     send(std::move(total));
   }
+  if (!replica_.keeps_state()) return result;
   if (reads_sums(chunk))
     apply_parts(chunk, sums);
   else
@@ -168,6 +170,7 @@ PieceResult Worker::execute(const Reduce& work, const Send& send) {
 PieceResult Worker::execute(const Apply& work) {
   const ChunkLayout& chunk = layout_->chunks[work.chunk];
   PieceResult result;
+  if (!replica_.keeps_state()) return result;
   if (chunk.coded()) {
     const std::span<std::int8_t> sums = sums_.span().first(chunk.size());
     if (payload_->read_sums(chunk, work.total.chunk, sums))

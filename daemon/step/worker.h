@@ -6,6 +6,8 @@
 //                if no one needs the sums, from the codes straight into the update
 //   apply        the owner's total -> optimizer -> the other half of the replica's double buffer
 //
+// Where the replica keeps no state, nothing is applied, and what only an update would read is not read.
+//
 // A chunk's planes and sums stay in cache from the first of these verbs to the last: receiving and updating costs one
 // pass over the parameters. A member has one Worker for each thread that works for it: they share a SharedStep, write
 // disjoint parts of the Replica, and each owns its tensor kernels and the scratch of one chunk. Gradient and state are

@@ -32,6 +32,8 @@ constexpr const char* kHelp =
     "      Folder of the data, in place of the job's own.\n"
     "  --threads N (default: 1)\n"
     "      Threads of the members' engines.\n"
+    "  --replicas one|all (default: one)\n"
+    "      Whether the first member keeps the state for all, or each keeps it and they compare theirs.\n"
     "  --output DIR, -o DIR\n"
     "      Where the model, metrics.jsonl and run.json go.\n"
     "  --help, -h\n"
@@ -68,6 +70,9 @@ Status take(const po::variables_map& given, SimulateCommand& command) {
   if (given.contains("threads")) command.threads = given["threads"].as<std::uint64_t>();
   if (command.threads < 1 || command.threads > kMostThreads)
     return usage("--threads is from 1 to " + std::to_string(kMostThreads));
+  const std::string replicas = given.contains("replicas") ? given["replicas"].as<std::string>() : "one";
+  if (replicas != "one" && replicas != "all") return usage("--replicas is one or all");
+  command.all_replicas = replicas == "all";
   if (!given.contains("output")) return usage("-o DIR is missing: where the run goes");
   command.output = given["output"].as<std::string>();
   if (given.contains("weights")) {
@@ -97,6 +102,7 @@ Result<SimulateCommand> parse_simulate_command(int argc, const char* const* argv
   add("set,s", po::value<std::vector<std::string>>(), "");
   add("data-dir", po::value<std::string>(), "");
   add("threads", po::value<std::uint64_t>(), "");
+  add("replicas", po::value<std::string>(), "");
   add("output,o", po::value<std::string>(), "");
   add("job", po::value<std::vector<std::string>>(), "");
   po::positional_options_description positional;

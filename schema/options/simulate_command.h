@@ -20,6 +20,7 @@ struct SimulateCommand {
   std::vector<std::uint16_t> weights;   // of the members' shares of a batch, by rank; one for each
   std::optional<std::string> data_dir;  // in place of the job's
   std::uint64_t threads = 1;            // of each member's engine
+  bool all_replicas = false;            // each member keeps the state, not the first one for all
   std::string output;                   // folder
   std::string help;                     // asked for: print it, and end
 };

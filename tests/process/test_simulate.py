@@ -43,15 +43,16 @@ class AsNodes(unittest.TestCase):
         with Mesh(len(weights), per_node={i: {"weight": weight} for i, weight in enumerate(weights)}) as mesh:
             job = {"steps": 12, "global-batch": 24, "evaluate-every": 5} | job
             run = mesh.start(job)
-            nodes, folder = mesh.run(run), os.path.join(mesh.folder, "simulated")
-            code, out, err = simulate(mesh.job_file(job), "--weights", ",".join(map(str, weights)), "-o", folder)
-            self.assertEqual((code, err), (0, ""), out)
-            self.assertIn(f"COMPLETED at step {nodes['step']}: digest {nodes['digest']}", out)
-            simulated = record_of(folder)
-            self.assertEqual(simulated["evaluation"], nodes["evaluation"])
-            self.assertEqual(losses_in(os.path.join(folder, "metrics.jsonl")), losses_in(mesh[0].run_file(run, "metrics.jsonl")))
-            with open(os.path.join(folder, "model.safetensors"), "rb") as one, open(mesh[0].run_file(run, "model.safetensors"), "rb") as other:
-                self.assertEqual(one.read()[-1000:], other.read()[-1000:])
+            nodes = mesh.run(run)
+            for replicas in ("one", "all"):
+                folder = os.path.join(mesh.folder, replicas)
+                code, out, err = simulate(mesh.job_file(job), "--weights", ",".join(map(str, weights)), "--replicas", replicas, "-o", folder)
+                self.assertEqual((code, err), (0, ""), out)
+                self.assertIn(f"COMPLETED at step {nodes['step']}: digest {nodes['digest']}", out)
+                self.assertEqual(record_of(folder)["evaluation"], nodes["evaluation"])
+                self.assertEqual(losses_in(os.path.join(folder, "metrics.jsonl")), losses_in(mesh[0].run_file(run, "metrics.jsonl")))
+                with open(os.path.join(folder, "model.safetensors"), "rb") as one, open(mesh[0].run_file(run, "model.safetensors"), "rb") as other:
+                    self.assertEqual(one.read()[-1000:], other.read()[-1000:])
             # What reads a fetched folder reads this one.
             mesh.ctl_ok("report", folder, "-o", os.path.join(mesh.folder, "page.html"))
             self.assertEqual(recompute(folder, "--threads", 1)[0], 0)
@@ -96,7 +97,7 @@ class Interrupted(unittest.TestCase):
             code, _, err = simulate(job, "--members", 3, "-o", halves)
             self.assertEqual(code, 2)
             self.assertIn("has another run", err)
-            code, out, err = simulate(job, "--members", 2, "-o", halves)
+            code, out, err = simulate(job, "--members", 2, "--replicas", "all", "-o", halves)
             self.assertEqual((code, err), (0, ""), out)
             self.assertIn(f"steps {step + 1} to 400", out)
             self.assertEqual(record_of(halves)["digest"], record_of(whole)["digest"])
@@ -119,6 +120,7 @@ class Interrupted(unittest.TestCase):
                 ((job, "-o", folder + "/x", "--weights", "1,,2"), "--weights takes numbers from 1 to 1000"),
                 ((job, "-o", folder + "/x", "--weights", "1,2", "--members", 3), "different numbers of members"),
                 ((job, "-o", folder + "/x", "--members", 2, "--threads", 0), "--threads is from 1"),
+                ((job, "-o", folder + "/x", "--members", 2, "--replicas", 2), "--replicas is one or all"),
                 ((job, "-o", folder + "/x", "--members", 2, "--set", "lr=1"), "learning-rate"),
                 ((job, "-o", folder, "--members", 2), "has no run.json, so no simulation"),
                 ((folder + "/none.job", "-o", folder + "/x", "--members", 2), "none.job cannot be read"),
