@@ -202,7 +202,10 @@ void add_gradient_rows(std::vector<Row>& rows) {
   rows.push_back(choice_row(
       "scaler-sharing", &JobSpec::scaler_sharing,
       "A segment's scaler: the largest of all members' (max), or each member's own (none; direct exchange)."));
-  rows.push_back(choice_row("last-layer", &JobSpec::last_layer, "How the gradient of the last layer travels."));
+  rows.push_back(choice_row(
+      "last-layer", &JobSpec::last_layer,
+      "How the gradient of the last layer travels; auto: as float32 for every alexnet and googlenet, as the paper has "
+      "it, as ternary codes for all other models. Most bits of such a step are then the last layer's."));
   rows.push_back(whole_row("min-ternary-size", &JobSpec::min_ternary_size, {0, UINT32_MAX},
                            "Segments with fewer parameters travel as float32."));
   rows.push_back(whole_row("float-steps", &JobSpec::float_steps, {0, kMostSteps},
@@ -341,6 +344,19 @@ Status validate_compute(const JobSpec& spec) {
   return {};
 }
 
+GradientFormat last_layer_of(ModelKind model) {
+  switch (model) {
+    case ModelKind::kAlexnet:
+    case ModelKind::kAlexnetTwoColumn:
+    case ModelKind::kGooglenet:
+    case ModelKind::kGooglenetSlim:
+    case ModelKind::kGooglenetBiases:
+      return GradientFormat::kFloat32;
+    default:
+      return GradientFormat::kTernary;
+  }
+}
+
 }  // namespace
 
 const std::vector<Option<JobSpec>>& job_options() {
@@ -440,18 +456,22 @@ Status validate_job(const JobSpec& spec, std::size_t members) {
 }
 
 std::string canonical_job(const JobSpec& spec) {
+  JobSpec resolved = spec;
+  resolved.last_layer = resolved_last_layer(spec);
   std::map<std::string, std::string> sorted;
-  for (const Row& row : job_options()) sorted.emplace(row.name, row.get(spec));
+  for (const Row& row : job_options()) sorted.emplace(row.name, row.get(resolved));
   std::string text;
   for (const auto& [key, value] : sorted) text += key + " =" + (value.empty() ? "" : " ") + value + "\n";
   return text;
 }
 
 std::string changed_keys(const JobSpec& spec, std::size_t most) {
-  const JobSpec defaults;
+  JobSpec defaults, resolved = spec;
+  defaults.last_layer = last_layer_of(spec.model);
+  resolved.last_layer = resolved_last_layer(spec);
   std::string text;
   for (const Row& row : job_options()) {
-    const std::string value = row.get(spec);
+    const std::string value = row.get(resolved);
     if (value == row.get(defaults)) continue;
     const std::string line = row.name + " = " + value + "\n";
     if (text.size() + line.size() > most) break;
@@ -467,6 +487,8 @@ bool decays_inside(const JobSpec& spec) {
   return spec.weight_decay_path.value_or(at_update ? WeightDecayPath::kOutside : WeightDecayPath::kInside) ==
          WeightDecayPath::kInside;
 }
+
+GradientFormat resolved_last_layer(const JobSpec& spec) { return spec.last_layer.value_or(last_layer_of(spec.model)); }
 
 std::uint64_t resolved_global_batch(const JobSpec& spec, std::size_t members) {
   return spec.batch_per_node > 0 ? spec.batch_per_node * members : spec.global_batch;
