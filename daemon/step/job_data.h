@@ -33,6 +33,7 @@ inline engine::ModelOptions model_options(const schema::JobSpec& job) {
   options.kind = job.model;
   options.hidden.assign(job.hidden.begin(), job.hidden.end());
   options.label_smoothing = job.label_smoothing;
+  options.dropout = job.dropout;
   options.freeze = job.freeze;
   return options;
 }

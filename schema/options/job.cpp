@@ -24,6 +24,7 @@ constexpr std::uint64_t kMostFeatures = 65'536;  // features of a hidden layer
 constexpr std::size_t kMostHidden = 32;          // hidden layers
 constexpr double kMostClassWeight = 1e6;
 constexpr std::size_t kMostClassWeights = 1024;
+constexpr std::size_t kMostDropout = 16;  // layers
 constexpr std::size_t kMostPrefixes = 64, kMostPrefixBytes = 64;
 
 Row freeze_row() {
@@ -80,6 +81,12 @@ void add_model_rows(std::vector<Row>& rows) {
                           "mlp: features of each hidden layer; empty = none."));
   rows.push_back(real_row("label-smoothing", &JobSpec::label_smoothing, {0, 1, false, true},
                           "Share of each sample's target that is spread evenly over all classes."));
+  rows.push_back(list_row(
+      "dropout", &JobSpec::dropout, real_row("", &JobSpec::label_smoothing, {0, 1, false, true}, ""),
+      &JobSpec::label_smoothing, kMostDropout, "numbers from 0 to below 1 separated by commas, such as 0.5,0.5",
+      "Share of its features that each dropout layer drops in training, a number a layer in the order of the network; "
+      "0 = none. Empty = the model's own: alexnet and vgg-a 0.5,0.5; alexnet-two-column 0.2,0.2; googlenet 0.7,0.7,0.2 "
+      "(two heads, then the network); googlenet-slim 0.08. The others have no such layer."));
   rows.push_back(class_weights_row());
 }
 
@@ -332,6 +339,8 @@ Status validate_compute(const JobSpec& spec) {
     return invalid("initial = " + spec.initial + " needs compute = train: a replayed run learns nothing; leave it out");
   if (spec.balanced_classes || !spec.class_weights.empty())
     return invalid("class-weights needs compute = train: a replayed gradient is of no class; leave it out");
+  if (!spec.dropout.empty())
+    return invalid("dropout needs compute = train: a replayed gradient passed no layer; leave it out");
   if (spec.micro_batch > 0)
     return invalid("micro-batch = " + std::to_string(spec.micro_batch) +
                    " needs compute = train: a replayed gradient is computed once; set micro-batch to 0");

@@ -21,6 +21,7 @@ struct JobSpec {
   ModelKind model = ModelKind::kLenet;
   std::vector<std::uint64_t> hidden = {256, 128};  // features of an MLP's hidden layers
   double label_smoothing = 0;
+  std::vector<double> dropout;        // of each dropout layer, in the order of the network; empty = the model's
   std::vector<double> class_weights;  // of each sample's loss, by its class; empty = 1 each
   bool balanced_classes = false;      // class_weights are to follow from the data
   DatasetKind data = DatasetKind::kSynthetic;

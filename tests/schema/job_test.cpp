@@ -273,6 +273,18 @@ TEST(Job, HiddenLayersAreOfAnMlp) {
   EXPECT_EQ(message_of({"hidden=64"}), "hidden is for model = mlp; model is lenet");
 }
 
+TEST(Job, DropoutIsANumberALayer) {
+  JobSpec job;
+  EXPECT_TRUE(set_job_key(job, "dropout=0.5, 0").ok());
+  EXPECT_EQ(job.dropout, (std::vector<double>{0.5, 0}));
+  EXPECT_TRUE(set_job_key(job, "dropout=").ok());
+  EXPECT_EQ(job, JobSpec());
+  for (const char* bad : {"dropout=1", "dropout=-0.1", "dropout=0.5,", "dropout=none", "dropout=nan"})
+    EXPECT_FALSE(set_job_key(job, bad).ok()) << bad;
+  EXPECT_FALSE(set_job_key(job, "dropout=0.5" + std::string(32, ',')).ok());
+  EXPECT_NE(message_of({"compute=replay", "dropout=0.5"}).find("dropout needs compute = train"), std::string::npos);
+}
+
 TEST(Job, ClassWeightsAreAWordOrAList) {
   JobSpec job;
   EXPECT_TRUE(set_job_key(job, "class-weights=1, 2,0.5").ok());
@@ -422,6 +434,7 @@ TEST(Job, CanonicalTextAndHashAreFrozen) {
             "data-train = 0\n"
             "deviation =\n"
             "digest-every = 20\n"
+            "dropout =\n"
             "ema = 0.9999\n"
             "epochs = 0\n"
             "epsilon = 1e-08\n"
@@ -472,14 +485,14 @@ TEST(Job, CanonicalTextAndHashAreFrozen) {
             "warm-up = 0\n"
             "weight-decay = 0\n"
             "weight-decay-path = auto\n");
-  EXPECT_EQ(job_hash({}), 0x73e7f4ac6aeb8c61u);
+  EXPECT_EQ(job_hash({}), 0xa0977de769674577u);
   JobSpec other;
   for (const char* setting :
        {"model=vgg-a", "data=cifar10", "compute=replay", "replay-gradients=/data/{rank}.f32", "optimizer=adam",
         "schedule=staircase", "schedule-every=7", "weight-decay-path=outside", "gradients=float16", "scaler=repo",
         "scaler-sharing=none", "last-layer=float32", "exchange=sharded", "coding=entropy", "split=speed"})
     ASSERT_TRUE(set_job_key(other, setting).ok()) << setting;
-  EXPECT_EQ(job_hash(other), 0xf360efdd3dc84ec5u);
+  EXPECT_EQ(job_hash(other), 0xff92bdff2f6dfc23u);
 }
 
 // Whatever the help allows is read, and written as it was read.
@@ -507,6 +520,7 @@ TEST(Job, EveryKeyTravels) {
                                                        {"hidden", "64,9"},
                                                        {"label-smoothing", "0.1"},
                                                        {"class-weights", "1,2.5,0.001"},
+                                                       {"dropout", "0.5,0"},
                                                        {"data", "mnist"},
                                                        {"data-dir", "/x"},
                                                        {"data-seed", "7"},
