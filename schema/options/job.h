@@ -36,10 +36,13 @@ struct JobSpec {
   // How a sample becomes input; nullopt, 0 and empty = chosen to suit the data (engine/recipe.h).
   std::optional<Crop> crop;
   std::uint64_t crop_padding = 0;  // pixels on every side
+  double least_area = 0.08;        // share of a picture's area
   std::uint64_t resize = 0;        // pixels of the shorter side
+  ResizeShape resize_shape = ResizeShape::kAspect;
   std::optional<Flip> flip;
   std::optional<Colour> colour;
   double colour_strength = 0.4;
+  double colour_hue = 0;
   std::optional<Normalization> normalization;
   std::vector<double> mean, deviation;  // per channel
   std::string initial;                  // file with the initial parameters; empty = drawn from the seed

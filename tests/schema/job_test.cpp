@@ -421,6 +421,7 @@ TEST(Job, CanonicalTextAndHashAreFrozen) {
             "clip-sigma = 2.5\n"
             "coding = auto\n"
             "colour = auto\n"
+            "colour-hue = 0\n"
             "colour-strength = 0.4\n"
             "compute = train\n"
             "crop = auto\n"
@@ -453,6 +454,7 @@ TEST(Job, CanonicalTextAndHashAreFrozen) {
             "label-smoothing = 0\n"
             "last-layer = ternary\n"
             "learning-rate = 0.01\n"
+            "least-area = 0.08\n"
             "link-mbps = 0\n"
             "mean =\n"
             "members = all\n"
@@ -466,6 +468,7 @@ TEST(Job, CanonicalTextAndHashAreFrozen) {
             "replay-gradients = gaussian\n"
             "replay-zeros = 0.68\n"
             "resize = 0\n"
+            "resize-shape = aspect\n"
             "scaler = paper\n"
             "scaler-sharing = max\n"
             "schedule = constant\n"
@@ -485,14 +488,14 @@ TEST(Job, CanonicalTextAndHashAreFrozen) {
             "warm-up = 0\n"
             "weight-decay = 0\n"
             "weight-decay-path = auto\n");
-  EXPECT_EQ(job_hash({}), 0xa0977de769674577u);
+  EXPECT_EQ(job_hash({}), 0xde548d633099f186u);
   JobSpec other;
   for (const char* setting :
        {"model=vgg-a", "data=cifar10", "compute=replay", "replay-gradients=/data/{rank}.f32", "optimizer=adam",
         "schedule=staircase", "schedule-every=7", "weight-decay-path=outside", "gradients=float16", "scaler=repo",
         "scaler-sharing=none", "last-layer=float32", "exchange=sharded", "coding=entropy", "split=speed"})
     ASSERT_TRUE(set_job_key(other, setting).ok()) << setting;
-  EXPECT_EQ(job_hash(other), 0xff92bdff2f6dfc23u);
+  EXPECT_EQ(job_hash(other), 0x4530f369349ec278u);
 }
 
 // Whatever the help allows is read, and written as it was read.
@@ -510,7 +513,7 @@ TEST(Job, EveryWordOfEveryChoiceReadsBack) {
     }
     choices += read > 0 ? 1 : 0;
   }
-  EXPECT_EQ(choices, 23u) << "twenty enums, schedule-power, auto-resume and trace";
+  EXPECT_EQ(choices, 24u) << "twenty-one enums, schedule-power, auto-resume and trace";
 }
 
 // A key whose row set another field would pass every other test.
@@ -533,9 +536,12 @@ TEST(Job, EveryKeyTravels) {
                                                        {"crop", "window"},
                                                        {"crop-padding", "7"},
                                                        {"resize", "7"},
+                                                       {"resize-shape", "square"},
+                                                       {"least-area", "0.05"},
                                                        {"flip", "horizontal"},
                                                        {"colour", "jitter"},
                                                        {"colour-strength", "0.7"},
+                                                       {"colour-hue", "0.2"},
                                                        {"normalization", "given"},
                                                        {"mean", "0.5,-0.25,1e-09"},
                                                        {"deviation", "0.5"},
