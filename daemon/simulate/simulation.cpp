@@ -21,6 +21,7 @@
 #include "kernels/base/log.h"
 #include "kernels/host_home.h"
 #include "kernels/kernels.h"
+#include "schema/options/shown_job.h"
 #include "schema/run_id.h"
 #include "schema/text.h"
 #include "schema/version.h"
@@ -151,11 +152,9 @@ schema::RunStatus Simulation::first_status(const std::optional<SavedStart>& star
   if (start) status = start->record->status;
   status.state = schema::RunState::kRunning;
   status.reason.clear();
-  status.model = to_word(job_.model);
-  status.data = to_word(job_.data);
+  schema::show_job(job_, status);
   status.exchange = to_word(layouts_of(job_, prepared_->model.segments, weights_.size(), choice_).layout.exchange);
   status.coding = to_word(choice_.coding);
-  status.gradients = to_word(job_.gradients);
   status.steps = job_.steps;
   status.parameters = prepared_->model.segments.parameter_count();
   status.step = status.digest_step = prepared_->replica->committed_rounds().value();
@@ -163,7 +162,6 @@ schema::RunStatus Simulation::first_status(const std::optional<SavedStart>& star
   status.training_samples = prepared_->data->train.count();
   status.global_batch = global_batch_;
   status.data_read = prepared_->read.summary;
-  status.settings = schema::changed_keys(job_, schema::kMostSettingsBytes);
   status.members = numbers_->rows();
   status.since_ms = unix_time_ms();
   if (start) {

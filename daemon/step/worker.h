@@ -1,6 +1,6 @@
 // Carries out what Exchange decides, on one thread: the kernels' part of a member's step.
 //
-//   measure      gradient of a bucket -> statistics (eq. (2), section 3.2)
+//   measure      gradient of a bucket -> statistics (eq. (2), (21))
 //   contribute   gradient -> codes (eq. (1), (3)) -> payload written into a frame
 //   reduce       all members' payloads, the own codes -> exact integer sums (floats: in rank order) -> sent -> applied;
 //                if no one needs the sums, from the codes straight into the update

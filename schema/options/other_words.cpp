@@ -86,7 +86,6 @@ constexpr OtherWord kJobKeys[] = {
     {"gpu", kGpu},
     {"gpus", kGpu},
     {"loss", "the loss is cross-entropy, with label-smoothing: leave it out"},
-    {"dropout", "the networks that have dropout have it with its published rate: leave it out"},
     {"shuffle", "samples are shuffled anew in every epoch, by seed: leave it out"},
     {"log-every", kLogging},
     {"log-interval", kLogging},

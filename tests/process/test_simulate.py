@@ -39,7 +39,7 @@ def losses_in(path):
 
 class AsNodes(unittest.TestCase):
     def equal(self, weights, job):
-        """Digests, losses and accuracy of nodes, and of a simulation."""
+        """Digests, losses and accuracy of nodes, and of a simulation; returns the digest."""
         with Mesh(len(weights), per_node={i: {"weight": weight} for i, weight in enumerate(weights)}) as mesh:
             job = {"steps": 12, "global-batch": 24, "evaluate-every": 5} | job
             run = mesh.start(job)
@@ -56,6 +56,7 @@ class AsNodes(unittest.TestCase):
             # What reads a fetched folder reads this one.
             mesh.ctl_ok("report", folder, "-o", os.path.join(mesh.folder, "page.html"))
             self.assertEqual(recompute(folder, "--threads", 1)[0], 0)
+            return nodes["digest"]
 
     def test_two(self):
         self.equal([1, 1], {"optimizer": "adam", "learning-rate": 0.001, "keep": "best", "evaluate-every": 2})
@@ -74,6 +75,11 @@ class AsNodes(unittest.TestCase):
 
     def test_batch_norm(self):
         self.equal([1, 2], {"model": "resnet-20", "steps": 12, "learning-rate": 0.1})
+
+    def test_dropout(self):
+        pictures = {"data": "fractals", "image-size": 32, "data-classes": 6, "data-train": 66, "data-test": 16}
+        job = pictures | {"model": "googlenet-slim", "steps": 4, "global-batch": 6}
+        self.assertNotEqual(self.equal([1, 2], job | {"dropout": 0.4}), self.equal([1, 2], job))
 
     def test_an_early_end(self):
         self.equal([1, 1], {"steps": 400, "target-accuracy": 0.2, "evaluate-every": 2, "learning-rate": 0.05})
