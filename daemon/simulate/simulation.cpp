@@ -31,7 +31,8 @@ namespace {
 using Clock = std::chrono::steady_clock;
 constexpr std::chrono::seconds kSlice{5}, kTellEvery{10}, kSaveEvery{30};
 constexpr std::uint64_t kMostSliceSteps = 10'000;
-constexpr std::uint64_t kKey = 1;  // nobody else's frames can come here
+constexpr std::uint64_t kEngineThreads = 1;  // the bits depend on it
+constexpr std::uint64_t kKey = 1;            // nobody else's frames can come here
 
 std::string name_of(Rank rank) { return "member-" + std::to_string(rank.index() + 1); }
 
@@ -113,9 +114,9 @@ Result<std::optional<SavedStart>> Simulation::find_start() {
 Status Simulation::prepare_members(const std::optional<SavedStart>& start) {
   PreparationOptions options;
   options.job = job_;
-  options.job.threads = 0;  // as many as are asked for, whatever the processors
+  options.job.threads = 0;  // a thread for each member's engine, whatever a node would have
   options.data_dir = options_.data_dir.value_or(job_.data_dir);
-  options.threads = options_.threads;
+  options.threads = kEngineThreads;
   options.node = "this machine";
   options.start = start;
   options.say = [this](const std::string& line) { say_("reading data: " + line); };
@@ -132,7 +133,7 @@ Status Simulation::prepare_members(const std::optional<SavedStart>& start) {
   nodes_[Rank(0)] = {prepared_->replica, std::move(kit->gradients)};
   record_.own.engine_build = kit->view->engine_build;
   record_.own.engine_choices = kit->view->engine_choices;
-  engines_ = std::make_unique<ShareEngines>(options, *std::move(kit), compute_);
+  engines_ = std::make_unique<ShareEngines>(options, *std::move(kit), compute_, options_.threads);
   for (const Rank rank : weights_.places()) {
     if (rank == Rank(0)) continue;
     if (!options_.all_replicas) {
@@ -235,7 +236,7 @@ Result<bool> Simulation::compute(const std::function<bool()>& ends) {
 Status Simulation::compute_slice(Step last) {
   const Step first(record_.status.step);
   if (Status fits = engines_->fit(job_, weights_, global_batch_,
-                                  Per<Rank, std::uint64_t>(weights_.size(), options_.threads), first);
+                                  Per<Rank, std::uint64_t>(weights_.size(), kEngineThreads), first);
       !fits)
     return fits;
   Per<Rank, SimulatedNode*> nodes;

@@ -44,9 +44,10 @@ class AsNodes(unittest.TestCase):
             job = {"steps": 12, "global-batch": 24, "evaluate-every": 5} | job
             run = mesh.start(job)
             nodes = mesh.run(run)
-            for replicas in ("one", "all"):
-                folder = os.path.join(mesh.folder, replicas)
-                code, out, err = simulate(mesh.job_file(job), "--weights", ",".join(map(str, weights)), "--replicas", replicas, "-o", folder)
+            for replicas, threads in (("one", 3), ("one", 1), ("all", 2)):
+                folder = os.path.join(mesh.folder, f"{replicas}-{threads}")
+                members = ",".join(map(str, weights))
+                code, out, err = simulate(mesh.job_file(job), "--weights", members, "--replicas", replicas, "--threads", threads, "-o", folder)
                 self.assertEqual((code, err), (0, ""), out)
                 self.assertIn(f"COMPLETED at step {nodes['step']}: digest {nodes['digest']}", out)
                 self.assertEqual(record_of(folder)["evaluation"], nodes["evaluation"])
