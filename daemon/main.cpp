@@ -432,7 +432,7 @@ int simulate(int argc, char** argv) {
   const Result<bool> complete = daemon::simulate(
       {*job, command->weights, command->data_dir,
        command->threads.value_or(static_cast<std::uint64_t>(std::max(engine::usable_processors(), 1))),
-       command->all_replicas, command->output},
+       command->all_replicas, command->gradients_every, command->output},
       [](const std::string& line) { print(line + "\n"); },
       [&ends] {
         constexpr timespec kNow{};

@@ -11,6 +11,7 @@
 #include "daemon/run/preparation.h"
 #include "daemon/run/run_numbers.h"
 #include "daemon/run/shares.h"
+#include "daemon/simulate/gradient_lines.h"
 #include "daemon/simulate/members_memory.h"
 #include "daemon/simulate/share_engines.h"
 #include "daemon/simulate/simulated_view.h"
@@ -69,6 +70,7 @@ class Simulation {
   void committed(const Member::Committed& committed);
   void evaluated(const Member::Evaluation& evaluation);
   void write_line(bool evaluated);
+  void write_gradients();
   Status save();
   std::uint64_t slice_steps() const;
 
@@ -212,7 +214,7 @@ Result<bool> Simulation::compute(const std::function<bool()>& ends) {
   fill_record(*start);
   schema::RunStatus& status = record_.status;
   lines_ = status.step;
-  if (Status opened = folder_.open(record_, status.step); !opened) return opened.error();
+  if (Status opened = folder_.open(record_, status.step, options_.gradients_every > 0); !opened) return opened.error();
   say_(std::string(*start ? "goes on with " : "run ") + status.id + ": " + status.model + " on " + status.data +
        ", steps " + std::to_string(status.step + 1) + " to " + std::to_string(status.steps));
   began_ = said_ = saved_ = Clock::now();
@@ -272,6 +274,7 @@ void Simulation::committed(const Member::Committed& committed) {
   status.loss = committed.loss_sum / static_cast<double>(global_batch_);
   status.learning_rate = committed.learning_rate;
   if (!committed.ends) write_line(false);
+  if (options_.gradients_every > 0 && committed.step % options_.gradients_every == 0) write_gradients();
   if (Clock::now() - said_ < kTellEvery) return;
   said_ = Clock::now();
   const double left = static_cast<double>(status.steps - status.step) * numbers_->median_step_seconds();
@@ -288,6 +291,16 @@ void Simulation::evaluated(const Member::Evaluation& evaluation) {
 void Simulation::write_line(bool evaluated) {
   lines_ = record_.status.step;
   folder_.add_line(numbers_->line(record_.status, evaluated, prepared_->model.segments));
+}
+
+// The first member's, which its engine overwrites only after the commit was told.
+void Simulation::write_gradients() {
+  const engine::SegmentTable& segments = prepared_->model.segments;
+  const kernels::ConstFloats gradient = std::as_const(nodes_[Rank(0)].gradient).floats();
+  const Layouts layouts = layouts_of(job_, segments, weights_.size(), choice_);
+  for (const std::string& line : gradient_lines(record_.status.step, job_, layouts.layout, segments,
+                                                {gradient.address(), gradient.size()}, kernels_))
+    folder_.add_gradient_line(line);
 }
 
 Status Simulation::save() {

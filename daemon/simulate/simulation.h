@@ -21,6 +21,7 @@ struct SimulationOptions {
   std::optional<std::string> data_dir;  // in place of the job's
   std::uint64_t threads = 1;            // members that learn at once
   bool all_replicas = false;            // one for each member, compared; else rank 0's serves all
+  std::uint64_t gradients_every = 0;    // steps, of a report on the first member's gradient; 0 = none
   std::string directory;                // simulation_folder.h
 };
 

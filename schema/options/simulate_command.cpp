@@ -34,6 +34,8 @@ constexpr const char* kHelp =
     "      How many members learn at the same time; the digests are the same.\n"
     "  --replicas one|all (default: one)\n"
     "      Whether the first member keeps the state for all, or each keeps it and they compare theirs.\n"
+    "  --gradients N\n"
+    "      Writes gradients.jsonl: what the first member's gradient looks like every N steps.\n"
     "  --output DIR, -o DIR\n"
     "      Where the model, metrics.jsonl and run.json go.\n"
     "  --help, -h\n"
@@ -73,6 +75,10 @@ Status take(const po::variables_map& given, SimulateCommand& command) {
   const std::string replicas = given.contains("replicas") ? given["replicas"].as<std::string>() : "one";
   if (replicas != "one" && replicas != "all") return usage("--replicas is one or all");
   command.all_replicas = replicas == "all";
+  if (given.contains("gradients")) {
+    command.gradients_every = given["gradients"].as<std::uint64_t>();
+    if (command.gradients_every == 0) return usage("--gradients is from 1: every so many steps");
+  }
   if (!given.contains("output")) return usage("-o DIR is missing: where the run goes");
   command.output = given["output"].as<std::string>();
   if (given.contains("weights")) {
@@ -103,6 +109,7 @@ Result<SimulateCommand> parse_simulate_command(int argc, const char* const* argv
   add("data-dir", po::value<std::string>(), "");
   add("threads", po::value<std::uint64_t>(), "");
   add("replicas", po::value<std::string>(), "");
+  add("gradients", po::value<std::uint64_t>(), "");
   add("output,o", po::value<std::string>(), "");
   add("job", po::value<std::vector<std::string>>(), "");
   po::positional_options_description positional;

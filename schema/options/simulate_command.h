@@ -21,6 +21,7 @@ struct SimulateCommand {
   std::optional<std::string> data_dir;   // in place of the job's
   std::optional<std::uint64_t> threads;  // members that learn at once; as many as there are processors
   bool all_replicas = false;             // each member keeps the state, not the first one for all
+  std::uint64_t gradients_every = 0;     // steps; 0 = none
   std::string output;                    // folder
   std::string help;                      // asked for: print it, and end
 };
