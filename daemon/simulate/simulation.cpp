@@ -31,6 +31,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 constexpr std::chrono::seconds kSlice{5}, kTellEvery{10}, kSaveEvery{30};
+constexpr std::uint64_t kFirstTold = 5;  // steps, by which the time that is left can be judged
 constexpr std::uint64_t kMostSliceSteps = 10'000;
 constexpr std::uint64_t kEngineThreads = 1;  // the bits depend on it
 constexpr std::uint64_t kKey = 1;            // nobody else's frames can come here
@@ -91,6 +92,7 @@ class Simulation {
   std::optional<RunNumbers> numbers_;
   RunRecord record_;
   std::uint64_t lines_ = 0;            // the last step with a line
+  std::uint64_t steps_here_ = 0;       // that this call has taken
   std::optional<SimulatedView> view_;  // of the slice
   std::string why_ended_;              // before its last step; "" = it has not
   Clock::time_point began_ = Clock::now(), said_ = began_, saved_ = began_;
@@ -128,10 +130,14 @@ Status Simulation::prepare_members(const std::optional<SavedStart>& start) {
   job_.steps = prepared_->steps;
   if (!prepared_->read.summary.empty()) say_(prepared_->read.summary);
   for (const std::string& warning : prepared_->read.warnings) say_("warning: " + warning);
-  if (Status fits =
-          check_memory_of_members({job_, *prepared_, weights_.size(), choice_, options_.all_replicas}, compute_, say_);
-      !fits)
-    return fits;
+  const std::uint64_t more_engines = std::min<std::uint64_t>(options_.threads, weights_.size()) - 1;
+  const MembersToBe members{.job = job_,
+                            .prepared = *prepared_,
+                            .members = weights_.size(),
+                            .choice = choice_,
+                            .all_replicas = options_.all_replicas,
+                            .more_engine_bytes = more_engines * kit->view->activation_bytes};
+  if (Status fits = check_memory_of_members(members, compute_, say_); !fits) return fits;
   nodes_[Rank(0)] = {prepared_->replica, std::move(kit->gradients)};
   record_.own.engine_build = kit->view->engine_build;
   record_.own.engine_choices = kit->view->engine_choices;
@@ -275,7 +281,7 @@ void Simulation::committed(const Member::Committed& committed) {
   status.learning_rate = committed.learning_rate;
   if (!committed.ends) write_line(false);
   if (options_.gradients_every > 0 && committed.step % options_.gradients_every == 0) write_gradients();
-  if (Clock::now() - said_ < kTellEvery) return;
+  if (++steps_here_ != kFirstTold && Clock::now() - said_ < kTellEvery) return;
   said_ = Clock::now();
   const double left = static_cast<double>(status.steps - status.step) * numbers_->median_step_seconds();
   say_("step " + std::to_string(status.step) + " of " + std::to_string(status.steps) + ", loss " +

@@ -92,7 +92,10 @@ class Interrupted(unittest.TestCase):
             with open(job, "w") as file:
                 file.write("model = lenet\ndata = synthetic\nsteps = 400\nglobal-batch = 16\nevaluate-every = 50\nlearning-rate = 0.05\nkeep = best\n")
             asked = (job, "--members", 2, "--gradients", 50)
-            self.assertEqual(simulate(*asked, "-o", whole)[0], 0)
+            code, out, err = simulate(*asked, "-o", whole)
+            self.assertEqual((code, err), (0, ""), out)
+            self.assertRegex(out, r"memory: \d+ MiB more for 2 members")
+            self.assertRegex(out, r"step 5 of 400, loss .*, about \d+ s left")
             with subprocess.Popen(command(*asked, "-o", halves), env=OWN, stdout=subprocess.PIPE, text=True) as process:
                 wait_until("its first steps", lambda: os.path.exists(os.path.join(halves, "run.json")))
                 process.send_signal(signal.SIGINT)
