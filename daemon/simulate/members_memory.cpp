@@ -20,7 +20,7 @@ Status check_memory_of_members(const MembersToBe& to_be, const engine::ComputeDe
       model.segments.padded_count() * sizeof(float);
   const std::uint64_t exchange = SimulatedView::bytes_of_member(to_be.job, model, members, to_be.choice);
   const bool on_device = compute.accelerator() != nullptr;
-  const std::uint64_t needed = members * exchange + (on_device ? 0 : (members - 1) * state);
+  const std::uint64_t needed = members * exchange + to_be.more_engine_bytes + (on_device ? 0 : (members - 1) * state);
   const std::uint64_t left = engine::available_memory();
   const std::string all = std::to_string(members) + (members == 1 ? " member" : " members");
   say("memory: " + mebibytes(needed) + " more for " + all + (to_be.all_replicas ? ", each with its state; " : "; ") +

@@ -17,7 +17,8 @@ struct MembersToBe {
   const Prepared& prepared;
   std::size_t members = 1;
   const schema::Commit& choice;
-  bool all_replicas = true;  // each keeps a state
+  bool all_replicas = true;             // each keeps a state
+  std::uint64_t more_engine_bytes = 0;  // of engines beside the first one
 };
 // Says how much it is, and refuses what does not fit.
 Status check_memory_of_members(const MembersToBe& to_be, const engine::ComputeDevice& compute,

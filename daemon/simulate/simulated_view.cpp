@@ -37,8 +37,9 @@ class SimulatedView::OneMember : public Member::Delegate {
 
   // One thing that this member can do now; false if there is none.
   bool act() {
-    if (order_) {
-      (*std::exchange(order_, nullptr))();
+    if (order_ && !order_->given) {
+      order_->given = true;
+      of_.give(rank_, [order = order_.get()] { order->carry_out(); });
     } else if (!inbox_.empty()) {
       take_frame();
     } else if (std::optional<Piece> piece = member_.next_piece(Taker::kOnlyThread)) {
@@ -47,6 +48,12 @@ class SimulatedView::OneMember : public Member::Delegate {
       return member_.use_idle_time();
     }
     return true;
+  }
+
+  // What was given is done.
+  void order_done() {
+    const std::unique_ptr<Order> done = std::move(order_);
+    for (StepEvent& event : done->told) std::visit([this](auto& one) { member_.on(one); }, event);
   }
 
   const Member& member() const { return member_; }
@@ -60,17 +67,24 @@ class SimulatedView::OneMember : public Member::Delegate {
     TG_CHECK(decoded.ok(), decoded.error().message);
     member_.frame(from, decoded->header, decoded->body, frame);
   }
-  // The engine's work is done when this member's turn comes, outside of what asked for it.
-  template <class Work>
-  void later(const Origin& of, Work work) {
-    TG_CHECK(!order_);
-    order_ = std::make_unique<std::function<void()>>([this, of, work] {
+  // The engine's work is done when this member's turn comes, outside of what asked for it, perhaps by another thread.
+  // What comes of it is told when it is done.
+  struct Order {
+    Origin of;
+    std::function<void(std::vector<StepEvent>& told)> work;
+    bool given = false;
+    std::vector<StepEvent> told = {};
+    void carry_out() {
       try {
-        work();
+        work(told);
       } catch (const std::exception& error) {
-        member_.on(EngineFailed{of, error.what()});
+        told.emplace_back(EngineFailed{of, error.what()});
       }
-    });
+    }
+  };
+  void later(Order order) {
+    TG_CHECK(!order_);
+    order_ = std::make_unique<Order>(std::move(order));
   }
 
   // Member::Delegate
@@ -78,17 +92,17 @@ class SimulatedView::OneMember : public Member::Delegate {
   void train(Step step, const Layout& layout, kernels::ConstFloats parameters, bool early) override {
     TG_CHECK(!early && node_.replica->committed_rounds() == Round(step.value()), step.value());
     const Origin origin{of_.options_.view.number(), step};
-    later(origin, [this, origin, &layout, parameters] {
-      of_.around_.learning.train(rank_, origin, layout, parameters, node_.gradient.floats(),
-                                 [this](GradientReady&& ready) { member_.on(ready); });
-    });
+    later({origin, [this, origin, &layout, parameters](std::vector<StepEvent>& told) {
+             of_.around_.learning.train(rank_, origin, layout, parameters, node_.gradient.floats(),
+                                        [&told](GradientReady&& ready) { told.emplace_back(std::move(ready)); });
+           }});
   }
   void segment_ready(std::size_t) override {}
   void evaluate(Step step) override {
     const Origin origin{of_.options_.view.number(), step};
-    later(origin, [this, origin] {
-      member_.on(Evaluated{origin, of_.around_.learning.evaluate(rank_, *node_.replica)});
-    });
+    later({origin, [this, origin](std::vector<StepEvent>& told) {
+             told.emplace_back(Evaluated{origin, of_.around_.learning.evaluate(rank_, *node_.replica)});
+           }});
   }
   // The view ends with `last`, where all members hold, with its evaluation if that is due: they ask for it in their
   // frames of the step that leads there.
@@ -107,7 +121,7 @@ class SimulatedView::OneMember : public Member::Delegate {
   const Rank rank_;
   SimulatedNode& node_;
   Member member_;
-  std::unique_ptr<std::function<void()>> order_;
+  std::unique_ptr<Order> order_;
   std::deque<std::pair<Seat, schema::SharedFrame>> inbox_;
 };
 
@@ -136,7 +150,21 @@ SimulatedView::SimulatedView(Options options, const Surroundings& around, Per<Ra
   for (const Rank rank : nodes.places()) members_.push_back(std::make_unique<OneMember>(*this, rank, *nodes[rank]));
 }
 
-SimulatedView::~SimulatedView() = default;
+SimulatedView::~SimulatedView() {
+  while (under_way_ > 0) under_way_ -= around_.learning.take_done(true).size();
+}
+
+void SimulatedView::give(Rank member, SimulatedLearning::Work work) {
+  ++under_way_;
+  around_.learning.give(member, std::move(work));
+}
+
+bool SimulatedView::take_done(bool waits) {
+  const std::vector<Rank> done = around_.learning.take_done(waits);
+  under_way_ -= done.size();
+  for (const Rank member : done) members_[member]->order_done();
+  return !done.empty();
+}
 
 // Where rank 0 keeps the state of all it goes first, in all that it can do: so it commits a round, and confirms a
 // state, before any other member does. For who commits has the frames of all, and they were delivered to rank 0 as
@@ -156,7 +184,8 @@ bool SimulatedView::first_goes_on() {
 Status SimulatedView::run() {
   for (const auto& member : members_) member->begin();
   while (true) {
-    bool any = one_replica_ && first_goes_on();
+    bool any = take_done(false);
+    any = (one_replica_ && first_goes_on()) || any;
     for (const auto& one : members_) {
       any = one->act() || any;
       if (const std::optional<schema::Fail>& failed = one->member().failed())
@@ -165,6 +194,7 @@ Status SimulatedView::run() {
     }
     const auto is_over = [](const auto& one) { return one->member().finished().has_value() || one->member().held(); };
     if (std::ranges::all_of(members_, is_over)) return {};
+    if (!any && under_way_ > 0) any = take_done(true);
     TG_CHECK(any, "nobody can do anything", members_.front()->member().step().value());
   }
 }
