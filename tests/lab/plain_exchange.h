@@ -1,16 +1,17 @@
 // What a replayed run must end with, computed plainly: all members in one process, element by element, without frames,
-// chunks, planes or threads. Shares with tgd only the gradients, the scalar statistics, Philox and the step's rates.
+// chunks or threads, by the plain rules (tests/plain). Shares with tgd only the gradients, the scalar kernels and the
+// step's rates.
 //
 // Scalers need whole segments; codes, sums and updates are computed for slices of every segment, so that a model of any
 // size can be checked. One thread.
 #pragma once
 
 #include <cstdint>
-#include <map>
 #include <string>
 #include <vector>
 
 #include "engine/model.h"
+#include "kernels/base/aligned_array.h"
 #include "kernels/base/status.h"
 #include "schema/options/job.h"
 
@@ -19,8 +20,8 @@ namespace tg::lab {
 // Elements [first, first + count) of a segment; `first` is a multiple of kernels::kBlock.
 struct Slice {
   std::size_t segment = 0, first = 0, count = 0;
-  std::vector<float> parameters, velocity;    // after the run's last step
-  std::vector<std::vector<float>> gradients;  // by rank
+  std::vector<float> parameters, velocity;     // after the run's last step
+  std::vector<AlignedArray<float>> gradients;  // by rank; padded
 };
 
 // Slices of every segment, its first and its last elements among them; about `most` elements in all, 0 = everything.

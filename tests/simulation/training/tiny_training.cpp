@@ -2,10 +2,11 @@
 
 #include <algorithm>
 #include <bit>
-#include <cmath>
+#include <memory>
 
 #include "engine/dataset.h"
-#include "kernels/base/check.h"
+#include "tests/plain/floats.h"
+#include "tests/plain/ternary.h"
 #include "tests/simulation/simulator/random.h"
 
 namespace tg::simulation {
@@ -26,41 +27,6 @@ engine::Segment segment(std::string name, std::vector<std::int64_t> shape, bool 
 
 const kernels::Kernels& scalar() { return *kernels::available().back(); }
 
-struct MemberScale {
-  float clip = 0, scaler = 0;
-};
-
-std::vector<MemberScale> local_scales(const schema::JobSpec& job, const std::vector<AlignedArray<float>>& gradients,
-                                      const engine::Segment& one) {
-  std::vector<MemberScale> scales;
-  for (const AlignedArray<float>& gradient : gradients) {
-    const kernels::Statistics statistics = scalar().statistics(gradient.span().subspan(one.offset, one.padded_count()));
-    const float clip = kernels::clip_bound(statistics, one.element_count, static_cast<float>(job.clip_sigma));
-    scales.push_back({clip, std::min(statistics.max_abs, clip)});
-  }
-  if (job.scaler_sharing == schema::ScalerSharing::kNone) return scales;
-  float shared = 0;  // eq. (4)
-  for (const MemberScale& scale : scales) shared = std::max(shared, scale.scaler);
-  for (MemberScale& scale : scales) scale.scaler = shared;
-  return scales;
-}
-
-// A member's codes of one segment, element by element.
-std::vector<int> codes_of(const schema::JobSpec& job, const AlignedArray<float>& gradient, std::size_t seat,
-                          std::size_t s, std::uint64_t step, const MemberScale& scale) {
-  const engine::Segment& one = tiny_segments()[s];
-  const std::size_t count = one.padded_count();
-  std::vector<std::uint64_t> nonzero(count / 64), negative(count / 64);
-  scalar().ternarize(
-      gradient.span().subspan(one.offset, count), 0,
-      {job.seed, static_cast<std::uint32_t>(seat), static_cast<std::uint32_t>(s), static_cast<std::uint32_t>(step)},
-      {scale.clip, scale.scaler}, {nonzero, negative});
-  std::vector<int> codes(count);
-  for (std::size_t i = 0; i < count; ++i)
-    if (nonzero[i / 64] >> (i % 64) & 1) codes[i] = (negative[i / 64] >> (i % 64) & 1) ? -1 : 1;
-  return codes;
-}
-
 using schema::GradientFormat;
 
 GradientFormat format_of(const schema::JobSpec& job, std::size_t s, std::uint64_t step) {
@@ -70,13 +36,12 @@ GradientFormat format_of(const schema::JobSpec& job, std::size_t s, std::uint64_
   return one.last_layer ? schema::resolved_last_layer(job) : GradientFormat::kTernary;
 }
 
-// To the nearest of the 11-bit significands of binary16, ties to even; the numbers here stay within its range.
-float rounded_to_float16(float value) {
-  if (value == 0) return value;
-  int exponent = 0;
-  std::frexp(value, &exponent);
-  const int unit = std::max(exponent - 11, -24);  // subnormals are multiples of 2^-24
-  return static_cast<float>(std::ldexp(std::nearbyint(std::ldexp(static_cast<double>(value), -unit)), unit));
+// The rule by which a segment's gradients become one.
+std::unique_ptr<plain::SegmentRule> rule_of(const schema::JobSpec& job, std::size_t s, std::uint64_t step) {
+  const GradientFormat format = format_of(job, s, step);
+  if (format != GradientFormat::kTernary) return std::make_unique<plain::Floats>(format == GradientFormat::kFloat16);
+  return std::make_unique<plain::TernGrad>(plain::TernaryOptions{
+      .clip_sigma = static_cast<float>(job.clip_sigma), .shared = job.scaler_sharing == schema::ScalerSharing::kMax});
 }
 
 }  // namespace
@@ -194,7 +159,7 @@ ReferenceState train_reference(const schema::JobSpec& job, const std::vector<Ref
   ReferenceState next{AlignedArray<float>(size), AlignedArray<float>(size), AlignedArray<float>(size), {}, {}, 0};
   for (std::uint64_t step = 0; step < views_by_step.size(); ++step) {
     const ReferenceView& view = views_by_step[step];
-    const std::size_t members = view.seats.size();
+    const plain::Round round{scalar(), job.seed, static_cast<std::uint32_t>(step), false, view.seats};
     std::vector<AlignedArray<float>> gradients;
     for (const std::size_t seat : view.seats) {
       gradients.emplace_back(size);
@@ -208,34 +173,13 @@ ReferenceState train_reference(const schema::JobSpec& job, const std::vector<Ref
       const kernels::StateSpan to{next.parameters.span().subspan(begin, count), next.slot0.span().subspan(begin, count),
                                   next.slot1.span().subspan(begin, count)};
       kernels::Update update = engine::update_for_step(optimizer, step);
-      const GradientFormat format = format_of(job, s, step);
-      AlignedArray<float> sums(count);
-      if (format == GradientFormat::kTernary) {
-        const std::vector<MemberScale> scales = local_scales(job, gradients, segments[s]);
-        AlignedArray<std::int8_t> integers(count);
-        for (std::size_t rank = 0; rank < members; ++rank) {
-          const std::vector<int> codes = codes_of(job, gradients[rank], view.seats[rank], s, step, scales[rank]);
-          for (std::size_t i = 0; i < count; ++i) {
-            integers[i] = static_cast<std::int8_t>(integers[i] + codes[i]);
-            if (codes[i] != 0)
-              sums[i] = sums[i] + static_cast<float>(codes[i]) * kernels::applied_scale(scales[rank].scaler);
-          }
-        }
-        for (const std::int8_t sum : integers) state.nonzero_sums += sum != 0 ? 1 : 0;
-        if (job.scaler_sharing == schema::ScalerSharing::kMax) {
-          update.scale = kernels::applied_scale(scales[0].scaler) / static_cast<float>(members);
-          scalar().apply_sums(update, integers.span(), from, to);
-          continue;
-        }
-      } else {
-        const bool half = format == GradientFormat::kFloat16;
-        const auto on_the_wire = [half](float value) { return half ? rounded_to_float16(value) : value; };
-        for (std::size_t rank = 0; rank < members; ++rank)
-          for (std::size_t i = 0; i < count; ++i) sums[i] = sums[i] + on_the_wire(gradients[rank][begin + i]);
-        for (float& sum : sums) sum = on_the_wire(sum);
-      }
-      update.scale = 1.0f / static_cast<float>(members);
-      scalar().apply_floats(update, sums.span(), from, to);
+      std::vector<std::span<const float>> parts;
+      for (const AlignedArray<float>& gradient : gradients) parts.push_back(gradient.span().subspan(begin, count));
+      AlignedArray<float> mean(count);
+      rule_of(job, s, step)->one(round, s, segments[s], parts, mean.span());
+      for (const float value : mean) state.nonzero_means += value != 0 ? 1 : 0;
+      update.scale = 1;
+      scalar().apply_floats(update, mean.span(), from, to);
     }
     follow_reference(job, view, global_batch, step, state.statistics);
     std::swap(state.parameters, next.parameters);

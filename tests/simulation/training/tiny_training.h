@@ -1,6 +1,6 @@
 // What the simulated runs train: a model of five segments and two batch normalizations whose gradients and statistics
-// are drawn, not computed, and the same
-// training written down as plainly as possible: one flat loop per step, no chunks, no frames, no members that wait.
+// are drawn, not computed; and the same training by the plain rules (tests/plain): one flat loop per step, no chunks,
+// no frames, no members that wait.
 #pragma once
 
 #include <cstdint>
@@ -28,7 +28,7 @@ std::vector<float> draw_statistics(std::uint64_t seed, std::size_t rank, std::ui
 // The whole algorithm on one machine, with the scalar kernels: the state after `steps` steps of `members` members.
 struct ReferenceState {
   AlignedArray<float> parameters, slot0, slot1, average, statistics;
-  std::uint64_t nonzero_sums = 0;  // so that a test can see that something happened
+  std::uint64_t nonzero_means = 0;  // so that a test can see that something happened
 };
 ReferenceState train_reference(const schema::JobSpec& job, std::size_t members, std::uint64_t steps);
 // The same where each step has members of its own; their draws are their seats'. weights: of their shares of the batch.
