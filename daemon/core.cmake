@@ -7,6 +7,7 @@ add_library(tgd_daemon_core STATIC
   ${CMAKE_CURRENT_LIST_DIR}/exchange/announcements.cpp
   ${CMAKE_CURRENT_LIST_DIR}/exchange/barrier.cpp
   ${CMAKE_CURRENT_LIST_DIR}/exchange/batch_statistics.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/exchange/code_rule.cpp
   ${CMAKE_CURRENT_LIST_DIR}/exchange/compare_digests.cpp
   ${CMAKE_CURRENT_LIST_DIR}/exchange/credit_book.cpp
   ${CMAKE_CURRENT_LIST_DIR}/exchange/exchange.cpp
@@ -46,5 +47,6 @@ add_library(tgd_daemon_core STATIC
   ${CMAKE_CURRENT_LIST_DIR}/forecast/forecast.cpp
   ${CMAKE_CURRENT_LIST_DIR}/forecast/machine.cpp
   ${CMAKE_CURRENT_LIST_DIR}/forecast/predict.cpp
-  ${CMAKE_CURRENT_LIST_DIR}/forecast/step_model.cpp)
+  ${CMAKE_CURRENT_LIST_DIR}/forecast/step_model.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/forecast/zeros.cpp)
 target_link_libraries(tgd_daemon_core PUBLIC tgd_schema tgd_kernels tgd_engine tgd_flags)

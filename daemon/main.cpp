@@ -430,7 +430,9 @@ int simulate(int argc, char** argv) {
   for (const int number : {SIGINT, SIGTERM, SIGHUP}) sigaddset(&ends, number);
   pthread_sigmask(SIG_BLOCK, &ends, nullptr);  // before all other threads
   const Result<bool> complete = daemon::simulate(
-      {*job, command->weights, command->data_dir, command->threads, command->output},
+      {*job, command->weights, command->data_dir,
+       command->threads.value_or(static_cast<std::uint64_t>(std::max(engine::usable_processors(), 1))),
+       command->all_replicas, command->gradients_every, command->output},
       [](const std::string& line) { print(line + "\n"); },
       [&ends] {
         constexpr timespec kNow{};

@@ -65,6 +65,10 @@ constexpr auto words_of(Damaged) { return words("fatal", "skip"); }
 enum class Crop : std::uint8_t { kNone, kWindow, kArea };
 constexpr auto words_of(Crop) { return words("none", "window", "area"); }
 
+// What a resize keeps: the picture's aspect, or nothing of it: both sides become equally long.
+enum class ResizeShape : std::uint8_t { kAspect, kSquare };
+constexpr auto words_of(ResizeShape) { return words("aspect", "square"); }
+
 enum class Flip : std::uint8_t { kNone, kHorizontal };
 constexpr auto words_of(Flip) { return words("none", "horizontal"); }
 

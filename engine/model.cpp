@@ -63,6 +63,24 @@ Status freeze(const std::vector<std::string>& prefixes, Model& model) {
   return {};
 }
 
+std::string counted(std::size_t count, const std::string& noun) {
+  return std::to_string(count) + " " + noun + (count == 1 ? "" : "s");
+}
+
+Status set_dropout(const std::vector<double>& probabilities, Model& model) {
+  std::vector<Dropout*> layers;
+  for (Operator& one : model.operators)
+    if (auto* layer = std::get_if<Dropout>(&one.attributes)) layers.push_back(layer);
+  if (layers.empty())
+    return Error{ErrorKind::kInvalidJob, "dropout: " + model.name + " has no dropout layer; leave it out"};
+  if (layers.size() != probabilities.size())
+    return Error{ErrorKind::kInvalidJob, "dropout has " + counted(probabilities.size(), "value") + ", and " +
+                                             model.name + " has " + counted(layers.size(), "dropout layer") +
+                                             "; give it one value for each"};
+  for (std::size_t i = 0; i < layers.size(); ++i) layers[i]->probability = probabilities[i];
+  return {};
+}
+
 }  // namespace
 
 ImageShape published_input(ModelKind kind) { return published(kind).input; }
@@ -73,8 +91,11 @@ Result<Model> make_model(const ModelOptions& options) {
   if (!resolved.input) resolved.input = as_published.input;
   if (resolved.classes == 0) resolved.classes = as_published.classes;
   Result<Model> model = as_published.make(resolved);
-  if (!model || options.freeze.empty()) return model;
-  if (Status frozen = freeze(options.freeze, *model); !frozen.ok()) return frozen.error();
+  if (!model) return model;
+  if (!options.dropout.empty())
+    if (const Status set = set_dropout(options.dropout, *model); !set) return set.error();
+  if (!options.freeze.empty())
+    if (const Status frozen = freeze(options.freeze, *model); !frozen) return frozen.error();
   return model;
 }
 

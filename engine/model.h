@@ -41,13 +41,14 @@ struct ModelOptions {
   int classes = 0;                       // 0: as published
   std::vector<int> hidden = {256, 128};  // features of the hidden layers of an MLP
   double label_smoothing = 0;            // for every head
+  std::vector<double> dropout = {};      // of each dropout layer, in the order of the graph; empty: as published
   // Prefixes of the names of frozen segments. A batch normalization whose segments are frozen still normalizes with
   // what it measures, and its running statistics still follow, as with requires_grad = False in PyTorch.
   std::vector<std::string> freeze = {};
 };
 
 // Errors (kInvalidJob) name the operator that the input does not fit, and the shapes; or the prefix that freezes
-// nothing, and what the names begin with.
+// nothing, and what the names begin with; or how many dropout layers there are.
 Result<Model> make_model(const ModelOptions& options);
 // The model as published.
 Model make_model(ModelKind kind);

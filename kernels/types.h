@@ -109,7 +109,7 @@ struct Received {
 // (eq. (10)).
 inline float applied_scale(float scaler) { return static_cast<float>(static_cast<double>(scaler) * 256.0 / 255.0); }
 
-// The clipping bound c*sigma (section 3.2 of the paper; sigma over `elements` real elements, population form). The
+// The clipping bound c*sigma (paper, section 3.3, eq. (21); sigma over `elements` real elements, population form). The
 // local scaler of eq. (2) is min(max|g|, bound). The bound is +inf, so that nothing is clipped,
 //   - for c = 0;
 //   - where the variance is below 2^-18 of the mean square, which the float lanes cannot tell from 0. A segment of one

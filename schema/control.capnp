@@ -271,7 +271,8 @@ struct Run {
   data @6 :Text;
   exchange @7 :Text;
   gradients @8 :Text;
-  # Words of the job, each at most kMostNameBytes.
+  lastLayer @43 :Text;
+  # Words of the job, each at most kMostNameBytes; lastLayer: how its gradient travels.
 
   step @9 :UInt64;
   steps @10 :UInt64;

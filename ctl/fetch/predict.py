@@ -169,12 +169,20 @@ def plain(image):
     return image.convert("L" if image.mode in ("1", "L", "LA") else "RGB")
 
 
-def resized(image, shorter):
+def resized(image, shorter, square):
     width, height = image.size
-    if shorter in (0, min(width, height)):
+    if shorter == 0:
+        return image
+    if square:
+        return image if width == height == shorter else image.resize((shorter, shorter), Image.BILINEAR)
+    if shorter == min(width, height):
         return image
     size = (shorter, shorter * height // width) if width <= height else (shorter * width // height, shorter)
     return image.resize(size, Image.BILINEAR)
+
+
+def is_square(recipe):
+    return recipe.get("resize-shape") == "square"  # a model of an older tgd does not say
 
 
 def centre(pixels, height, width):
@@ -195,7 +203,7 @@ def picture(path, model):
                 shorter = max(stored[1:])  # not of the training pictures' size: made so
             if shorter != 0 and image.format in ("JPEG", "MPO"):
                 image.draft("RGB", (shorter, shorter))
-            image = resized(plain(image).convert("L" if channels == 1 else "RGB"), shorter)
+            image = resized(plain(image).convert("L" if channels == 1 else "RGB"), shorter, is_square(recipe))
     except (*UNREADABLE, Image.DecompressionBombError) as error:
         said = getattr(error, "strerror", None) or str(error)
         raise Problem(said if str(path) in said else f"{path} cannot be read: {said}") from None
@@ -205,8 +213,8 @@ def picture(path, model):
 def array_bytes(sample, recipe):
     """The same of a sample of bytes that lies in an array."""
     shorter, (_, height, width) = recipe["resize"], recipe["input"]
-    if shorter not in (0, min(sample.shape[1:])):
-        sample = np.stack([np.asarray(resized(Image.fromarray(np.ascontiguousarray(plane)), shorter)) for plane in sample])
+    if shorter != 0:
+        sample = np.stack([np.asarray(resized(Image.fromarray(np.ascontiguousarray(plane)), shorter, is_square(recipe))) for plane in sample])
     return centre(sample, height, width)
 
 

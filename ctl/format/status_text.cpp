@@ -228,8 +228,9 @@ std::string format_run(const schema::RunStatus& run, std::int64_t now_ms, std::s
   if (!run.data_read.empty()) rows.push_back({"data read", run.data_read});
   add_lines("warning", run.data_warnings, rows);
   if (!run.settings.empty()) rows.push_back({"job", one_line(run)});
-  rows.push_back({"gradients", or_nothing(run.gradients) + ", exchange " + or_nothing(run.exchange) + ", coding " +
-                                   or_nothing(run.coding)});
+  const bool alike = run.last_layer.empty() || run.last_layer == run.gradients;
+  rows.push_back({"gradients", or_nothing(run.gradients) + (alike ? "" : ", of the last layer " + run.last_layer) +
+                                   ", exchange " + or_nothing(run.exchange) + ", coding " + or_nothing(run.coding)});
   if (const std::string uneven = schema::uneven_shares(shares_of(run)); !uneven.empty())
     rows.push_back({"samples a step", uneven});
   rows.push_back({"step", std::to_string(run.step) + " of " + std::to_string(run.steps)});

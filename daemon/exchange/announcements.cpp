@@ -19,7 +19,7 @@ void Announcements::begin_round(const Layout& layout, Round round, std::uint32_t
 }
 
 void Announcements::clip_own(std::size_t bucket, const std::vector<float>& bounds) {
-  const std::vector<std::size_t>& segments = layout_->buckets[bucket].ternary_segments;
+  const std::vector<std::size_t>& segments = layout_->buckets[bucket].coded_segments;
   for (std::size_t i = 0; i < segments.size(); ++i) scalers_.clip_at(segments[i], bounds[i]);
 }
 
@@ -58,7 +58,7 @@ Announcements::Wrong Announcements::take(Rank from, const schema::Scalers& frame
 
 Announcements::Wrong Announcements::announce(Rank from, std::size_t bucket, std::uint32_t flags,
                                              std::uint32_t non_finite_segment, const std::vector<float>& scalers) {
-  const std::vector<std::size_t>& segments = layout_->buckets[bucket].ternary_segments;
+  const std::vector<std::size_t>& segments = layout_->buckets[bucket].coded_segments;
   Bucket& state = buckets_[bucket];
   if (flags & schema::kNonFinite) {
     const bool measured = non_finite_segment >= layout_->bucket_of_segment.size();
@@ -75,6 +75,8 @@ Announcements::Wrong Announcements::announce(Rank from, std::size_t bucket, std:
   state.by[from] = true;
   ++state.count;
   for (std::size_t i = 0; i < scalers.size(); ++i) scalers_.announced(from, segments[i], scalers[i]);
+  if (complete(bucket))
+    for (const std::size_t segment : segments) scalers_.settle(segment);
   return std::nullopt;
 }
 

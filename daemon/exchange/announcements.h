@@ -24,10 +24,10 @@ class Announcements {
  public:
   using Wrong = std::optional<schema::Fail>;
 
-  Announcements(const Members& members, BatchStatistics statistics)
+  Announcements(const Members& members, const CodeRule& rule, BatchStatistics statistics)
       : members_(members),
         batch_statistics_(std::move(statistics)),
-        scalers_(members.count(), members.segment_names.size()) {}
+        scalers_(rule, members.self, members.count(), members.segment_names.size()) {}
 
   // The members' shares of a batch, b_r / B, by which their statistics are weighed. Before the first round.
   void share_by(Per<Rank, float> shares) { batch_statistics_.shares = std::move(shares); }

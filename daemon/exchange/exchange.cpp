@@ -8,11 +8,11 @@
 
 namespace tg::daemon {
 
-Exchange::Exchange(const Members& members, const engine::SegmentTable& segments, const ClipRule& clip,
+Exchange::Exchange(const Members& members, const engine::SegmentTable& segments, const CodeRule& rule,
                    BatchStatistics statistics, Round first_round)
     : members_(members),
-      announcements_(members, std::move(statistics)),
-      statistics_(segments, clip),
+      announcements_(members, rule, std::move(statistics)),
+      statistics_(segments, rule),
       transfers_(members),
       next_round_(first_round) {
   local_.round = first_round;

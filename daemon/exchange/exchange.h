@@ -7,7 +7,7 @@
 // One round, bucket by bucket:
 //   gradient_ready -> Measure pieces -> measured: the local scalers go to all (bucket 0's inside the step frame)
 //   N step frames in -> ConfirmState: all members have committed the state that the round begins with
-//   N announcements in -> eq. (4): s = max -> the bucket is open, its chunks may go (transfers.h):
+//   N announcements in -> the scalers are settled (CodeRule) -> the bucket is open, its chunks may go (transfers.h):
 //       Contribute -> contributed;  Reduce -> total_sent, applied;  Apply -> applied
 //   every chunk applied and N step frames in -> CommitRound
 //
@@ -49,7 +49,7 @@ struct LocalRound {
 class Exchange {
  public:
   // segments and members must outlive it. first_round: the one that it begins with.
-  Exchange(const Members& members, const engine::SegmentTable& segments, const ClipRule& clip,
+  Exchange(const Members& members, const engine::SegmentTable& segments, const CodeRule& rule,
            BatchStatistics statistics = {}, Round first_round = {});
 
   // Sets the elements of a Measure (GradientStatistics::kSlice by default). Call before the first round.

@@ -1,7 +1,6 @@
 #include "daemon/exchange/gradient_statistics.h"
 
 #include <algorithm>
-#include <cmath>
 #include <utility>
 
 #include "kernels/base/check.h"
@@ -77,12 +76,10 @@ LocalBucket GradientStatistics::local_bucket(const Open& open) const {
     // A float16 has no room for more: it would become infinite on the way.
     const bool fits = layout_->formats[s] != GradientFormat::kFloat16 || statistics.max_abs <= kLargestFloat16;
     if (!(statistics.finite && fits) && !local.non_finite_segment) local.non_finite_segment = s;
-    if (!layout_->ternary(s)) continue;
-    const float bound =
-        kernels::clip_bound(statistics, segments_[s].element_count, static_cast<float>(rule_.clip_sigma));
-    local.clips.push_back(bound);
-    const bool clipped = rule_.clip_sigma > 0 && std::isfinite(bound);  // no spread: nothing to clip by
-    local.scalers.push_back(rule_.repo_recipe && clipped ? bound : std::min(statistics.max_abs, bound));
+    if (!layout_->coded(s)) continue;
+    const CodeRule::Own own = rule_.own(statistics, segments_[s].element_count);
+    local.scalers.push_back(own.scaler);
+    local.clips.push_back(own.clip);
   }
   return local;
 }

@@ -1,8 +1,7 @@
 // The statistics of a step's gradient, bucket by bucket: cut into slices that several threads may take, joined in
 // order.
 //
-//   ready(bucket) -> next() ... measured() of every slice -> take(): the bucket's local scalers, eq. (2), and clip
-//   bounds
+//   ready(bucket) -> next() ... measured() of every slice -> take(): what the bucket's rule says of them
 //
 // A slice is kSlice elements of one segment, whatever the number of threads and the size of a Measure, so the sums do
 // not depend on either, to the last bit. Buckets come out in the order in which they became ready. Pure; owned by the
@@ -16,6 +15,7 @@
 #include <span>
 #include <vector>
 
+#include "daemon/exchange/code_rule.h"
 #include "daemon/exchange/layout.h"
 #include "daemon/exchange/work.h"
 #include "engine/segment.h"
@@ -27,15 +27,9 @@ namespace tg::daemon {
 struct LocalBucket {
   std::size_t bucket = 0;
   double loss_sum = 0;
-  // By ternary segment of the bucket, in order: the scaler of eq. (2) after clipping, and the clip bound (+inf: none;
-  // kernels::Scale::clip).
+  // By coded segment of the bucket, in order: the two parts of CodeRule::Own.
   std::vector<float> scalers, clips;
   std::optional<std::size_t> non_finite_segment;
-};
-
-struct ClipRule {
-  double clip_sigma = 2.5;
-  bool repo_recipe = false;  // scaler = c*sigma even above max|g|
 };
 
 class GradientStatistics {
@@ -46,7 +40,7 @@ class GradientStatistics {
   // Elements of a Measure: on a device all slices of a bucket, since a slice alone fills a part of its grid.
   static constexpr std::size_t kWholeBucket = std::numeric_limits<std::size_t>::max();
 
-  GradientStatistics(const engine::SegmentTable& segments, const ClipRule& rule) : segments_(segments), rule_(rule) {}
+  GradientStatistics(const engine::SegmentTable& segments, const CodeRule& rule) : segments_(segments), rule_(rule) {}
 
   void begin_round(const Layout& layout);
   void ready(std::size_t bucket, double loss_sum);
@@ -69,7 +63,7 @@ class GradientStatistics {
   LocalBucket local_bucket(const Open& open) const;
 
   const engine::SegmentTable& segments_;
-  const ClipRule rule_;
+  const CodeRule rule_;
   std::size_t elements_of_a_measure_ = kSlice;
   const Layout* layout_ = nullptr;
   std::deque<Open> open_;           // in the order of ready()

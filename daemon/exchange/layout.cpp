@@ -94,8 +94,8 @@ std::size_t least_window(const Layout& layout, std::size_t model_elements) {
   std::size_t ternary = 0, floats = 0;
   for (const ChunkLayout& chunk : layout.chunks) {
     const std::size_t float_bytes = chunk.format == GradientFormat::kFloat16 ? 2 : sizeof(float);
-    std::size_t& most = chunk.ternary() ? ternary : floats;
-    most = std::max(most, chunk.ternary() ? chunk.size() : chunk.size() * float_bytes);
+    std::size_t& most = chunk.coded() ? ternary : floats;
+    most = std::max(most, chunk.coded() ? chunk.size() : chunk.size() * float_bytes);
   }
   const std::size_t longest = ternary > 0 ? ternary : floats;
   if (layout.members <= 2) return 2 * longest;
@@ -138,7 +138,7 @@ Layout make_layout(const engine::SegmentTable& segments, const LayoutOptions& op
     }
     for (std::size_t s = first; s < last; ++s) {
       layout.bucket_of_segment[s] = bucket;
-      if (layout.ternary(s) && !segments[s].frozen) entry.ternary_segments.push_back(s);
+      if (layout.coded(s) && !segments[s].frozen) entry.coded_segments.push_back(s);
     }
     entry.last_chunk = layout.chunks.size();
     layout.buckets.push_back(std::move(entry));
@@ -155,7 +155,7 @@ std::size_t exchange_bytes(const Layout& layout) {
   for (const ChunkLayout& chunk : layout.chunks) {
     const std::size_t float_bytes = chunk.format == GradientFormat::kFloat16 ? 2 : sizeof(float);
     held_by[layout.sharded() ? chunk.owner.index() : 0] +=
-        peers * (chunk.ternary() ? kernels::codes_bound(chunk.size()) : chunk.size() * float_bytes);
+        peers * (chunk.coded() ? kernels::codes_bound(chunk.size()) : chunk.size() * float_bytes);
   }
   const std::size_t held = *std::max_element(held_by.begin(), held_by.end());
   // A frame that came is as large as its payload; the block of one that goes up to kMostBlockPerFrame times as large,

@@ -40,13 +40,13 @@ struct ChunkLayout {
   std::vector<ChunkPart> parts;
   std::vector<std::size_t> runs;  // sizes of the parts; each has a coding probability
   std::size_t size() const { return end - begin; }
-  bool ternary() const { return format == GradientFormat::kTernary; }
+  bool coded() const { return format == GradientFormat::kTernary; }
 };
 
 struct BucketLayout {
   std::size_t first_segment = 0, last_segment = 0;  // [first, last)
   std::size_t first_chunk = 0, last_chunk = 0;      // [first, last)
-  std::vector<std::size_t> ternary_segments;  // ascending, none frozen; a scaler each in the bucket's scaler frame
+  std::vector<std::size_t> coded_segments;  // ascending, none frozen; a scaler each in the bucket's scaler frame
 };
 
 struct Layout {
@@ -64,7 +64,7 @@ struct Layout {
   std::size_t window_bytes = 0;
   // After this many bytes a receiver says what it has taken, so that a window does not stay full needlessly.
   std::size_t credit_every_bytes() const { return window_bytes / 4; }
-  bool ternary(std::size_t segment) const { return formats[segment] == GradientFormat::kTernary; }
+  bool coded(std::size_t segment) const { return formats[segment] == GradientFormat::kTernary; }
   bool sharded() const { return exchange == schema::ExchangeKind::kSharded && members > 1; }
 };
 

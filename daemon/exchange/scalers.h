@@ -1,5 +1,5 @@
-// The scalers of one step: every member's own, and the shared ones, eq. (4): s = max over the members; and the bounds
-// for clipping our own gradient.
+// The scalers of one step, by segment: what every member announced, and what the rule of the code makes of it once all
+// have.
 //
 // Written by the thread that owns the Exchange, before a bucket opens. The scalers of an open bucket do not change
 // until the commit, so other threads may read them.
@@ -7,34 +7,52 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <span>
 #include <vector>
 
+#include "daemon/exchange/code_rule.h"
 #include "schema/place.h"
 
 namespace tg::daemon {
 
 class Scalers {
  public:
-  Scalers(std::size_t members, std::size_t segments)
-      : shared_(segments), clips_(segments), own_(members, std::vector<float>(segments)) {}
+  Scalers(const CodeRule& rule, Rank self, std::size_t members, std::size_t segments)
+      : rule_(rule),
+        self_(self),
+        members_(members),
+        announced_(members * segments),
+        agreed_(segments),
+        own_(segments) {}
 
   void begin_round() {
-    std::fill(shared_.begin(), shared_.end(), 0.0f);
-    for (std::vector<float>& member : own_) std::fill(member.begin(), member.end(), 0.0f);
+    std::fill(announced_.begin(), announced_.end(), 0.0f);
+    std::fill(agreed_.begin(), agreed_.end(), 0.0f);
   }
+  void clip_at(std::size_t segment, float bound) { own_[segment].clip = bound; }  // the own gradient
   void announced(Rank member, std::size_t segment, float scaler) {
-    own_[member][segment] = scaler;
-    shared_[segment] = std::max(shared_[segment], scaler);
+    announced_[segment * members_ + member.index()] = scaler;
+    if (member == self_) own_[segment].scaler = scaler;
   }
-  void clip_at(std::size_t segment, float bound) { clips_[segment] = bound; }
+  // Every member has announced this segment.
+  void settle(std::size_t segment) {
+    agreed_[segment] = rule_.agreed(std::span(announced_).subspan(segment * members_, members_));
+  }
 
-  float shared(std::size_t segment) const { return shared_[segment]; }
-  float of(Rank member, std::size_t segment) const { return own_[member][segment]; }
-  float clip(std::size_t segment) const { return clips_[segment]; }  // +inf: none (kernels::Scale::clip)
+  // --- of what is settled ---
+  kernels::Scale scale(std::size_t segment) const { return rule_.scale(own_[segment], agreed_[segment]); }
+  float unit(std::size_t segment) const { return rule_.unit(agreed_[segment]); }  // of a sum of all members' codes
+  float unit(Rank member, std::size_t segment) const {  // of a member's code, where each has its own scaler
+    return rule_.unit(announced_[segment * members_ + member.index()]);
+  }
 
  private:
-  std::vector<float> shared_, clips_;  // by segment
-  Per<Rank, std::vector<float>> own_;  // by segment
+  const CodeRule rule_;
+  const Rank self_;
+  const std::size_t members_;
+  std::vector<float> announced_;  // by segment, then rank
+  std::vector<float> agreed_;
+  std::vector<CodeRule::Own> own_;
 };
 
 }  // namespace tg::daemon

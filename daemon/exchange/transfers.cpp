@@ -27,7 +27,7 @@ bool fits(schema::PayloadFormat sent, GradientFormat planned, bool total) {
 // Bytes of payload, for the credit while it is being made: Gaussian gradients have 0.17 per code, sums two to three
 // bits.
 std::size_t expected_bytes(const ChunkLayout& chunk, bool total) {
-  if (chunk.ternary()) return total ? chunk.size() * 3 / 8 : chunk.size() / 6;
+  if (chunk.coded()) return total ? chunk.size() * 3 / 8 : chunk.size() / 6;
   return chunk.size() * (chunk.format == GradientFormat::kFloat16 ? 2 : sizeof(float));
 }
 

@@ -55,8 +55,8 @@ double sent_bits(const Layout& layout, double zeros) {
   double bits = 0;
   for (const ChunkLayout& chunk : layout.chunks) {
     const double plain = chunk.format == GradientFormat::kFloat16 ? 16 : 32;
-    const double contribution = chunk.ternary() ? ternary.codes : plain;
-    const double total = chunk.ternary() ? ternary.sums : plain;
+    const double contribution = chunk.coded() ? ternary.codes : plain;
+    const double total = chunk.coded() ? ternary.sums : plain;
     const double per_member =
         layout.sharded() ? (members - 1) / members * (contribution + total) : (members - 1) * contribution;
     bits += static_cast<double>(chunk.size()) * per_member;

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "daemon/forecast/predict.h"
+#include "daemon/forecast/zeros.h"
 #include "daemon/membership/choose_exchange.h"
 #include "schema/limits.h"
 #include "schema/text.h"
@@ -12,15 +13,10 @@ namespace {
 
 using schema::ExchangeKind;
 
-double zeros_of(const schema::JobSpec& job) {
-  return job.compute == schema::Compute::kReplay && !job.replay_gradients ? job.replay_zeros : kMeasuredZeros;
-}
-
 std::vector<std::string> assumptions_of(const Task& task, const Machine& machine, const schema::BenchReply& measured) {
   const bool replay = task.job.compute == schema::Compute::kReplay;
   std::vector<std::string> list;
-  list.push_back(replay ? "zeros: the job's replay-zeros; nothing is computed"
-                        : "zeros: 0.92 of all codes, as LeNet and CifarNet have at clip-sigma 2.5");
+  list.push_back("zeros: " + zeros_of(task.job).source + (replay ? "; nothing is computed" : ""));
   if (measured.measured_ms == 0)
     list.push_back("the kernels' speeds are assumed, not measured; tgctl bench measures them");
   list.push_back("all nodes are like " + measured.node + ", the link is full duplex and no switch port is shared");
@@ -71,7 +67,7 @@ Result<Forecast> forecast(const Question& question, const schema::BenchReply& me
   Surroundings where;
   where.payload_mbps = asked.link_mbps > 0 ? asked.link_mbps * kPayloadShare : measured.link_mbps;
   where.cores = question.cores > 0 ? question.cores : machine->cores;
-  where.zeros = zeros_of(task.job);
+  where.zeros = zeros_of(task.job).share;
   if (where.payload_mbps <= 0 && (question.nodes > 1 || question.table))
     return Error{ErrorKind::kUsage, "no peer of " + measured.node +
                                         " answered when its link was measured; say its rate: plan --link 1Gbps, or "

@@ -34,7 +34,7 @@ inline constexpr std::array<KernelCost, 6> kKernelCosts = {{
     {"apply", [](KernelCosts& c) { return &c.apply; }},
 }};
 
-// What a bench measures with: the zeros that LeNet and CifarNet have with c = 2.5, and sums of so many members.
+// What a bench measures with: so many zeros, and sums of so many members.
 inline constexpr double kMeasuredZeros = 0.92;
 inline constexpr std::size_t kMeasuredMembers = 8;
 

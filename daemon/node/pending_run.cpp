@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "kernels/base/log.h"
+#include "schema/options/shown_job.h"
 
 namespace tg::daemon {
 
@@ -13,15 +14,12 @@ void PendingRun::show(const RunIdentity& run, const schema::JobSpec& job, schema
   status.id = id_ = run.id;
   status.state = state;
   status.since_ms = status.started_ms = unix_time_ms();
-  status.model = to_word(job.model);
-  status.data = to_word(job.data);
-  status.gradients = to_word(job.gradients);
+  schema::show_job(job, status);
   status.steps = job.epochs > 0 ? 0 : job.steps;
   for (const Seat seat : context_.self.names.places())
     if (run.members.empty() || std::ranges::count(run.members, seat) > 0)
       status.members.push_back({.node = context_.self.names[seat], .state = state});
   status.lineage = run.lineage();
-  status.settings = schema::changed_keys(job, schema::kMostSettingsBytes);
   context_.disk.store.show_resuming(run.id);  // or coming into, where there is a record of it
   context_.disk.store.update(status);
 }

@@ -16,6 +16,7 @@
 #include "daemon/step/job_layout.h"
 #include "kernels/base/check.h"
 #include "kernels/base/hex.h"
+#include "schema/options/shown_job.h"
 #include "schema/text.h"
 
 namespace tg::daemon {
@@ -216,11 +217,9 @@ schema::RunStatus Run::first_status(const schema::StartReply& facts) const {
   status.id = identity_.id;
   status.state = schema::RunState::kRunning;
   status.since_ms = status.started_ms = unix_time_ms();
-  status.model = to_word(job_.model);
-  status.data = to_word(job_.data);
+  schema::show_job(job_, status);
   status.exchange = facts.exchange;
   status.coding = facts.coding;
-  status.gradients = to_word(job_.gradients);
   status.step = status.digest_step = status.from_step = facts.from_step;
   status.steps = job_.steps;
   status.parameters = facts.parameters;
@@ -233,7 +232,6 @@ schema::RunStatus Run::first_status(const schema::StartReply& facts) const {
   status.global_batch = identity_.global_batch;
   status.data_read = facts.data_read;
   status.data_warnings = facts.data_warnings;
-  status.settings = schema::changed_keys(job_, schema::kMostSettingsBytes);
   if (!start_) return status;
   const schema::RunStatus& before = start_->record->status;
   status.started_ms = before.started_ms;

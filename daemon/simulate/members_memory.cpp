@@ -11,18 +11,20 @@ std::string mebibytes(std::uint64_t bytes) { return std::to_string((bytes + (1u 
 
 }  // namespace
 
-Status check_memory_of_members(const schema::JobSpec& job, const Prepared& prepared, std::size_t members,
-                               const schema::Commit& choice, const engine::ComputeDevice& compute,
+Status check_memory_of_members(const MembersToBe& to_be, const engine::ComputeDevice& compute,
                                const std::function<void(const std::string&)>& say) {
-  const engine::Model& model = prepared.model;
-  const std::uint64_t state = Replica::bytes(model, prepared.replica->slot_count(), keeps_average(job)) +
-                              model.segments.padded_count() * sizeof(float);
-  const std::uint64_t exchange = SimulatedView::bytes_of_member(job, model, members, choice);
+  const engine::Model& model = to_be.prepared.model;
+  const std::size_t members = to_be.members;
+  const std::uint64_t state =
+      (to_be.all_replicas ? Replica::bytes(model, to_be.prepared.replica->slot_count(), keeps_average(to_be.job)) : 0) +
+      model.segments.padded_count() * sizeof(float);
+  const std::uint64_t exchange = SimulatedView::bytes_of_member(to_be.job, model, members, to_be.choice);
   const bool on_device = compute.accelerator() != nullptr;
-  const std::uint64_t needed = members * exchange + (on_device ? 0 : (members - 1) * state);
+  const std::uint64_t needed = members * exchange + to_be.more_engine_bytes + (on_device ? 0 : (members - 1) * state);
   const std::uint64_t left = engine::available_memory();
   const std::string all = std::to_string(members) + (members == 1 ? " member" : " members");
-  say("memory: " + mebibytes(needed) + " more for " + all + ", each with its state; " + mebibytes(left) + " are left");
+  say("memory: " + mebibytes(needed) + " more for " + all + (to_be.all_replicas ? ", each with its state; " : "; ") +
+      mebibytes(left) + " are left");
   if (needed > left)
     return Error{ErrorKind::kRefused,
                  "it takes " + mebibytes(needed) + " more for " + all + ", and " + mebibytes(left) +

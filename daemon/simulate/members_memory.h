@@ -12,9 +12,16 @@
 
 namespace tg::daemon {
 
+struct MembersToBe {
+  const schema::JobSpec& job;
+  const Prepared& prepared;
+  std::size_t members = 1;
+  const schema::Commit& choice;
+  bool all_replicas = true;             // each keeps a state
+  std::uint64_t more_engine_bytes = 0;  // of engines beside the first one
+};
 // Says how much it is, and refuses what does not fit.
-Status check_memory_of_members(const schema::JobSpec& job, const Prepared& prepared, std::size_t members,
-                               const schema::Commit& choice, const engine::ComputeDevice& compute,
+Status check_memory_of_members(const MembersToBe& to_be, const engine::ComputeDevice& compute,
                                const std::function<void(const std::string&)>& say);
 
 }  // namespace tg::daemon

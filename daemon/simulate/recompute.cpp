@@ -159,7 +159,8 @@ Status Recomputation::check_memory() const {
   const Leg* largest = &run_.legs.front();
   for (const Leg& leg : run_.legs)
     if (leg.stretch.members.size() > largest->stretch.members.size()) largest = &leg;
-  return check_memory_of_members(largest->job, *prepared_, largest->stretch.members.size(), choice_, compute_, say_);
+  return check_memory_of_members({largest->job, *prepared_, largest->stretch.members.size(), choice_, true}, compute_,
+                                 say_);
 }
 
 // What members said of their engines; of a stretch in an earlier lineage only its line does.

@@ -16,16 +16,37 @@ int data_threads(const Prepared& prepared) {
 
 }  // namespace
 
-ShareEngines::ShareEngines(const PreparationOptions& options, TrainingKit kit, const engine::ComputeDevice& compute)
+ShareEngines::ShareEngines(const PreparationOptions& options, TrainingKit kit, const engine::ComputeDevice& compute,
+                           std::size_t lanes)
     : options_(options),
       prepared_(kit.prepared),
       view_(kit.view),
       compute_(compute),
-      tensors_(compute.home().make_kernels()),
-      measured_(prepared_->model.statistics.padded_count()) {
+      lane_count_(lanes),
+      lanes_(lanes) {
   const Key key{kit.part.share().count, options.threads, kit.part.self.index()};
   kit.batches.reset();  // each member has its own
-  engines_.emplace_back(key, std::make_unique<TrainingKit>(std::move(kit)));
+  add(key, std::move(kit));
+}
+
+void ShareEngines::add(const Key& key, TrainingKit kit) {
+  if (!kit.tensors) kit.tensors = compute_.home().make_kernels();
+  Engines& engines = engines_[key];
+  engines.all.push_back(std::make_unique<Learner>(
+      Learner{std::move(kit), AlignedArray<float>(prepared_->model.statistics.padded_count())}));
+  engines.idle.push_back(engines.all.back().get());
+}
+
+Status ShareEngines::make_learner(const Key& key, const ViewPart& share, Step first) {
+  TrainingKit kit;
+  kit.part = share;
+  kit.prepared = prepared_;
+  kit.view = view_;
+  options_.threads = std::get<1>(key);
+  if (Status made = refit(options_, kit, share, first, compute_, [] {}); !made.ok()) return made;
+  kit.batches.reset();
+  add(key, std::move(kit));
+  return {};
 }
 
 Status ShareEngines::fit(const schema::JobSpec& job, const Per<Rank, std::uint16_t>& weights,
@@ -42,19 +63,11 @@ Status ShareEngines::fit(const schema::JobSpec& job, const Per<Rank, std::uint16
   std::erase_if(engines_, [&](const auto& one) { return replays(job) || std::ranges::count(keys, one.first) == 0; });
   for (const Rank rank : parts_.places()) {
     Part& part = parts_[rank];
-    auto found = std::ranges::find(engines_, keys[rank], [](const auto& one) { return one.first; });
-    if (found == engines_.end()) {
-      auto kit = std::make_unique<TrainingKit>();
-      kit->part = part.share;
-      kit->prepared = prepared_;
-      kit->view = view_;
-      options_.threads = threads[rank];
-      if (Status made = refit(options_, *kit, part.share, first, compute_, [] {}); !made.ok()) return made;
-      kit->batches.reset();
-      engines_.emplace_back(keys[rank], std::move(kit));
-      found = std::prev(engines_.end());
-    }
-    part.kit = found->second.get();
+    const Key& key = keys[rank];
+    const auto alike = static_cast<std::size_t>(std::ranges::count(keys, key));
+    while (engines_[key].all.size() < std::min(lane_count_, alike))
+      if (Status made = make_learner(key, part.share, first); !made.ok()) return made;
+    part.engines = &engines_[key];
     if (replays(job)) continue;
     part.batches = std::make_unique<engine::BatchSource>(
         prepared_->data,
@@ -64,22 +77,36 @@ Status ShareEngines::fit(const schema::JobSpec& job, const Per<Rank, std::uint16
   return {};
 }
 
+ShareEngines::Lease::Lease(ShareEngines& of, Rank member) : of_(of), engines_(*of.parts_[member].engines) {
+  const std::lock_guard lock(of_.mutex_);
+  TG_CHECK(!engines_.idle.empty(), member.index());
+  learner_ = engines_.idle.back();
+  engines_.idle.pop_back();
+}
+
+ShareEngines::Lease::~Lease() {
+  const std::lock_guard lock(of_.mutex_);
+  engines_.idle.push_back(learner_);
+}
+
 // As a node's compute thread does (step/threads/trainer.cpp), without its orders.
 void ShareEngines::train(Rank member, const Origin& of, const Layout& layout, kernels::ConstFloats parameters,
                          kernels::Floats gradient, const Ready& ready) {
   Part& part = parts_[member];
-  engine::Engine& engine = *part.kit->engine;
+  const Lease lease(*this, member);
+  Learner& learner = *lease;
+  engine::Engine& engine = *learner.kit.engine;
   TG_CHECK(!part.batches || part.batches->next_step() == of.step.value(), of.step.value());
   const engine::Batch& batch = part.batches ? part.batches->next() : no_batch_;
   GradientReady told{of};
   told.loss_sum = engine.forward(parameters.address(), batch);
-  if (measured_.size() > 0) {
-    engine.read_statistics(measured_.data());
-    told.statistics = engine::without_padding(prepared_->model.statistics, measured_.span());
+  if (learner.measured.size() > 0) {
+    engine.read_statistics(learner.measured.data());
+    told.statistics = engine::without_padding(prepared_->model.statistics, learner.measured.span());
   }
   engine.backward(static_cast<float>(part.share.factor()), gradient.address(),
                   [&](std::size_t first, std::size_t last) {
-                    add_weight_decay(parameters, gradient, first, last);
+                    add_weight_decay(*learner.kit.tensors, parameters, gradient, first, last);
                     for (; told.bucket < layout.buckets.size() && layout.buckets[told.bucket].first_segment >= first;
                          ++told.bucket) {
                       ready(GradientReady(told));
@@ -88,31 +115,33 @@ void ShareEngines::train(Rank member, const Origin& of, const Layout& layout, ke
                   });
 }
 
-void ShareEngines::add_weight_decay(kernels::ConstFloats parameters, kernels::Floats gradient, std::size_t first,
-                                    std::size_t last) const {
+void ShareEngines::add_weight_decay(kernels::TensorKernels& tensors, kernels::ConstFloats parameters,
+                                    kernels::Floats gradient, std::size_t first, std::size_t last) const {
   const auto decay = static_cast<float>(options_.job.weight_decay);
   if (decay == 0 || !schema::decays_inside(options_.job)) return;
   for (std::size_t s = first; s < last; ++s) {
     const engine::Segment& segment = prepared_->model.segments[s];
     if (!segment.decays) continue;
     const std::size_t begin = segment.offset, count = segment.padded_count();
-    tensors_->add_scaled(parameters.subspan(begin, count), decay, gradient.subspan(begin, count));
+    tensors.add_scaled(parameters.subspan(begin, count), decay, gradient.subspan(begin, count));
   }
 }
 
 engine::EvaluationCounts ShareEngines::evaluate(Rank member, const Replica& replica) {
   const Part& part = parts_[member];
   const engine::Share share = engine::split(prepared_->data->test.count(), part.share.weights)[part.share.self.index()];
+  const Lease lease(*this, member);
+  engine::Engine& engine = *(*lease).kit.engine;
+  engine::Batch& batch = (*lease).evaluation_batch;
   engine::EvaluationCounts counts;
-  for (int done = 0; done < share.count; done += evaluation_batch_.count) {
+  for (int done = 0; done < share.count; done += batch.count) {
     const int wanted = std::min(evaluation_samples(prepared_->model.input), share.count - done);
-    evaluation_batch_.count = wanted;
+    batch.count = wanted;
     engine::fill_evaluation_batch(*prepared_->data, prepared_->recipe,
-                                  static_cast<std::size_t>(share.first) + static_cast<std::size_t>(done),
-                                  evaluation_batch_, static_cast<int>(prepared_->threads));
-    if (evaluation_batch_.count > 0)
-      counts += part.kit->engine->evaluate(replica.average().address(), replica.statistics().data(), evaluation_batch_);
-    evaluation_batch_.count = wanted;  // damaged files are skipped
+                                  static_cast<std::size_t>(share.first) + static_cast<std::size_t>(done), batch,
+                                  static_cast<int>(prepared_->threads));
+    if (batch.count > 0) counts += engine.evaluate(replica.average().address(), replica.statistics().data(), batch);
+    batch.count = wanted;  // damaged files are skipped
   }
   return counts;
 }

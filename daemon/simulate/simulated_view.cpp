@@ -14,7 +14,7 @@ namespace tg::daemon {
 
 class SimulatedView::OneMember : public Member::Delegate {
  public:
-  OneMember(const SimulatedView& of, Rank rank, SimulatedNode& node)
+  OneMember(SimulatedView& of, Rank rank, SimulatedNode& node)
       : of_(of),
         rank_(rank),
         node_(node),
@@ -37,8 +37,9 @@ class SimulatedView::OneMember : public Member::Delegate {
 
   // One thing that this member can do now; false if there is none.
   bool act() {
-    if (order_) {
-      (*std::exchange(order_, nullptr))();
+    if (order_ && !order_->given) {
+      order_->given = true;
+      of_.give(rank_, [order = order_.get()] { order->carry_out(); });
     } else if (!inbox_.empty()) {
       take_frame();
     } else if (std::optional<Piece> piece = member_.next_piece(Taker::kOnlyThread)) {
@@ -49,12 +50,13 @@ class SimulatedView::OneMember : public Member::Delegate {
     return true;
   }
 
+  // What was given is done.
+  void order_done() {
+    const std::unique_ptr<Order> done = std::move(order_);
+    for (StepEvent& event : done->told) std::visit([this](auto& one) { member_.on(one); }, event);
+  }
+
   const Member& member() const { return member_; }
-  struct Sent {
-    Seat to;
-    schema::SharedFrame frame;
-  };
-  std::vector<Sent> take_sent() { return std::exchange(sent_, {}); }
   void put(Seat from, schema::SharedFrame frame) { inbox_.emplace_back(from, std::move(frame)); }
 
  private:
@@ -65,37 +67,42 @@ class SimulatedView::OneMember : public Member::Delegate {
     TG_CHECK(decoded.ok(), decoded.error().message);
     member_.frame(from, decoded->header, decoded->body, frame);
   }
-  // The engine's work is done when this member's turn comes, outside of what asked for it.
-  template <class Work>
-  void later(const Origin& of, Work work) {
-    TG_CHECK(!order_);
-    order_ = std::make_unique<std::function<void()>>([this, of, work] {
+  // The engine's work is done when this member's turn comes, outside of what asked for it, perhaps by another thread.
+  // What comes of it is told when it is done.
+  struct Order {
+    Origin of;
+    std::function<void(std::vector<StepEvent>& told)> work;
+    bool given = false;
+    std::vector<StepEvent> told = {};
+    void carry_out() {
       try {
-        work();
+        work(told);
       } catch (const std::exception& error) {
-        member_.on(EngineFailed{of, error.what()});
+        told.emplace_back(EngineFailed{of, error.what()});
       }
-    });
+    }
+  };
+  void later(Order order) {
+    TG_CHECK(!order_);
+    order_ = std::make_unique<Order>(std::move(order));
   }
 
   // Member::Delegate
-  void send(const std::vector<Seat>& to, const schema::SharedFrame& frame) override {
-    for (const Seat seat : to) sent_.push_back({seat, frame});
-  }
+  void send(const std::vector<Seat>& to, const schema::SharedFrame& frame) override { of_.deliver(rank_, to, frame); }
   void train(Step step, const Layout& layout, kernels::ConstFloats parameters, bool early) override {
-    TG_CHECK(!early);
+    TG_CHECK(!early && node_.replica->committed_rounds() == Round(step.value()), step.value());
     const Origin origin{of_.options_.view.number(), step};
-    later(origin, [this, origin, &layout, parameters] {
-      of_.around_.learning.train(rank_, origin, layout, parameters, node_.gradient.floats(),
-                                 [this](GradientReady&& ready) { member_.on(ready); });
-    });
+    later({origin, [this, origin, &layout, parameters](std::vector<StepEvent>& told) {
+             of_.around_.learning.train(rank_, origin, layout, parameters, node_.gradient.floats(),
+                                        [&told](GradientReady&& ready) { told.emplace_back(std::move(ready)); });
+           }});
   }
   void segment_ready(std::size_t) override {}
   void evaluate(Step step) override {
     const Origin origin{of_.options_.view.number(), step};
-    later(origin, [this, origin] {
-      member_.on(Evaluated{origin, of_.around_.learning.evaluate(rank_, *node_.replica)});
-    });
+    later({origin, [this, origin](std::vector<StepEvent>& told) {
+             told.emplace_back(Evaluated{origin, of_.around_.learning.evaluate(rank_, *node_.replica)});
+           }});
   }
   // The view ends with `last`, where all members hold, with its evaluation if that is due: they ask for it in their
   // frames of the step that leads there.
@@ -110,13 +117,12 @@ class SimulatedView::OneMember : public Member::Delegate {
     if (rank_ == Rank(0) && evaluation) of_.news_.evaluated(*evaluation);
   }
 
-  const SimulatedView& of_;
+  SimulatedView& of_;
   const Rank rank_;
   SimulatedNode& node_;
   Member member_;
-  std::unique_ptr<std::function<void()>> order_;
+  std::unique_ptr<Order> order_;
   std::deque<std::pair<Seat, schema::SharedFrame>> inbox_;
-  std::vector<Sent> sent_;
 };
 
 Result<SimulatedNode> copy_of(const SimulatedNode& holder, kernels::Home& home, const engine::Model& model,
@@ -130,39 +136,65 @@ Result<SimulatedNode> copy_of(const SimulatedNode& holder, kernels::Home& home, 
   return node;
 }
 
+SimulatedNode follower_of(const SimulatedNode& keeper, kernels::Home& home, const engine::Model& model) {
+  return {std::make_shared<Replica>(keeper.replica), kernels::HomeArray(home, model.segments.padded_count())};
+}
+
 SimulatedView::SimulatedView(Options options, const Surroundings& around, Per<Rank, SimulatedNode*> nodes, News news)
-    : options_(std::move(options)), around_(around), news_(std::move(news)) {
+    : options_(std::move(options)),
+      around_(around),
+      news_(std::move(news)),
+      one_replica_(std::ranges::any_of(nodes, [](const auto* node) { return !node->replica->keeps_state(); })) {
   TG_CHECK(nodes.size() == options_.view.size(), nodes.size());
   TG_CHECK(options_.first < options_.last && options_.last.value() <= options_.job.steps, options_.last.value());
   for (const Rank rank : nodes.places()) members_.push_back(std::make_unique<OneMember>(*this, rank, *nodes[rank]));
 }
 
-SimulatedView::~SimulatedView() = default;
+SimulatedView::~SimulatedView() {
+  while (under_way_ > 0) under_way_ -= around_.learning.take_done(true).size();
+}
 
-void SimulatedView::deliver_from(OneMember& from) {
-  const Seat sender = from.member().members().view.seat(from.member().members().self);
-  for (OneMember::Sent& sent : from.take_sent()) {
-    if (&from == members_.front().get()) sent_bytes_ += sent.frame->bytes().size();
-    members_[options_.view.rank(sent.to).value()]->put(sender, std::move(sent.frame));
-  }
+void SimulatedView::give(Rank member, SimulatedLearning::Work work) {
+  ++under_way_;
+  around_.learning.give(member, std::move(work));
+}
+
+bool SimulatedView::take_done(bool waits) {
+  const std::vector<Rank> done = around_.learning.take_done(waits);
+  under_way_ -= done.size();
+  for (const Rank member : done) members_[member]->order_done();
+  return !done.empty();
+}
+
+// Where rank 0 keeps the state of all it goes first, in all that it can do: so it commits a round, and confirms a
+// state, before any other member does. For who commits has the frames of all, and they were delivered to rank 0 as
+// well.
+void SimulatedView::deliver(Rank from, const std::vector<Seat>& to, const schema::SharedFrame& frame) {
+  if (from == Rank(0)) sent_bytes_ += frame->bytes().size() * to.size();
+  for (const Seat seat : to) members_[*options_.view.rank(seat)]->put(options_.view.seat(from), frame);
+  if (one_replica_ && from != Rank(0)) first_goes_on();
+}
+
+bool SimulatedView::first_goes_on() {
+  bool any = false;
+  while (members_.front()->act()) any = true;
+  return any;
 }
 
 Status SimulatedView::run() {
-  for (const auto& member : members_) {
-    member->begin();
-    deliver_from(*member);
-  }
+  for (const auto& member : members_) member->begin();
   while (true) {
-    bool any = false;
+    bool any = take_done(false);
+    any = (one_replica_ && first_goes_on()) || any;
     for (const auto& one : members_) {
       any = one->act() || any;
-      deliver_from(*one);
       if (const std::optional<schema::Fail>& failed = one->member().failed())
         return Error{ErrorKind::kRunFailed, failed->message};
       if (!one->member().unfit().empty()) return Error{ErrorKind::kRunFailed, one->member().unfit()};
     }
     const auto is_over = [](const auto& one) { return one->member().finished().has_value() || one->member().held(); };
     if (std::ranges::all_of(members_, is_over)) return {};
+    if (!any && under_way_ > 0) any = take_done(true);
     TG_CHECK(any, "nobody can do anything", members_.front()->member().step().value());
   }
 }
@@ -176,8 +208,8 @@ std::uint64_t SimulatedView::bytes_of_member(const schema::JobSpec& job, const e
     // A frame is one block for all who get it: of this step and the next, what it contributes, and what it sums.
     std::size_t frames = 0;
     for (const ChunkLayout& chunk : layout.chunks)
-      frames += 2 * (chunk.ternary() ? kernels::codes_bound(chunk.size()) + chunk.size() / layout.members
-                                     : 2 * chunk.size() * sizeof(float));
+      frames += 2 * (chunk.coded() ? kernels::codes_bound(chunk.size()) + chunk.size() / layout.members
+                                   : 2 * chunk.size() * sizeof(float));
     return SharedStep::bytes(model.segments, layout) + Worker::bytes(layout) + schema::kMostBlockPerFrame * frames;
   };
   return std::max<std::uint64_t>(bytes(layouts.layout), layouts.of_float_steps ? bytes(*layouts.of_float_steps) : 0);

@@ -1,7 +1,9 @@
-// The members of a view in one process: real Members, each with its Exchange, its Worker and a Replica of its own.
+// The members of a view in one process: real Members, each with its Exchange and its Worker. Each has a Replica of its
+// own, or rank 0 keeps the state of all: then the others exchange as ever and apply nothing (step/replica.h).
 // Their frames are encoded, delivered in memory in the order in which they were sent, and decoded. No clock, socket or
-// thread: the members take turns, so that the same view gives the same calls in the same order. Whoever drives it goes
-// from view to view with the same nodes (daemon/simulate/recompute.h does).
+// thread: the members take turns, so that the same view gives the same calls in the same order. Only their learning may
+// be done elsewhere meanwhile, in which case the order of calls follows when it is done; the bits do not. Whoever
+// drives it goes from view to view with the same nodes (daemon/simulate/recompute.h does).
 //
 //   run():  each member in turn: gradient | frame | piece | idle time ... until all hold state `last`, confirmed
 //
@@ -12,6 +14,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "daemon/exchange/layout.h"
@@ -44,7 +47,11 @@ struct SimulatedNode {
 Result<SimulatedNode> copy_of(const SimulatedNode& holder, kernels::Home& home, const engine::Model& model,
                               std::uint64_t seed);
 
-// What learns for the members of a view. It may throw what an engine throws.
+// A node that keeps no state of its own.
+SimulatedNode follower_of(const SimulatedNode& keeper, kernels::Home& home, const engine::Model& model);
+
+// What learns for the members of a view. train() and evaluate() are called within the work that is given, for a member
+// at a time; they may throw what an engine throws.
 class SimulatedLearning {
  public:
   virtual ~SimulatedLearning() = default;
@@ -54,6 +61,18 @@ class SimulatedLearning {
                      kernels::Floats gradient, const Ready& ready) = 0;
   // This member's part of the test data, with the state that it holds.
   virtual engine::EvaluationCounts evaluate(Rank member, const Replica& replica) = 0;
+
+  // A member's work: done now, or on another thread beside that of other members. Whose is done is told once; waits:
+  // for one at least.
+  using Work = std::function<void()>;
+  virtual void give(Rank member, Work work) {
+    work();
+    done_.push_back(member);
+  }
+  virtual std::vector<Rank> take_done(bool /*waits*/) { return std::exchange(done_, {}); }
+
+ private:
+  std::vector<Rank> done_;
 };
 
 class SimulatedView {
@@ -82,7 +101,7 @@ class SimulatedView {
     schema::FramePool& pool;
     SimulatedLearning& learning;
   };
-  // nodes: the members', by rank; each holds the state of step `first`, confirmed.
+  // nodes: the members', by rank; each holds the state of step `first`, confirmed, or is a follower of rank 0's.
   SimulatedView(Options options, const Surroundings& around, Per<Rank, SimulatedNode*> nodes, News news);
   ~SimulatedView();
 
@@ -97,13 +116,18 @@ class SimulatedView {
 
  private:
   class OneMember;
-  void deliver_from(OneMember& from);
+  void deliver(Rank from, const std::vector<Seat>& to, const schema::SharedFrame& frame);
+  bool first_goes_on();
+  void give(Rank member, SimulatedLearning::Work work);
+  bool take_done(bool waits);
 
   const Options options_;
   const Surroundings around_;
   const News news_;
+  const bool one_replica_;
   Per<Rank, std::unique_ptr<OneMember>> members_;
   std::uint64_t sent_bytes_ = 0;
+  std::size_t under_way_ = 0;  // members whose work was given
 };
 
 }  // namespace tg::daemon

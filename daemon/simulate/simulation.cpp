@@ -11,6 +11,7 @@
 #include "daemon/run/preparation.h"
 #include "daemon/run/run_numbers.h"
 #include "daemon/run/shares.h"
+#include "daemon/simulate/gradient_lines.h"
 #include "daemon/simulate/members_memory.h"
 #include "daemon/simulate/share_engines.h"
 #include "daemon/simulate/simulated_view.h"
@@ -21,6 +22,7 @@
 #include "kernels/base/log.h"
 #include "kernels/host_home.h"
 #include "kernels/kernels.h"
+#include "schema/options/shown_job.h"
 #include "schema/run_id.h"
 #include "schema/text.h"
 #include "schema/version.h"
@@ -30,8 +32,10 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 constexpr std::chrono::seconds kSlice{5}, kTellEvery{10}, kSaveEvery{30};
+constexpr std::uint64_t kFirstTold = 5;  // steps, by which the time that is left can be judged
 constexpr std::uint64_t kMostSliceSteps = 10'000;
-constexpr std::uint64_t kKey = 1;  // nobody else's frames can come here
+constexpr std::uint64_t kEngineThreads = 1;  // the bits depend on it
+constexpr std::uint64_t kKey = 1;            // nobody else's frames can come here
 
 std::string name_of(Rank rank) { return "member-" + std::to_string(rank.index() + 1); }
 
@@ -68,6 +72,7 @@ class Simulation {
   void committed(const Member::Committed& committed);
   void evaluated(const Member::Evaluation& evaluation);
   void write_line(bool evaluated);
+  void write_gradients();
   Status save();
   std::uint64_t slice_steps() const;
 
@@ -88,6 +93,7 @@ class Simulation {
   std::optional<RunNumbers> numbers_;
   RunRecord record_;
   std::uint64_t lines_ = 0;            // the last step with a line
+  std::uint64_t steps_here_ = 0;       // that this call has taken
   std::optional<SimulatedView> view_;  // of the slice
   std::string why_ended_;              // before its last step; "" = it has not
   Clock::time_point began_ = Clock::now(), said_ = began_, saved_ = began_;
@@ -113,9 +119,9 @@ Result<std::optional<SavedStart>> Simulation::find_start() {
 Status Simulation::prepare_members(const std::optional<SavedStart>& start) {
   PreparationOptions options;
   options.job = job_;
-  options.job.threads = 0;  // as many as are asked for, whatever the processors
+  options.job.threads = 0;  // a thread for each member's engine, whatever a node would have
   options.data_dir = options_.data_dir.value_or(job_.data_dir);
-  options.threads = options_.threads;
+  options.threads = kEngineThreads;
   options.node = "this machine";
   options.start = start;
   options.say = [this](const std::string& line) { say_("reading data: " + line); };
@@ -125,14 +131,24 @@ Status Simulation::prepare_members(const std::optional<SavedStart>& start) {
   job_.steps = prepared_->steps;
   if (!prepared_->read.summary.empty()) say_(prepared_->read.summary);
   for (const std::string& warning : prepared_->read.warnings) say_("warning: " + warning);
-  if (Status fits = check_memory_of_members(job_, *prepared_, weights_.size(), choice_, compute_, say_); !fits)
-    return fits;
+  const std::uint64_t more_engines = std::min<std::uint64_t>(options_.threads, weights_.size()) - 1;
+  const MembersToBe members{.job = job_,
+                            .prepared = *prepared_,
+                            .members = weights_.size(),
+                            .choice = choice_,
+                            .all_replicas = options_.all_replicas,
+                            .more_engine_bytes = more_engines * kit->view->activation_bytes};
+  if (Status fits = check_memory_of_members(members, compute_, say_); !fits) return fits;
   nodes_[Rank(0)] = {prepared_->replica, std::move(kit->gradients)};
   record_.own.engine_build = kit->view->engine_build;
   record_.own.engine_choices = kit->view->engine_choices;
-  engines_ = std::make_unique<ShareEngines>(options, *std::move(kit), compute_);
+  engines_ = std::make_unique<ShareEngines>(options, *std::move(kit), compute_, options_.threads);
   for (const Rank rank : weights_.places()) {
     if (rank == Rank(0)) continue;
+    if (!options_.all_replicas) {
+      nodes_[rank] = follower_of(nodes_[Rank(0)], compute_.home(), prepared_->model);
+      continue;
+    }
     Result<SimulatedNode> copy = copy_of(nodes_[Rank(0)], compute_.home(), prepared_->model, job_.seed);
     if (!copy) return copy.error();
     nodes_[rank] = *std::move(copy);
@@ -145,11 +161,9 @@ schema::RunStatus Simulation::first_status(const std::optional<SavedStart>& star
   if (start) status = start->record->status;
   status.state = schema::RunState::kRunning;
   status.reason.clear();
-  status.model = to_word(job_.model);
-  status.data = to_word(job_.data);
+  schema::show_job(job_, status);
   status.exchange = to_word(layouts_of(job_, prepared_->model.segments, weights_.size(), choice_).layout.exchange);
   status.coding = to_word(choice_.coding);
-  status.gradients = to_word(job_.gradients);
   status.steps = job_.steps;
   status.parameters = prepared_->model.segments.parameter_count();
   status.step = status.digest_step = prepared_->replica->committed_rounds().value();
@@ -157,7 +171,6 @@ schema::RunStatus Simulation::first_status(const std::optional<SavedStart>& star
   status.training_samples = prepared_->data->train.count();
   status.global_batch = global_batch_;
   status.data_read = prepared_->read.summary;
-  status.settings = schema::changed_keys(job_, schema::kMostSettingsBytes);
   status.members = numbers_->rows();
   status.since_ms = unix_time_ms();
   if (start) {
@@ -205,7 +218,7 @@ Result<bool> Simulation::compute(const std::function<bool()>& ends) {
   fill_record(*start);
   schema::RunStatus& status = record_.status;
   lines_ = status.step;
-  if (Status opened = folder_.open(record_, status.step); !opened) return opened.error();
+  if (Status opened = folder_.open(record_, status.step, options_.gradients_every > 0); !opened) return opened.error();
   say_(std::string(*start ? "goes on with " : "run ") + status.id + ": " + status.model + " on " + status.data +
        ", steps " + std::to_string(status.step + 1) + " to " + std::to_string(status.steps));
   began_ = said_ = saved_ = Clock::now();
@@ -229,7 +242,7 @@ Result<bool> Simulation::compute(const std::function<bool()>& ends) {
 Status Simulation::compute_slice(Step last) {
   const Step first(record_.status.step);
   if (Status fits = engines_->fit(job_, weights_, global_batch_,
-                                  Per<Rank, std::uint64_t>(weights_.size(), options_.threads), first);
+                                  Per<Rank, std::uint64_t>(weights_.size(), kEngineThreads), first);
       !fits)
     return fits;
   Per<Rank, SimulatedNode*> nodes;
@@ -265,7 +278,8 @@ void Simulation::committed(const Member::Committed& committed) {
   status.loss = committed.loss_sum / static_cast<double>(global_batch_);
   status.learning_rate = committed.learning_rate;
   if (!committed.ends) write_line(false);
-  if (Clock::now() - said_ < kTellEvery) return;
+  if (options_.gradients_every > 0 && committed.step % options_.gradients_every == 0) write_gradients();
+  if (++steps_here_ != kFirstTold && Clock::now() - said_ < kTellEvery) return;
   said_ = Clock::now();
   const double left = static_cast<double>(status.steps - status.step) * numbers_->median_step_seconds();
   say_("step " + std::to_string(status.step) + " of " + std::to_string(status.steps) + ", loss " +
@@ -281,6 +295,16 @@ void Simulation::evaluated(const Member::Evaluation& evaluation) {
 void Simulation::write_line(bool evaluated) {
   lines_ = record_.status.step;
   folder_.add_line(numbers_->line(record_.status, evaluated, prepared_->model.segments));
+}
+
+// The first member's, which its engine overwrites only after the commit was told.
+void Simulation::write_gradients() {
+  const engine::SegmentTable& segments = prepared_->model.segments;
+  const kernels::ConstFloats gradient = std::as_const(nodes_[Rank(0)].gradient).floats();
+  const Layouts layouts = layouts_of(job_, segments, weights_.size(), choice_);
+  for (const std::string& line : gradient_lines(record_.status.step, job_, layouts.layout, segments,
+                                                {gradient.address(), gradient.size()}, kernels_))
+    folder_.add_gradient_line(line);
 }
 
 Status Simulation::save() {

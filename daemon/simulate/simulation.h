@@ -1,7 +1,7 @@
-// `tgd simulate JOB`: a run with all its members in this process, each with its own replica, Exchange and Worker, their
-// frames encoded and decoded (simulated_view.h), and no network: what N nodes with as many threads would compute, bit
+// `tgd simulate JOB`: a run with all its members in this process, each with its Exchange and Worker, their frames
+// encoded and decoded (simulated_view.h), and no network: what N nodes with a thread each would compute, bit
 // by bit. It goes from state to state in slices of a few seconds; with each it may end, and every half minute its state
-// is saved, so that the same call goes on from there. One thread, beside the engines' own.
+// is saved, so that the same call goes on from there. Called by one thread; members learn on others.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,9 @@ struct SimulationOptions {
   schema::JobSpec job;
   std::vector<std::uint16_t> weights;   // of the members, by rank
   std::optional<std::string> data_dir;  // in place of the job's
-  std::uint64_t threads = 1;            // of every engine
+  std::uint64_t threads = 1;            // members that learn at once
+  bool all_replicas = false;            // one for each member, compared; else rank 0's serves all
+  std::uint64_t gradients_every = 0;    // steps, of a report on the first member's gradient; 0 = none
   std::string directory;                // simulation_folder.h
 };
 

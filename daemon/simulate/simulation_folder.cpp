@@ -44,14 +44,21 @@ std::optional<SavedStart> SimulationFolder::saved(const RunRecord& record) const
   return start;
 }
 
-Status SimulationFolder::open(const RunRecord& record, std::uint64_t step) {
+Status SimulationFolder::open_lines(const char* name, std::uint64_t step, std::unique_ptr<LineFile>& file) const {
+  const std::string path = path_ + "/" + name;
+  if (step > 0)
+    if (Status cut = cut_back(path, step); !cut) return cut;
+  file = std::make_unique<LineFile>(path, step > 0 ? LineFile::Begin::kGoesOn : LineFile::Begin::kAnew);
+  return {};
+}
+
+Status SimulationFolder::open(const RunRecord& record, std::uint64_t step, bool with_gradients) {
   std::error_code code;
   fs::create_directories(path_, code);
   if (code) return Error{ErrorKind::kIo, "cannot create " + path_ + ": " + code.message()};
-  const std::string metrics = path_ + "/" + kMetricsFile;
-  if (step > 0)
-    if (Status cut = cut_back(metrics, step); !cut) return cut;
-  metrics_ = std::make_unique<LineFile>(metrics, step > 0 ? LineFile::Begin::kGoesOn : LineFile::Begin::kAnew);
+  if (Status opened = open_lines(kMetricsFile, step, metrics_); !opened) return opened;
+  if (with_gradients)
+    if (Status opened = open_lines("gradients.jsonl", step, gradients_); !opened) return opened;
   return engine::write_file_atomically(path_ + "/" + kRecordFile, record_to_json(record));
 }
 
@@ -61,9 +68,12 @@ Status SimulationFolder::save(RunRecord& record, const Prepared& prepared) {
   const Result<Artefacts> artefacts = artefacts_of(prepared.model, saved_arrays(arrays_of(*prepared.replica), status),
                                                    saved_metadata(record, state, prepared));
   if (!artefacts) return artefacts.error();
-  metrics_->flush();
+  for (LineFile* file : {metrics_.get(), gradients_.get()})
+    if (file != nullptr) file->flush();
   if (schema::is_final(status.state)) {
-    if (Status closed = metrics_->close(); !closed) return closed;
+    for (LineFile* file : {metrics_.get(), gradients_.get()})
+      if (file != nullptr)
+        if (Status closed = file->close(); !closed) return closed;
     Result<FileMarks> marks = write_artefacts(path_, *artefacts);
     if (!marks) return marks.error();
     record.files = *std::move(marks);
@@ -71,7 +81,9 @@ Status SimulationFolder::save(RunRecord& record, const Prepared& prepared) {
     if (!lines) return lines.error();
     record.files[kMetricsFile] = *lines;
   } else {
-    if (Status synced = metrics_->sync(); !synced) return synced;
+    for (LineFile* file : {metrics_.get(), gradients_.get()})
+      if (file != nullptr)
+        if (Status synced = file->sync(); !synced) return synced;
     if (Status written = write_checkpoint(path_, state, record.from, artefacts->at(kStateFile)); !written)
       return written;
   }

@@ -1,4 +1,5 @@
-// What a simulated run leaves on the disk, in one folder: run.json, metrics.jsonl, checkpoints while it goes on, and at
+// What a simulated run leaves on the disk, in one folder: run.json, metrics.jsonl, perhaps
+// gradients.jsonl (gradient_lines.h), checkpoints while it goes on, and at
 // its end the model's files and the state, all as a node writes them. What is there of the same run is gone on with.
 // Used by one thread.
 #pragma once
@@ -25,14 +26,18 @@ class SimulationFolder {
   std::optional<SavedStart> saved(const RunRecord& record) const;
 
   // From now on it is this run's, with the metrics up to that step.
-  Status open(const RunRecord& record, std::uint64_t step);
+  // with_gradients: and with gradients.jsonl.
+  Status open(const RunRecord& record, std::uint64_t step, bool with_gradients);
   void add_line(const std::string& line) { metrics_->add(line); }
+  void add_gradient_line(const std::string& line) { gradients_->add(line); }
   // The state of its status, which is digest's. Of a run that is complete the model's files as well.
   Status save(RunRecord& record, const Prepared& prepared);
 
  private:
+  Status open_lines(const char* name, std::uint64_t step, std::unique_ptr<LineFile>& file) const;
+
   const std::string path_;
-  std::unique_ptr<LineFile> metrics_;
+  std::unique_ptr<LineFile> metrics_, gradients_;  // gradients: perhaps none
 };
 
 }  // namespace tg::daemon

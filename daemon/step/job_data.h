@@ -33,6 +33,7 @@ inline engine::ModelOptions model_options(const schema::JobSpec& job) {
   options.kind = job.model;
   options.hidden.assign(job.hidden.begin(), job.hidden.end());
   options.label_smoothing = job.label_smoothing;
+  options.dropout = job.dropout;
   options.freeze = job.freeze;
   return options;
 }
@@ -74,9 +75,12 @@ inline engine::RecipeOptions recipe_options(const schema::JobSpec& job) {
   options.crop = job.crop;
   options.padding = unless_zero(job.crop_padding);
   options.resize = unless_zero(job.resize);
+  options.resize_shape = job.resize_shape;
+  options.least_area = job.least_area;
   options.flip = job.flip;
   options.colour = job.colour;
   options.colour_strength = job.colour_strength;
+  options.colour_hue = job.colour_hue;
   options.normalization = job.normalization;
   options.mean = job.mean;
   options.deviation = job.deviation;

@@ -33,7 +33,7 @@ LayoutOptions layout_options(const schema::JobSpec& job, std::size_t members, co
   options.most_chunk_parameters = static_cast<std::size_t>(choice.chunk_parameters);
   options.window_bytes = static_cast<std::size_t>(choice.window_bytes);
   options.gradients = job.gradients;
-  options.last_layer = job.last_layer;
+  options.last_layer = schema::resolved_last_layer(job);
   options.shared_scalers = job.scaler_sharing == schema::ScalerSharing::kMax;
   options.min_ternary_size = static_cast<std::size_t>(job.min_ternary_size);
   options.bucket_parameters = static_cast<std::size_t>(job.bucket_parameters);

@@ -18,7 +18,9 @@ Round round_of(Step step) { return Round(step.value()); }
 // After a step with one of these flags all report before they go on.
 constexpr std::uint32_t kWithReport = schema::kStopAfterStep | schema::kEvaluateAfterStep | schema::kHold;
 
-ClipRule clip_rule(const schema::JobSpec& job) { return {job.clip_sigma, job.scaler == schema::ScalerRecipe::kRepo}; }
+CodeRule code_rule(const schema::JobSpec& job) {
+  return {job.clip_sigma, job.scaler == schema::ScalerRecipe::kRepo, job.scaler_sharing == schema::ScalerSharing::kMax};
+}
 
 // Elements of the average that are moved at a time: 0.2 ms, so that no event waits for longer.
 constexpr std::size_t kAveragePart = 256u << 10;
@@ -309,7 +311,7 @@ Member::Member(Options options, const engine::Model& model, Delegate& delegate)
       members_(Members::of(options_.run_key, options_.view, options_.self, options_.names, names_of(model))),
       delegate_(delegate),
       optimizer_(optimizer_of(options_.job)),
-      exchange_(members_, segments_, clip_rule(options_.job),
+      exchange_(members_, segments_, code_rule(options_.job),
                 {model.statistics, shares_in(options_.view, options_.global_batch)}, options_.first_round),
       barrier_(members_),
       reports_(members_) {
@@ -342,11 +344,9 @@ std::unique_ptr<Worker> Member::make_worker() {
   const schema::JobSpec& job = options_.job;
   Worker::Options options;
   options.header = members_.header(Round());
-  options.self = members_.self;
   options.seat = static_cast<std::uint32_t>(options_.self.index());
   options.members = members_.count();
   options.seed = job.seed;
-  options.repo_recipe = clip_rule(job).repo_recipe;
   options.outside_weight_decay = schema::decays_inside(job) ? 0.0f : static_cast<float>(job.weight_decay);
   options.home_addressable = resources_->home.addressable();
   return std::make_unique<Worker>(options, resources_->home.make_kernels(), resources_->codec, segments_, shared_,

@@ -53,6 +53,23 @@ Replica::Replica(kernels::Home& home, const engine::Model& model, int slot_count
   copy_frozen();
 }
 
+Replica::Replica(std::shared_ptr<const Replica> keeper)
+    : keeper_(std::move(keeper)),
+      model_(keeper_->model_),
+      segments_(keeper_->segments_),
+      slot_count_(keeper_->slot_count_),
+      keeps_average_(keeper_->keeps_average_),
+      committed_rounds_(keeper_->committed_rounds_),
+      confirmed_rounds_(keeper_->confirmed_rounds_) {}
+
+const Replica& Replica::state() const {
+  if (keeps_state()) return *this;
+  TG_CHECK(keeper_->committed_rounds_ == committed_rounds_ && keeper_->confirmed_rounds_ >= confirmed_rounds_,
+           keeper_->committed_rounds_.value(), keeper_->confirmed_rounds_.value(), committed_rounds_.value(),
+           confirmed_rounds_.value());
+  return *keeper_;
+}
+
 void Replica::initialize(std::uint64_t seed, const engine::InitialFile* initial, const std::function<void()>& advance) {
   AlignedArray<float> staged(kStagedElements);
   for (std::size_t s = 0; s < segments_.size(); ++s) {
@@ -188,14 +205,17 @@ kernels::StateFloats Replica::next(std::size_t begin, std::size_t count) {
 
 void Replica::commit(std::span<const float> measured) {
   TG_CHECK(confirmed_rounds_ == committed_rounds_, confirmed_rounds_.value(), committed_rounds_.value());
-  AlignedArray<float>& next = halves_[1 - current_].statistics;
-  AlignedArray<float> target(next.size());
-  engine::spread(model_.statistics, measured, target.span());
-  std::ranges::copy(statistics(), next.begin());
-  engine::follow_statistics(model_, target.span(), next.span());
+  if (keeps_state()) {
+    AlignedArray<float>& next = halves_[1 - current_].statistics;
+    AlignedArray<float> target(next.size());
+    engine::spread(model_.statistics, measured, target.span());
+    std::ranges::copy(statistics(), next.begin());
+    engine::follow_statistics(model_, target.span(), next.span());
+  }
   current_ = 1 - current_;
   committed_rounds_ = committed_rounds_.next();
   undone_ = false;
+  state();  // of which the keeper is
 }
 
 bool Replica::confirm(float average_rate, std::size_t most_elements) {
@@ -232,6 +252,7 @@ void Replica::keep_best() {
 }
 
 std::vector<std::uint64_t> Replica::segment_digests() const {
+  if (!keeps_state()) return state().segment_digests();
   std::vector<std::uint64_t> digests;
   digests.reserve(segments_.size() + model_.statistics.size());
   for (std::size_t s = 0; s < segments_.size(); ++s) {
@@ -258,7 +279,7 @@ std::uint64_t Replica::combine(const std::vector<std::uint64_t>& segment_digests
 }
 
 void Replica::copy_out(kernels::ConstFloats array, std::size_t first, std::span<float> values) const {
-  tensors_->copy_out(array.subspan(first, values.size()), std::as_writable_bytes(values));
+  state().tensors_->copy_out(array.subspan(first, values.size()), std::as_writable_bytes(values));
 }
 
 void Replica::flip_bit(std::size_t element) {

@@ -38,6 +38,11 @@ class Replica {
       kernels::Home& home, const engine::Model& model, int slot_count, std::uint64_t seed, bool keeps_average = true,
       const engine::InitialFile* initial = nullptr, const std::function<void()>& advance = [] {});
 
+  // One that keeps no state of its own: it counts rounds, and what is read of it is read of the keeper, another replica
+  // in this process. The keeper commits a round, and confirms a state, before this one says the same; to read of a
+  // keeper that stands elsewhere is a bug. Nothing is written to it, and it is in no file.
+  explicit Replica(std::shared_ptr<const Replica> keeper);
+
   // Before anything else: from now on there is room for the best model, zeros until keep_best().
   void make_room_for_best();
 
@@ -62,14 +67,15 @@ class Replica {
     AlignedArray<float> parameters, statistics;
   };
   const Best& best() const { return best_; }
-  kernels::ConstFloats parameters() const { return halves_[current_].parameters.floats(); }
+  bool keeps_state() const { return keeper_ == nullptr; }
+  kernels::ConstFloats parameters() const { return state().halves_[state().current_].parameters.floats(); }
   kernels::ConstFloats slot(int index) const {
-    return halves_[current_].slots[static_cast<std::size_t>(index)].floats();
+    return state().halves_[state().current_].slots[static_cast<std::size_t>(index)].floats();
   }
-  kernels::ConstFloats average() const { return keeps_average_ ? average_.floats() : parameters(); }
+  kernels::ConstFloats average() const { return keeps_average_ ? state().average_.floats() : parameters(); }
   bool keeps_average() const { return keeps_average_; }
   bool keeps_best() const { return best_.parameters.size() > 0; }
-  std::span<const float> statistics() const { return halves_[current_].statistics.span(); }
+  std::span<const float> statistics() const { return state().halves_[state().current_].statistics.span(); }
   // The parameters of the step in progress: a segment is final once all its chunks have been applied. The same memory
   // becomes parameters() with the commit.
   kernels::ConstFloats next_parameters() const { return halves_[1 - current_].parameters.floats(); }
@@ -112,6 +118,7 @@ class Replica {
     std::vector<kernels::HomeArray> slots;
     AlignedArray<float> statistics;
   };
+  const Replica& state() const;
   // To the other half, for which no chunk writes them. Their slots stay 0.
   void copy_frozen();
   // Of array_sizes(): those in the home, which come first, and the others.
@@ -121,6 +128,7 @@ class Replica {
   Status fill(const engine::ReadFloats& from, kernels::Floats to, const std::function<void()>& advance);
   void initialize(std::uint64_t seed, const engine::InitialFile* initial, const std::function<void()>& advance);
 
+  const std::shared_ptr<const Replica> keeper_;  // of the state; empty: this one keeps it
   const engine::Model& model_;
   const engine::SegmentTable& segments_;  // the model's
   const int slot_count_;

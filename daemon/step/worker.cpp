@@ -8,7 +8,7 @@ namespace {
 
 bool sums_floats(const Layout& layout) {
   return !layout.shared_scalers || std::any_of(layout.chunks.begin(), layout.chunks.end(),
-                                               [](const ChunkLayout& chunk) { return !chunk.ternary(); });
+                                               [](const ChunkLayout& chunk) { return !chunk.coded(); });
 }
 
 bool keeps_codes(const Layout& layout) { return !layout.sharded() && layout.members > 1; }
@@ -116,7 +116,7 @@ MadeFrame Worker::make_frame(std::size_t index, schema::ChunkPhase phase, const 
 PieceResult Worker::execute(const Contribute& work) {
   const ChunkLayout& chunk = layout_->chunks[work.chunk];
   PieceResult result;
-  if (chunk.ternary()) {
+  if (chunk.coded()) {
     const kernels::Planes codes = ternarize(chunk, result.traffic);
     result.contribution = make_frame(work.chunk, schema::ChunkPhase::kContribution, work.to,
                                      PayloadCodec::codes_bound(chunk), [&](std::span<std::byte> payload) {
@@ -137,6 +137,7 @@ PieceResult Worker::execute(const Contribute& work) {
 PieceResult Worker::execute(const Reduce& work, const Send& send) {
   const ChunkLayout& chunk = layout_->chunks[work.chunk];
   PieceResult result;
+  if (!replica_.keeps_state() && work.to.empty()) return result;  // nobody needs the sums
   if (reads_sums(chunk) && !layout_->sharded()) {
     result.broken = apply_codes(chunk, work.contributions, result.traffic);
     return result;
@@ -144,20 +145,21 @@ PieceResult Worker::execute(const Reduce& work, const Send& send) {
   const std::span<std::int8_t> sums = sums_.span().first(chunk.size());
   const std::span<float> floats = reads_sums(chunk) ? std::span<float>{} : floats_.span().first(chunk.size());
   result.broken = reads_sums(chunk) ? sum_codes(chunk, work.contributions, sums, result.traffic)
-                  : chunk.ternary() ? sum_scaled(chunk, work.contributions, floats, result.traffic)
+                  : chunk.coded()   ? sum_scaled(chunk, work.contributions, floats, result.traffic)
                                     : sum_floats(chunk, work.contributions, floats);
   if (result.broken) return result;
   if (!work.to.empty()) {
     const std::size_t bound =
-        chunk.ternary() ? PayloadCodec::sums_bound(chunk, options_.members) : FloatPayload::bytes(chunk);
+        chunk.coded() ? PayloadCodec::sums_bound(chunk, options_.members) : FloatPayload::bytes(chunk);
     MadeFrame total =
         make_frame(work.chunk, schema::ChunkPhase::kTotal, work.to, bound, [&](std::span<std::byte> payload) {
-          return chunk.ternary() ? payload_->write_sums(chunk, sums, payload)
-                                 : float_payload_->write(chunk.format, floats, payload);
+          return chunk.coded() ? payload_->write_sums(chunk, sums, payload)
+                               : float_payload_->write(chunk.format, floats, payload);
         });
     result.sent_bytes = total.payload_bytes * work.to.size();
     send(std::move(total));
   }
+  if (!replica_.keeps_state()) return result;
   if (reads_sums(chunk))
     apply_parts(chunk, sums);
   else
@@ -168,7 +170,8 @@ PieceResult Worker::execute(const Reduce& work, const Send& send) {
 PieceResult Worker::execute(const Apply& work) {
   const ChunkLayout& chunk = layout_->chunks[work.chunk];
   PieceResult result;
-  if (chunk.ternary()) {
+  if (!replica_.keeps_state()) return result;
+  if (chunk.coded()) {
     const std::span<std::int8_t> sums = sums_.span().first(chunk.size());
     if (payload_->read_sums(chunk, work.total.chunk, sums))
       apply_parts(chunk, sums);
@@ -196,13 +199,11 @@ kernels::Planes Worker::own_codes(const ChunkLayout& chunk) {
 kernels::Planes Worker::ternarize(const ChunkLayout& chunk, StepTraffic& traffic) {
   const kernels::Planes codes = own_codes(chunk);
   for (const ChunkPart& part : chunk.parts) {
-    const float scaler =
-        layout_->shared_scalers ? scalers_.shared(part.segment) : scalers_.of(options_.self, part.segment);
-    const kernels::Scale scale{options_.repo_recipe ? scaler : scalers_.clip(part.segment), scaler};
     const kernels::DrawKey key{options_.seed, options_.seat, static_cast<std::uint32_t>(part.segment),
                                static_cast<std::uint32_t>(shared_.round.value())};
     const std::size_t first = (part.begin - chunk.begin) / kernels::kWordBits, count = part.count / kernels::kWordBits;
-    tensors_->ternarize(shared_.gradients.subspan(part.begin, part.count), part.first_in_segment, key, scale,
+    tensors_->ternarize(shared_.gradients.subspan(part.begin, part.count), part.first_in_segment, key,
+                        scalers_.scale(part.segment),
                         {codes.nonzero.subspan(first, count), codes.negative.subspan(first, count)});
     traffic.codes.push_back(
         {.segment = part.segment,
@@ -277,8 +278,7 @@ std::optional<Rank> Worker::sum_scaled(const ChunkLayout& chunk, const Contribut
   std::fill(sums.begin(), sums.end(), 0.0f);
   for (const Rank rank : contributions.places())
     for (const ChunkPart& part : chunk.parts)
-      codec_.accumulate_scaled(part_of(codes_[rank], chunk, part),
-                               kernels::applied_scale(scalers_.of(rank, part.segment)),
+      codec_.accumulate_scaled(part_of(codes_[rank], chunk, part), scalers_.unit(rank, part.segment),
                                sums.subspan(part.begin - chunk.begin, part.count));
   return std::nullopt;
 }
@@ -307,9 +307,9 @@ kernels::Update Worker::part_update(const ChunkPart& part, float scale) const {
   return update;
 }
 
-// Mean gradient = s' * sums / N.
+// Mean gradient = unit * sum / N.
 float Worker::mean_scale(const ChunkPart& part) const {
-  return kernels::applied_scale(scalers_.shared(part.segment)) / static_cast<float>(options_.members);
+  return scalers_.unit(part.segment) / static_cast<float>(options_.members);
 }
 
 void Worker::apply_parts(const ChunkLayout& chunk, std::span<const std::int8_t> sums) {

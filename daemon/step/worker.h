@@ -1,10 +1,12 @@
 // Carries out what Exchange decides, on one thread: the kernels' part of a member's step.
 //
-//   measure      gradient of a bucket -> statistics (eq. (2), section 3.2)
+//   measure      gradient of a bucket -> statistics (eq. (2), (21))
 //   contribute   gradient -> codes (eq. (1), (3)) -> payload written into a frame
 //   reduce       all members' payloads, the own codes -> exact integer sums (floats: in rank order) -> sent -> applied;
 //                if no one needs the sums, from the codes straight into the update
 //   apply        the owner's total -> optimizer -> the other half of the replica's double buffer
+//
+// Where the replica keeps no state, nothing is applied, and what only an update would read is not read.
 //
 // A chunk's planes and sums stay in cache from the first of these verbs to the last: receiving and updating costs one
 // pass over the parameters. A member has one Worker for each thread that works for it: they share a SharedStep, write
@@ -94,11 +96,9 @@ class Worker {
  public:
   struct Options {
     schema::FrameHeader header;  // of the run and view; the step is filled in
-    Rank self;
-    std::uint32_t seat = 0;  // in the draws
+    std::uint32_t seat = 0;      // in the draws
     std::size_t members = 1;
     std::uint64_t seed = 0;
-    bool repo_recipe = false;        // ClipRule
     float outside_weight_decay = 0;  // 0 = the decay is inside the gradient already
     bool home_addressable = true;
   };
@@ -134,7 +134,7 @@ class Worker {
   std::optional<Rank> sum_scaled(const ChunkLayout& chunk, const Contributions& contributions, std::span<float> sums,
                                  StepTraffic& traffic);
   std::optional<Rank> sum_floats(const ChunkLayout& chunk, const Contributions& contributions, std::span<float> sums);
-  bool reads_sums(const ChunkLayout& chunk) const { return chunk.ternary() && layout_->shared_scalers; }
+  bool reads_sums(const ChunkLayout& chunk) const { return chunk.coded() && layout_->shared_scalers; }
   template <class Write>
   MadeFrame make_frame(std::size_t index, schema::ChunkPhase phase, const std::vector<Rank>& to, std::size_t bound,
                        Write write);

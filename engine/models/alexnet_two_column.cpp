@@ -5,7 +5,7 @@ namespace tg::engine {
 
 // The AlexNet that the paper trains (terngrad/inception/slim/models.py): two columns, which mix before conv3 and fc6,
 // batch normalization without gamma in every convolution, LRN after the first two: 60,969,321 parameters. A column is a
-// group of channels. Dropout as for ternary gradients: 0.2.
+// group of channels. Dropout as for ternary gradients: 0.2; with float32 the paper has 0.5.
 Result<Model> make_alexnet_two_column(const ModelOptions& options) {
   constexpr double kDropout = 0.2;
   constexpr Normalized kNormalized{.epsilon = 1e-3F, .momentum = 3e-4F, .gamma = false};

@@ -180,6 +180,7 @@ struct RunStatus {
   std::string exchange;
   std::string coding;  // of ternary payloads: raw | entropy
   std::string gradients;
+  std::string last_layer;  // how the gradient of the last layer travels
   std::uint64_t step = 0, steps = 0;
   double loss = 0;  // mean over the last step's global batch
   double learning_rate = 0;
@@ -226,6 +227,7 @@ void fields(Is<RunStatus> auto& it, auto&& field) {
   field("exchange", it.exchange, word());
   field("coding", it.coding, word());
   field("gradients", it.gradients, word().not_shown());
+  field("last_layer", it.last_layer, word());
   field("step", it.step);
   field("steps", it.steps);
   field("loss", it.loss, plain().measured());

@@ -63,22 +63,30 @@ void add_set_keys(std::vector<Row>& rows) {
 void add_recipe_keys(std::vector<Row>& rows) {
   rows.push_back(choice_row("crop", &JobSpec::crop,
                             "The part of a picture that training sees: its middle, as in evaluation (none), a window "
-                            "of the input's size anywhere (window), or 8 to 100 % of its area, resized (area); auto: "
-                            "as suits the data."));
+                            "of the input's size anywhere (window), or a part from least-area to all of its area, "
+                            "resized (area); auto: as suits the data."));
+  rows.push_back(real_row("least-area", &JobSpec::least_area, {0.01, 1, false, false},
+                          "crop = area: the least share of a picture's area that a part has."));
   rows.push_back(whole_row("crop-padding", &JobSpec::crop_padding, {0, kMostImageSize},
                            "crop = window: black pixels added on every side first; 0 = as suits the data."));
   rows.push_back(whole_row("resize", &JobSpec::resize, {0, kMostResize},
                            "Pixels that a picture's shorter side is resized to before its middle or a window is taken; "
                            "0 = no resizing, or 8/7 of the input if a folder's pictures have other sizes."));
+  rows.push_back(choice_row("resize-shape", &JobSpec::resize_shape,
+                            "What resize makes of a picture: aspect keeps its sides' ratio; square makes both sides "
+                            "equally long, as Caffe's AlexNet has its pictures."));
   rows.push_back(choice_row("flip", &JobSpec::flip,
                             "Whether training flips half of the pictures left to right; auto: as suits the data."));
-  rows.push_back(
-      choice_row("colour", &JobSpec::colour,
-                 "How training changes colours: brightness and contrast as for the paper's CifarNet (paper), "
-                 "or brightness, contrast and saturation by colour-strength (jitter); auto: as suits the "
-                 "data."));
+  rows.push_back(choice_row(
+      "colour", &JobSpec::colour,
+      "How training changes colours: brightness and contrast as for the paper's CifarNet (paper), "
+      "or brightness, contrast and saturation by colour-strength, hue by colour-hue (jitter); auto: as suits the "
+      "data."));
   rows.push_back(real_row("colour-strength", &JobSpec::colour_strength, {0, 1, false, false},
                           "colour = jitter: factors are drawn from 1 - strength to 1 + strength."));
+  rows.push_back(
+      real_row("colour-hue", &JobSpec::colour_hue, {0, 0.5, false, false},
+               "colour = jitter: the hue turns by up to this share of its circle, to either side; 0 = not."));
   rows.push_back(
       choice_row("normalization", &JobSpec::normalization,
                  "How values are scaled: bytes to x / 255 (none), the same from -1 to 1 (symmetric), each "

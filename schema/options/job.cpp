@@ -24,6 +24,7 @@ constexpr std::uint64_t kMostFeatures = 65'536;  // features of a hidden layer
 constexpr std::size_t kMostHidden = 32;          // hidden layers
 constexpr double kMostClassWeight = 1e6;
 constexpr std::size_t kMostClassWeights = 1024;
+constexpr std::size_t kMostDropout = 16;  // layers
 constexpr std::size_t kMostPrefixes = 64, kMostPrefixBytes = 64;
 
 Row freeze_row() {
@@ -80,6 +81,12 @@ void add_model_rows(std::vector<Row>& rows) {
                           "mlp: features of each hidden layer; empty = none."));
   rows.push_back(real_row("label-smoothing", &JobSpec::label_smoothing, {0, 1, false, true},
                           "Share of each sample's target that is spread evenly over all classes."));
+  rows.push_back(list_row(
+      "dropout", &JobSpec::dropout, real_row("", &JobSpec::label_smoothing, {0, 1, false, true}, ""),
+      &JobSpec::label_smoothing, kMostDropout, "numbers from 0 to below 1 separated by commas, such as 0.5,0.5",
+      "Share of its features that each dropout layer drops in training, a number a layer in the order of the network; "
+      "0 = none. Empty = the model's own: alexnet and vgg-a 0.5,0.5; alexnet-two-column 0.2,0.2; googlenet 0.7,0.7,0.2 "
+      "(two heads, then the network); googlenet-slim 0.08. The others have no such layer."));
   rows.push_back(class_weights_row());
 }
 
@@ -202,7 +209,10 @@ void add_gradient_rows(std::vector<Row>& rows) {
   rows.push_back(choice_row(
       "scaler-sharing", &JobSpec::scaler_sharing,
       "A segment's scaler: the largest of all members' (max), or each member's own (none; direct exchange)."));
-  rows.push_back(choice_row("last-layer", &JobSpec::last_layer, "How the gradient of the last layer travels."));
+  rows.push_back(choice_row(
+      "last-layer", &JobSpec::last_layer,
+      "How the gradient of the last layer travels; auto: as float32 for every alexnet and googlenet, as the paper has "
+      "it, as ternary codes for all other models. Most bits of such a step are then the last layer's."));
   rows.push_back(whole_row("min-ternary-size", &JobSpec::min_ternary_size, {0, UINT32_MAX},
                            "Segments with fewer parameters travel as float32."));
   rows.push_back(whole_row("float-steps", &JobSpec::float_steps, {0, kMostSteps},
@@ -329,6 +339,8 @@ Status validate_compute(const JobSpec& spec) {
     return invalid("initial = " + spec.initial + " needs compute = train: a replayed run learns nothing; leave it out");
   if (spec.balanced_classes || !spec.class_weights.empty())
     return invalid("class-weights needs compute = train: a replayed gradient is of no class; leave it out");
+  if (!spec.dropout.empty())
+    return invalid("dropout needs compute = train: a replayed gradient passed no layer; leave it out");
   if (spec.micro_batch > 0)
     return invalid("micro-batch = " + std::to_string(spec.micro_batch) +
                    " needs compute = train: a replayed gradient is computed once; set micro-batch to 0");
@@ -339,6 +351,19 @@ Status validate_compute(const JobSpec& spec) {
                    "weight-decay-path to outside or weight-decay to 0");
   }
   return {};
+}
+
+GradientFormat last_layer_of(ModelKind model) {
+  switch (model) {
+    case ModelKind::kAlexnet:
+    case ModelKind::kAlexnetTwoColumn:
+    case ModelKind::kGooglenet:
+    case ModelKind::kGooglenetSlim:
+    case ModelKind::kGooglenetBiases:
+      return GradientFormat::kFloat32;
+    default:
+      return GradientFormat::kTernary;
+  }
 }
 
 }  // namespace
@@ -440,18 +465,22 @@ Status validate_job(const JobSpec& spec, std::size_t members) {
 }
 
 std::string canonical_job(const JobSpec& spec) {
+  JobSpec resolved = spec;
+  resolved.last_layer = resolved_last_layer(spec);
   std::map<std::string, std::string> sorted;
-  for (const Row& row : job_options()) sorted.emplace(row.name, row.get(spec));
+  for (const Row& row : job_options()) sorted.emplace(row.name, row.get(resolved));
   std::string text;
   for (const auto& [key, value] : sorted) text += key + " =" + (value.empty() ? "" : " ") + value + "\n";
   return text;
 }
 
 std::string changed_keys(const JobSpec& spec, std::size_t most) {
-  const JobSpec defaults;
+  JobSpec defaults, resolved = spec;
+  defaults.last_layer = last_layer_of(spec.model);
+  resolved.last_layer = resolved_last_layer(spec);
   std::string text;
   for (const Row& row : job_options()) {
-    const std::string value = row.get(spec);
+    const std::string value = row.get(resolved);
     if (value == row.get(defaults)) continue;
     const std::string line = row.name + " = " + value + "\n";
     if (text.size() + line.size() > most) break;
@@ -467,6 +496,8 @@ bool decays_inside(const JobSpec& spec) {
   return spec.weight_decay_path.value_or(at_update ? WeightDecayPath::kOutside : WeightDecayPath::kInside) ==
          WeightDecayPath::kInside;
 }
+
+GradientFormat resolved_last_layer(const JobSpec& spec) { return spec.last_layer.value_or(last_layer_of(spec.model)); }
 
 std::uint64_t resolved_global_batch(const JobSpec& spec, std::size_t members) {
   return spec.batch_per_node > 0 ? spec.batch_per_node * members : spec.global_batch;

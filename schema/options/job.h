@@ -21,6 +21,7 @@ struct JobSpec {
   ModelKind model = ModelKind::kLenet;
   std::vector<std::uint64_t> hidden = {256, 128};  // features of an MLP's hidden layers
   double label_smoothing = 0;
+  std::vector<double> dropout;        // of each dropout layer, in the order of the network; empty = the model's
   std::vector<double> class_weights;  // of each sample's loss, by its class; empty = 1 each
   bool balanced_classes = false;      // class_weights are to follow from the data
   DatasetKind data = DatasetKind::kSynthetic;
@@ -35,10 +36,13 @@ struct JobSpec {
   // How a sample becomes input; nullopt, 0 and empty = chosen to suit the data (engine/recipe.h).
   std::optional<Crop> crop;
   std::uint64_t crop_padding = 0;  // pixels on every side
+  double least_area = 0.08;        // share of a picture's area
   std::uint64_t resize = 0;        // pixels of the shorter side
+  ResizeShape resize_shape = ResizeShape::kAspect;
   std::optional<Flip> flip;
   std::optional<Colour> colour;
   double colour_strength = 0.4;
+  double colour_hue = 0;
   std::optional<Normalization> normalization;
   std::vector<double> mean, deviation;  // per channel
   std::string initial;                  // file with the initial parameters; empty = drawn from the seed
@@ -78,13 +82,13 @@ struct JobSpec {
   double clip_sigma = 2.5;  // 0 = off
   ScalerRecipe scaler = ScalerRecipe::kPaper;
   ScalerSharing scaler_sharing = ScalerSharing::kMax;
-  GradientFormat last_layer = GradientFormat::kTernary;
-  std::uint64_t min_ternary_size = 1;    // smaller segments travel as float32
-  std::uint64_t float_steps = 0;         // the first steps travel as float32
-  std::optional<ExchangeKind> exchange;  // none = auto
-  std::optional<Coding> coding;          // none = auto
-  std::uint64_t bucket_parameters = 0;   // 0 = chosen from the model
-  std::uint64_t chunk_parameters = 0;    // 0 = chosen from the model and N
+  std::optional<GradientFormat> last_layer;  // none = auto, by the model (resolved_last_layer)
+  std::uint64_t min_ternary_size = 1;        // smaller segments travel as float32
+  std::uint64_t float_steps = 0;             // the first steps travel as float32
+  std::optional<ExchangeKind> exchange;      // none = auto
+  std::optional<Coding> coding;              // none = auto
+  std::uint64_t bucket_parameters = 0;       // 0 = chosen from the model
+  std::uint64_t chunk_parameters = 0;        // 0 = chosen from the model and N
   // Running.
   Members members = Members::kAll;
   Split split = Split::kWeight;
@@ -112,13 +116,17 @@ Status set_job_key(JobSpec& spec, std::string_view assignment);
 Status override_job_key(JobSpec& spec, std::string_view assignment);
 // Checks what no single key can: B < 1, staircase without schedule-every, ... For B < N pass the members, 0 = unknown.
 Status validate_job(const JobSpec& spec, std::size_t members);
-// Every key, sorted, one `key = value` per line; parse_job(canonical_job(s)) == s.
+// Every key, sorted, one `key = value` per line, last-layer resolved; otherwise parse_job(canonical_job(s)) == s.
 std::string canonical_job(const JobSpec& spec);
-// The same for the keys that are not the defaults, in the order of the reference; whole lines of at most `most` bytes.
+// The same for the keys that are not the model's defaults, in the order of the reference; whole lines of at most `most`
+// bytes.
 std::string changed_keys(const JobSpec& spec, std::size_t most);
 std::uint64_t job_hash(const JobSpec& spec);
 // Whether weight decay is added to the gradient before it is ternarized; else the update sees to it.
 bool decays_inside(const JobSpec& spec);
+// How the last layer's gradient travels where gradients is kTernary. Without a wish as in the paper's experiments:
+// float32 for AlexNet and GoogLeNet in all their forms, ternary for all other models.
+GradientFormat resolved_last_layer(const JobSpec& spec);
 std::uint64_t resolved_global_batch(const JobSpec& spec, std::size_t members);
 // Passes over so many samples, the last step's batch reaching into the next one. An error if that is too many.
 Result<std::uint64_t> resolved_steps(const JobSpec& spec, std::uint64_t samples, std::uint64_t global_batch);

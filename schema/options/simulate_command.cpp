@@ -18,7 +18,7 @@ constexpr const char* kHelp =
     "\n"
     "  tgd simulate deploy/jobs/lenet-mnist.job --members 16 --data-dir /data -o lenet-16\n"
     "\n"
-    "Its digests are those of as many nodes with as many threads. DIR is then as if tgctl fetch had made it:\n"
+    "Its digests are those of as many nodes with threads = 1. DIR is then as if tgctl fetch had made it:\n"
     "tgctl report DIR and tgctl export DIR show it. SIGINT or SIGTERM ends it with what is done; the same command\n"
     "then goes on from there.\n"
     "\n"
@@ -30,8 +30,12 @@ constexpr const char* kHelp =
     "      Sets a key of the job; may be given several times.\n"
     "  --data-dir DIR\n"
     "      Folder of the data, in place of the job's own.\n"
-    "  --threads N (default: 1)\n"
-    "      Threads of the members' engines.\n"
+    "  --threads N (default: one for each processor)\n"
+    "      How many members learn at the same time; the digests are the same.\n"
+    "  --replicas one|all (default: one)\n"
+    "      Whether the first member keeps the state for all, or each keeps it and they compare theirs.\n"
+    "  --gradients N\n"
+    "      Writes gradients.jsonl: what the first member's gradient looks like every N steps.\n"
     "  --output DIR, -o DIR\n"
     "      Where the model, metrics.jsonl and run.json go.\n"
     "  --help, -h\n"
@@ -66,8 +70,15 @@ Status take(const po::variables_map& given, SimulateCommand& command) {
   if (given.contains("set")) command.settings = given["set"].as<std::vector<std::string>>();
   if (given.contains("data-dir")) command.data_dir = given["data-dir"].as<std::string>();
   if (given.contains("threads")) command.threads = given["threads"].as<std::uint64_t>();
-  if (command.threads < 1 || command.threads > kMostThreads)
+  if (command.threads && (*command.threads < 1 || *command.threads > kMostThreads))
     return usage("--threads is from 1 to " + std::to_string(kMostThreads));
+  const std::string replicas = given.contains("replicas") ? given["replicas"].as<std::string>() : "one";
+  if (replicas != "one" && replicas != "all") return usage("--replicas is one or all");
+  command.all_replicas = replicas == "all";
+  if (given.contains("gradients")) {
+    command.gradients_every = given["gradients"].as<std::uint64_t>();
+    if (command.gradients_every == 0) return usage("--gradients is from 1: every so many steps");
+  }
   if (!given.contains("output")) return usage("-o DIR is missing: where the run goes");
   command.output = given["output"].as<std::string>();
   if (given.contains("weights")) {
@@ -97,6 +108,8 @@ Result<SimulateCommand> parse_simulate_command(int argc, const char* const* argv
   add("set,s", po::value<std::vector<std::string>>(), "");
   add("data-dir", po::value<std::string>(), "");
   add("threads", po::value<std::uint64_t>(), "");
+  add("replicas", po::value<std::string>(), "");
+  add("gradients", po::value<std::uint64_t>(), "");
   add("output,o", po::value<std::string>(), "");
   add("job", po::value<std::vector<std::string>>(), "");
   po::positional_options_description positional;

@@ -16,12 +16,14 @@ inline constexpr std::string_view kSimulateCommand = "simulate";
 
 struct SimulateCommand {
   std::string job_file;
-  std::vector<std::string> settings;    // KEY=VALUE, in their order
-  std::vector<std::uint16_t> weights;   // of the members' shares of a batch, by rank; one for each
-  std::optional<std::string> data_dir;  // in place of the job's
-  std::uint64_t threads = 1;            // of each member's engine
-  std::string output;                   // folder
-  std::string help;                     // asked for: print it, and end
+  std::vector<std::string> settings;     // KEY=VALUE, in their order
+  std::vector<std::uint16_t> weights;    // of the members' shares of a batch, by rank; one for each
+  std::optional<std::string> data_dir;   // in place of the job's
+  std::optional<std::uint64_t> threads;  // members that learn at once; as many as there are processors
+  bool all_replicas = false;             // each member keeps the state, not the first one for all
+  std::uint64_t gradients_every = 0;     // steps; 0 = none
+  std::string output;                    // folder
+  std::string help;                      // asked for: print it, and end
 };
 // argv as given to main; argv[1] is the command.
 Result<SimulateCommand> parse_simulate_command(int argc, const char* const* argv);

@@ -200,6 +200,7 @@ TEST(StatusText, NoLineWrapsAtEightyColumns) {
   long_one.reason = "node-b lost the connection to node-c in reduce of step 812; is it running? Its address is " +
                     std::string(100, 'x');
   long_one.exchange = long_one.coding = long_one.gradients = long_one.model = long_one.data = std::string(63, 'w');
+  long_one.last_layer = std::string(63, 'l');
   long_one.members[0].node = std::string(63, 'n');
   long_one.members[0].state = RunState::kRunning;
   long_one.members[0].wait_share = 0.99;

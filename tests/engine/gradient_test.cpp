@@ -7,6 +7,7 @@
 #include <cmath>
 #include <ostream>
 #include <random>
+#include <span>
 #include <tuple>
 
 #include "engine/engine.h"
@@ -116,10 +117,8 @@ INSTANTIATE_TEST_SUITE_P(WithAndWithoutSmoothing, ClassWeights, testing::Values(
 INSTANTIATE_TEST_SUITE_P(Layers, EachSmallNetwork, testing::ValuesIn(small_networks()),
                          [](const testing::TestParamInfo<SmallNetwork>& each) { return each.param.name; });
 
-class RealModel : public testing::TestWithParam<ModelOptions> {};
-
-TEST_P(RealModel, GradientAlongARandomDirectionIsTheDifference) {
-  const Model model = make_model(GetParam()).value();
+// Loss, and slope along a random direction of each segment from the first given on.
+void expect_slopes(const Model& model, std::size_t first_segment) {
   const int kBatch = 2;
   auto engine = make_cpu_engine(model, {.threads = 2, .batch = kBatch, .evaluation_batch = 1, .seed = kSeed});
   ASSERT_TRUE(engine.ok()) << engine.error().message;
@@ -133,7 +132,7 @@ TEST_P(RealModel, GradientAlongARandomDirectionIsTheDifference) {
   std::vector<double> parameters = in_double(flat);
   EXPECT_NEAR(loss, reference_loss(model, parameters, batch, kSeed), kLossTolerance * loss);
   std::mt19937_64 random(23);
-  for (const Segment& segment : model.segments.segments()) {
+  for (const Segment& segment : std::span(model.segments.segments()).subspan(first_segment)) {
     // A direction of signs: the slope along it has the size of the gradient's norm, and no element hides.
     std::vector<double> direction(segment.element_count);
     double slope = 0, squares = 0;
@@ -155,6 +154,21 @@ TEST_P(RealModel, GradientAlongARandomDirectionIsTheDifference) {
     EXPECT_GT(squares, 0) << segment.name;
     EXPECT_NEAR(slope, expected, kGradientTolerance * std::sqrt(squares)) << segment.name;
   }
+}
+
+class RealModel : public testing::TestWithParam<ModelOptions> {};
+
+TEST_P(RealModel, GradientAlongARandomDirectionIsTheDifference) { expect_slopes(make_model(GetParam()).value(), 0); }
+
+// The slope before and behind the layer; without dropout the loss.
+TEST(GivenDropout, IsWhatIsComputed) {
+  const auto with = [](double probability) {
+    return make_model({.kind = ModelKind::kGooglenetSlim, .input = ImageShape{3, 48, 48}, .dropout = {probability}})
+        .value();
+  };
+  const Model half = with(0.5), none = with(0);
+  expect_slopes(half, half.segments.size() - 3);
+  expect_slopes(none, none.segments.size());
 }
 
 // The larger ones on images as small as they take: the reference computes all of it twice for every segment.

@@ -154,6 +154,28 @@ TEST(Models, FreezeByTheBeginningsOfNames) {
   EXPECT_EQ(make({"conv", "fc"}).error().kind, ErrorKind::kInvalidJob);
 }
 
+TEST(Models, TakeADropoutForEachOfTheirLayers) {
+  const auto shares = [](const Result<Model>& model) {
+    std::vector<double> list;
+    for (const Operator& one : model.value().operators)
+      if (const auto* dropout = std::get_if<Dropout>(&one.attributes)) list.push_back(dropout->probability);
+    return list;
+  };
+  const auto make = [](ModelKind kind, std::vector<double> dropout) {
+    return make_model({.kind = kind, .dropout = std::move(dropout)});
+  };
+  EXPECT_EQ(shares(make(ModelKind::kAlexnetTwoColumn, {})), (std::vector<double>{0.2, 0.2}));
+  EXPECT_EQ(shares(make(ModelKind::kAlexnetTwoColumn, {0.5, 0})), (std::vector<double>{0.5, 0}));
+  EXPECT_EQ(shares(make(ModelKind::kGooglenetSlim, {0.2})), std::vector<double>{0.2});
+  EXPECT_EQ(shares(make(ModelKind::kGooglenet, {})), (std::vector<double>{0.7, 0.7, 0.2})) << "the network's is last";
+  EXPECT_EQ(make(ModelKind::kVggA, {0.5}).error().message,
+            "dropout has 1 value, and vgg-a has 2 dropout layers; give it one value for each");
+  EXPECT_EQ(make(ModelKind::kGooglenetSlim, {0.5, 0.5}).error().message,
+            "dropout has 2 values, and googlenet-slim has 1 dropout layer; give it one value for each");
+  EXPECT_EQ(make(ModelKind::kCifarnet, {0.5}).error().message, "dropout: cifarnet has no dropout layer; leave it out");
+  EXPECT_EQ(make(ModelKind::kCifarnet, {0.5}).error().kind, ErrorKind::kInvalidJob);
+}
+
 TEST(Segments, LieOneAfterAnotherAtMultiplesOfABlock) {
   for (const ModelKind kind : values_of<ModelKind>()) {
     const SegmentTable segments = make_model(kind).segments;

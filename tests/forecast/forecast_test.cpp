@@ -3,8 +3,11 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "daemon/forecast/machine.h"
 #include "daemon/forecast/predict.h"
+#include "daemon/forecast/zeros.h"
 #include "daemon/membership/choose_exchange.h"
 #include "schema/limits.h"
 #include "tests/forecast/samples.h"
@@ -93,6 +96,39 @@ TEST(Forecast, ANodeThatComputesMoreOfTheBatchTakesLongerAndTheTableIsOfEqualPar
   EXPECT_NE(b.assumptions.back().find(uneven.uneven), std::string::npos);
   EXPECT_EQ(b.assumptions.size(), a.assumptions.size() + 1);
   EXPECT_EQ(b.table.back().local_batch, a.table.back().local_batch);
+}
+
+TEST(Forecast, ZerosAreThoseOfTheNetwork) {
+  const auto answer = [](ModelKind model, const std::vector<std::string>& settings) {
+    Question asked = question(model, 2);
+    asked.job.compute = schema::Compute::kTrain;
+    asked.job.last_layer = schema::GradientFormat::kTernary;
+    asked.job.exchange = ExchangeKind::kDirect;
+    asked.job.coding = schema::Coding::kEntropy;
+    for (const std::string& setting : settings) EXPECT_TRUE(schema::set_job_key(asked.job, setting).ok()) << setting;
+    return forecast(asked, sample_bench()).value().reply;
+  };
+  EXPECT_EQ(answer(ModelKind::kLenet, {}).assumptions.front(),
+            "zeros: 91 % of all codes, as lenet had on MNIST at clip-sigma 2.5");
+  const auto bits = [&](ModelKind model, const std::vector<std::string>& settings) {
+    const schema::ForecastReply reply = answer(model, settings);
+    return 8 * reply.asked.direct.sent_bytes / static_cast<double>(reply.parameters);
+  };
+  // The entropy of a code with a share z of zeros and signs alike, and what frames cost.
+  const auto entropy = [](double z) { return -z * std::log2(z) - (1 - z) * std::log2((1 - z) / 2); };
+  EXPECT_NEAR(bits(ModelKind::kLenet, {}) / entropy(0.91), 1, 0.05);
+  EXPECT_NEAR(bits(ModelKind::kCifarnet, {}) / entropy(0.81), 1, 0.05);
+  EXPECT_NEAR(bits(ModelKind::kAlexnetTwoColumn, {}) / entropy(0.86), 1, 0.05);
+  EXPECT_NEAR(bits(ModelKind::kLenet, {"compute=replay", "replay-zeros=0.7"}) / entropy(0.7), 1, 0.05);
+  EXPECT_NEAR(bits(ModelKind::kLenetCaffe, {"compute=replay", "replay-gradients=/x"}) / entropy(0.91), 1, 0.05);
+  EXPECT_EQ(answer(ModelKind::kLenetCaffe, {"compute=replay", "replay-gradients=/x"}).assumptions.front(),
+            "zeros: 91 % of all codes, as lenet had on MNIST at clip-sigma 2.5; nothing is computed");
+  for (const ModelKind model : values_of<ModelKind>()) {
+    schema::JobSpec job;
+    job.model = model;
+    const Zeros zeros = zeros_of(job);
+    EXPECT_TRUE(zeros.share >= 0.68 && zeros.share < 1) << to_word(model) << ": c = 2.5 leaves no fewer";
+  }
 }
 
 TEST(Forecast, TheTableEndsBeyondWhatARunAllows) {

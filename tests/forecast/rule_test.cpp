@@ -16,14 +16,17 @@ using schema::Coding;
 using schema::ExchangeKind;
 
 constexpr double kMostMeanRegret = 0.005, kMostRegret = 0.08;
+// The rule does not know of floats. Between two nodes it takes direct, where sharding would halve the work of their
+// sums.
+constexpr double kMostRegretWithFloats = 0.18;
 
-TEST(Rule, IsNearTheBestChoiceOfTheStepModel) {
+void expect_near_the_best(schema::GradientFormat last_layer, double most_regret) {
   double sum = 0, worst = 0;
   std::size_t cases = 0;
   std::string worst_case;
   for (const ModelKind model :
        {ModelKind::kLenet, ModelKind::kCifarnet32, ModelKind::kGooglenetBiases, ModelKind::kAlexnet}) {
-    const Task task = replay_task(model);
+    const Task task = replay_task(model, last_layer);
     for (const std::size_t nodes : {2u, 3u, 4u, 8u, 16u}) {
       for (const double mbps : {10.0, 50.0, 100.0, 250.0, 941.0, 2350.0, 9410.0}) {
         for (const double cores : {1.0, 4.0}) {
@@ -54,11 +57,17 @@ TEST(Rule, IsNearTheBestChoiceOfTheStepModel) {
     }
   }
   const double mean = sum / static_cast<double>(cases);
-  std::printf("%zu cases: mean regret %.2f %%, worst %.1f %% (%s)\n", cases, 100 * mean, 100 * worst,
-              worst_case.c_str());
+  std::printf("%zu cases, last layer %s: mean regret %.2f %%, worst %.1f %% (%s)\n", cases, to_word(last_layer),
+              100 * mean, 100 * worst, worst_case.c_str());
   EXPECT_GE(cases, 300u);
   EXPECT_LE(mean, kMostMeanRegret);
-  EXPECT_LE(worst, kMostRegret) << worst_case;
+  EXPECT_LE(worst, most_regret) << worst_case;
+}
+
+TEST(Rule, IsNearTheBestChoiceOfTheStepModel) { expect_near_the_best(schema::GradientFormat::kTernary, kMostRegret); }
+
+TEST(Rule, IsNotFarFromItWithALastLayerOfFloats) {
+  expect_near_the_best(schema::GradientFormat::kFloat32, kMostRegretWithFloats);
 }
 
 }  // namespace

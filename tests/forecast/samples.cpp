@@ -23,9 +23,10 @@ Machine sample_machine(double cores) {
   return machine;
 }
 
-Task replay_task(ModelKind model) {
+Task replay_task(ModelKind model, schema::GradientFormat last_layer) {
   schema::JobSpec job;
   job.model = model;
+  job.last_layer = last_layer;
   job.compute = schema::Compute::kReplay;
   return task_of(job);
 }

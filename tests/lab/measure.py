@@ -49,6 +49,7 @@ def job_of(options):
         "replay-zeros": options.zeros,
         "steps": options.steps + options.warm_up,
         "exchange": options.exchange,
+        "last-layer": "ternary",  # of every model: what the tables compare is the codes' exchange
         "global-batch": options.nodes,
         "optimizer": "momentum",
         "ema": 0,

@@ -40,7 +40,7 @@ Status check_job(const schema::JobSpec& job, std::size_t members) {
        {schema::validate_job(job, members), known("compute", job.compute, {schema::Compute::kReplay}),
         known("optimizer", job.optimizer, {OptimizerKind::kSgd, OptimizerKind::kMomentum}),
         known("schedule", job.schedule, {ScheduleKind::kConstant}), known("gradients", job.gradients, formats),
-        known("last-layer", job.last_layer, formats),
+        known("last-layer", schema::resolved_last_layer(job), formats),
         known("scaler", job.scaler, {ScalerRecipe::kPaper, ScalerRecipe::kRepo}),
         known("scaler-sharing", job.scaler_sharing, {ScalerSharing::kMax, ScalerSharing::kNone})})
     if (!status) return status;
@@ -54,7 +54,7 @@ Status check_job(const schema::JobSpec& job, std::size_t members) {
 Format format_of(const schema::JobSpec& job, const engine::Segment& segment) {
   if (job.gradients != Format::kTernary) return job.gradients;
   if (segment.element_count < job.min_ternary_size) return Format::kFloat32;
-  return segment.last_layer ? job.last_layer : Format::kTernary;
+  return segment.last_layer ? schema::resolved_last_layer(job) : Format::kTernary;
 }
 
 constexpr float kLargestFloat16 = 65504;

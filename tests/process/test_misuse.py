@@ -100,7 +100,7 @@ class NoMesh(unittest.TestCase):
 
         for name, words in (("lenet", ["did you mean lenet-mnist or lenet-synthetic?"]),
                             ("lenet-mnits.job", ["did you mean lenet-mnist?"]),
-                            ("something", ["cifarnet-cifar10, lenet-mnist"])):  # fmt: skip
+                            ("something", ["cifarnet-cifar10, googlenet-imagenet-float32, googlenet-imagenet, lenet-mnist"])):  # fmt: skip
             with self.subTest(name=name):
                 start(name).refuses(USAGE, f"{name} cannot be read", *words)
         for name in ("lenet-synthetic", "lenet-synthetic.job"):

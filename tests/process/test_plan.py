@@ -94,7 +94,7 @@ class Plan(unittest.TestCase):
     def test_training_and_its_picture(self):
         path = os.path.join(self.mesh.folder, "plan.svg")
         answer = self.mesh.ctl_ok("plan", self.mesh.job_file({"global-batch": 64}), "--nodes", 8, "--link", "1Gbps", "--svg", path)
-        for word in ("lenet, 1256080 parameters", "float32 ring", "assumed:", "0.92"):
+        for word in ("lenet, 1256080 parameters", "float32 ring", "assumed:", "91 % of all codes, as lenet had"):
             self.assertIn(word, answer.out)
         self.assertIn(path, answer.err)
         picture = xml.parse(path).getroot()

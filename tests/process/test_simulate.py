@@ -37,24 +37,32 @@ def losses_in(path):
         return [json.loads(line)["loss"] for line in file]
 
 
+def gradients_in(folder):
+    with open(os.path.join(folder, "gradients.jsonl")) as file:
+        return [json.loads(line) for line in file]
+
+
 class AsNodes(unittest.TestCase):
     def equal(self, weights, job):
-        """Digests, losses and accuracy of nodes, and of a simulation."""
+        """Digests, losses and accuracy of nodes, and of a simulation; returns the digest."""
         with Mesh(len(weights), per_node={i: {"weight": weight} for i, weight in enumerate(weights)}) as mesh:
             job = {"steps": 12, "global-batch": 24, "evaluate-every": 5} | job
             run = mesh.start(job)
-            nodes, folder = mesh.run(run), os.path.join(mesh.folder, "simulated")
-            code, out, err = simulate(mesh.job_file(job), "--weights", ",".join(map(str, weights)), "-o", folder)
-            self.assertEqual((code, err), (0, ""), out)
-            self.assertIn(f"COMPLETED at step {nodes['step']}: digest {nodes['digest']}", out)
-            simulated = record_of(folder)
-            self.assertEqual(simulated["evaluation"], nodes["evaluation"])
-            self.assertEqual(losses_in(os.path.join(folder, "metrics.jsonl")), losses_in(mesh[0].run_file(run, "metrics.jsonl")))
-            with open(os.path.join(folder, "model.safetensors"), "rb") as one, open(mesh[0].run_file(run, "model.safetensors"), "rb") as other:
-                self.assertEqual(one.read()[-1000:], other.read()[-1000:])
+            nodes = mesh.run(run)
+            for replicas, threads in (("one", 3), ("one", 1), ("all", 2)):
+                folder = os.path.join(mesh.folder, f"{replicas}-{threads}")
+                members = ",".join(map(str, weights))
+                code, out, err = simulate(mesh.job_file(job), "--weights", members, "--replicas", replicas, "--threads", threads, "-o", folder)
+                self.assertEqual((code, err), (0, ""), out)
+                self.assertIn(f"COMPLETED at step {nodes['step']}: digest {nodes['digest']}", out)
+                self.assertEqual(record_of(folder)["evaluation"], nodes["evaluation"])
+                self.assertEqual(losses_in(os.path.join(folder, "metrics.jsonl")), losses_in(mesh[0].run_file(run, "metrics.jsonl")))
+                with open(os.path.join(folder, "model.safetensors"), "rb") as one, open(mesh[0].run_file(run, "model.safetensors"), "rb") as other:
+                    self.assertEqual(one.read()[-1000:], other.read()[-1000:])
             # What reads a fetched folder reads this one.
             mesh.ctl_ok("report", folder, "-o", os.path.join(mesh.folder, "page.html"))
             self.assertEqual(recompute(folder, "--threads", 1)[0], 0)
+            return nodes["digest"]
 
     def test_two(self):
         self.equal([1, 1], {"optimizer": "adam", "learning-rate": 0.001, "keep": "best", "evaluate-every": 2})
@@ -74,6 +82,11 @@ class AsNodes(unittest.TestCase):
     def test_batch_norm(self):
         self.equal([1, 2], {"model": "resnet-20", "steps": 12, "learning-rate": 0.1})
 
+    def test_dropout(self):
+        pictures = {"data": "fractals", "image-size": 32, "data-classes": 6, "data-train": 66, "data-test": 16}
+        job = pictures | {"model": "googlenet-slim", "steps": 4, "global-batch": 6}
+        self.assertNotEqual(self.equal([1, 2], job | {"dropout": 0.4}), self.equal([1, 2], job))
+
     def test_an_early_end(self):
         self.equal([1, 1], {"steps": 400, "target-accuracy": 0.2, "evaluate-every": 2, "learning-rate": 0.05})
 
@@ -84,8 +97,12 @@ class Interrupted(unittest.TestCase):
             job, whole, halves = (os.path.join(folder, name) for name in ("a.job", "whole", "halves"))
             with open(job, "w") as file:
                 file.write("model = lenet\ndata = synthetic\nsteps = 400\nglobal-batch = 16\nevaluate-every = 50\nlearning-rate = 0.05\nkeep = best\n")
-            self.assertEqual(simulate(job, "--members", 2, "-o", whole)[0], 0)
-            with subprocess.Popen(command(job, "--members", 2, "-o", halves), env=OWN, stdout=subprocess.PIPE, text=True) as process:
+            asked = (job, "--members", 2, "--gradients", 50)
+            code, out, err = simulate(*asked, "-o", whole)
+            self.assertEqual((code, err), (0, ""), out)
+            self.assertRegex(out, r"memory: \d+ MiB more for 2 members")
+            self.assertRegex(out, r"step 5 of 400, loss .*, about \d+ s left")
+            with subprocess.Popen(command(*asked, "-o", halves), env=OWN, stdout=subprocess.PIPE, text=True) as process:
                 wait_until("its first steps", lambda: os.path.exists(os.path.join(halves, "run.json")))
                 process.send_signal(signal.SIGINT)
                 out, _ = communicate(process, PATIENCE)
@@ -96,13 +113,25 @@ class Interrupted(unittest.TestCase):
             code, _, err = simulate(job, "--members", 3, "-o", halves)
             self.assertEqual(code, 2)
             self.assertIn("has another run", err)
-            code, out, err = simulate(job, "--members", 2, "-o", halves)
+            code, out, err = simulate(*asked, "--replicas", "all", "-o", halves)
             self.assertEqual((code, err), (0, ""), out)
             self.assertIn(f"steps {step + 1} to 400", out)
             self.assertEqual(record_of(halves)["digest"], record_of(whole)["digest"])
             self.assertEqual(losses_in(os.path.join(halves, "metrics.jsonl")), losses_in(os.path.join(whole, "metrics.jsonl")))
             with open(os.path.join(halves, "model.safetensors"), "rb") as one, open(os.path.join(whole, "model.safetensors"), "rb") as other:
                 self.assertEqual(one.read()[-1_000_000:], other.read()[-1_000_000:])
+            lines = [gradients_in(folder) for folder in (whole, halves)]
+            self.assertEqual(*lines)
+            self.assertEqual([line["step"] for line in lines[0] if line["segment"] is None], list(range(50, 401, 50)))
+            for line in lines[0]:
+                clipped = line["clipped"]
+                self.assertEqual(sum(line["before"]["histogram"]), line["elements"])
+                self.assertEqual(sum(clipped["histogram"]), line["elements"])
+                self.assertAlmostEqual(clipped["length"], line["before"]["length"] * line["length_ratio"])
+                self.assertLessEqual(clipped["max"], line["before"]["max"])
+                if line["segment"] is None:
+                    self.assertTrue(0 < line["clipped_elements"] < line["elements"])
+                    self.assertTrue(0 < line["angle_degrees"] < 90)
             self.assertIn("has this run already, COMPLETED at step 400", simulate(job, "--members", 2, "-o", halves)[2])
 
     def test_what_it_cannot_do_is_said(self):
@@ -119,6 +148,8 @@ class Interrupted(unittest.TestCase):
                 ((job, "-o", folder + "/x", "--weights", "1,,2"), "--weights takes numbers from 1 to 1000"),
                 ((job, "-o", folder + "/x", "--weights", "1,2", "--members", 3), "different numbers of members"),
                 ((job, "-o", folder + "/x", "--members", 2, "--threads", 0), "--threads is from 1"),
+                ((job, "-o", folder + "/x", "--members", 2, "--replicas", 2), "--replicas is one or all"),
+                ((job, "-o", folder + "/x", "--members", 2, "--gradients", 0), "--gradients is from 1"),
                 ((job, "-o", folder + "/x", "--members", 2, "--set", "lr=1"), "learning-rate"),
                 ((job, "-o", folder, "--members", 2), "has no run.json, so no simulation"),
                 ((folder + "/none.job", "-o", folder + "/x", "--members", 2), "none.job cannot be read"),

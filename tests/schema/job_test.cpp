@@ -7,6 +7,7 @@
 #include <sstream>
 
 #include "schema/limits.h"
+#include "schema/options/shown_job.h"
 #include "schema/options/unused_keys.h"
 
 namespace tg::schema {
@@ -272,6 +273,18 @@ TEST(Job, HiddenLayersAreOfAnMlp) {
   EXPECT_EQ(message_of({"hidden=64"}), "hidden is for model = mlp; model is lenet");
 }
 
+TEST(Job, DropoutIsANumberALayer) {
+  JobSpec job;
+  EXPECT_TRUE(set_job_key(job, "dropout=0.5, 0").ok());
+  EXPECT_EQ(job.dropout, (std::vector<double>{0.5, 0}));
+  EXPECT_TRUE(set_job_key(job, "dropout=").ok());
+  EXPECT_EQ(job, JobSpec());
+  for (const char* bad : {"dropout=1", "dropout=-0.1", "dropout=0.5,", "dropout=none", "dropout=nan"})
+    EXPECT_FALSE(set_job_key(job, bad).ok()) << bad;
+  EXPECT_FALSE(set_job_key(job, "dropout=0.5" + std::string(32, ',')).ok());
+  EXPECT_NE(message_of({"compute=replay", "dropout=0.5"}).find("dropout needs compute = train"), std::string::npos);
+}
+
 TEST(Job, ClassWeightsAreAWordOrAList) {
   JobSpec job;
   EXPECT_TRUE(set_job_key(job, "class-weights=1, 2,0.5").ok());
@@ -280,7 +293,7 @@ TEST(Job, ClassWeightsAreAWordOrAList) {
   EXPECT_TRUE(job.class_weights.empty() && job.balanced_classes);
   const Result<JobSpec> read = parse_job(canonical_job(job), "canonical");
   ASSERT_TRUE(read.ok()) << read.error().message;
-  EXPECT_EQ(*read, job);
+  EXPECT_TRUE(read->class_weights.empty() && read->balanced_classes);
   EXPECT_TRUE(set_job_key(job, "class-weights=3").ok());
   EXPECT_FALSE(job.balanced_classes);
   EXPECT_TRUE(set_job_key(job, "class-weights=none").ok());
@@ -291,6 +304,44 @@ TEST(Job, ClassWeightsAreAWordOrAList) {
   EXPECT_FALSE(set_job_key(job, "class-weights=1" + std::string(2000, ',')).ok());
   EXPECT_NE(message_of({"compute=replay", "class-weights=balanced"}).find("class-weights needs compute = train"),
             std::string::npos);
+}
+
+TEST(Job, TheLastLayerTravelsAsTheModelsPaperHasIt) {
+  for (const ModelKind model : values_of<ModelKind>()) {
+    const std::string name = to_word(model);
+    const bool floats = name.starts_with("alexnet") || name.starts_with("googlenet");
+    JobSpec job;
+    job.model = model;
+    const GradientFormat format = floats ? GradientFormat::kFloat32 : GradientFormat::kTernary;
+    EXPECT_EQ(resolved_last_layer(job), format) << name;
+    EXPECT_NE(canonical_job(job).find(std::string("\nlast-layer = ") + to_word(format) + "\n"), std::string::npos)
+        << name;
+    EXPECT_EQ(changed_keys(job, kMostSettingsBytes).find("last-layer"), std::string::npos) << name;
+    const std::uint64_t hash = job_hash(job);
+    const Result<JobSpec> read = parse_job(canonical_job(job), "canonical");
+    ASSERT_TRUE(read.ok()) << read.error().message;
+    EXPECT_EQ(changed_keys(*read, kMostSettingsBytes), changed_keys(job, kMostSettingsBytes)) << name;
+    job.last_layer = format;
+    EXPECT_EQ(job_hash(job), hash) << name << ": said or not, it is the same job";
+    job.last_layer = floats ? GradientFormat::kTernary : GradientFormat::kFloat32;
+    EXPECT_EQ(resolved_last_layer(job), *job.last_layer) << name;
+    EXPECT_NE(changed_keys(job, kMostSettingsBytes).find("last-layer"), std::string::npos) << name;
+    EXPECT_NE(job_hash(job), hash) << name;
+  }
+}
+
+TEST(Job, AStatusSaysHowTheLastLayerTravels) {
+  const auto shown = [](const JobSpec& job) {
+    RunStatus status;
+    show_job(job, status);
+    return status.gradients + " " + status.last_layer;
+  };
+  EXPECT_EQ(shown({}), "ternary ternary");
+  JobSpec job;
+  job.model = ModelKind::kAlexnet;
+  EXPECT_EQ(shown(job), "ternary float32");
+  job.gradients = GradientFormat::kFloat16;
+  EXPECT_EQ(shown(job), "float16 float16") << "last-layer is for ternary gradients";
 }
 
 TEST(Job, TheBestModelIsThatOfAnEvaluation) {
@@ -347,7 +398,9 @@ TEST(Job, CanonicalTextReadsBackAsTheSameJob) {
     EXPECT_LE(text.size(), kMostSpecBytes);
     const Result<JobSpec> parsed = parse_job(text, "canonical");
     ASSERT_TRUE(parsed.ok()) << parsed.error().message;
-    EXPECT_EQ(*parsed, spec);
+    JobSpec resolved = spec;
+    resolved.last_layer = resolved_last_layer(spec);
+    EXPECT_EQ(*parsed, resolved);
     EXPECT_EQ(canonical_job(*parsed), text);
     EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), static_cast<std::ptrdiff_t>(job_options().size()));
   }
@@ -368,6 +421,7 @@ TEST(Job, CanonicalTextAndHashAreFrozen) {
             "clip-sigma = 2.5\n"
             "coding = auto\n"
             "colour = auto\n"
+            "colour-hue = 0\n"
             "colour-strength = 0.4\n"
             "compute = train\n"
             "crop = auto\n"
@@ -381,6 +435,7 @@ TEST(Job, CanonicalTextAndHashAreFrozen) {
             "data-train = 0\n"
             "deviation =\n"
             "digest-every = 20\n"
+            "dropout =\n"
             "ema = 0.9999\n"
             "epochs = 0\n"
             "epsilon = 1e-08\n"
@@ -399,6 +454,7 @@ TEST(Job, CanonicalTextAndHashAreFrozen) {
             "label-smoothing = 0\n"
             "last-layer = ternary\n"
             "learning-rate = 0.01\n"
+            "least-area = 0.08\n"
             "link-mbps = 0\n"
             "mean =\n"
             "members = all\n"
@@ -412,6 +468,7 @@ TEST(Job, CanonicalTextAndHashAreFrozen) {
             "replay-gradients = gaussian\n"
             "replay-zeros = 0.68\n"
             "resize = 0\n"
+            "resize-shape = aspect\n"
             "scaler = paper\n"
             "scaler-sharing = max\n"
             "schedule = constant\n"
@@ -431,14 +488,14 @@ TEST(Job, CanonicalTextAndHashAreFrozen) {
             "warm-up = 0\n"
             "weight-decay = 0\n"
             "weight-decay-path = auto\n");
-  EXPECT_EQ(job_hash({}), 0x73e7f4ac6aeb8c61u);
+  EXPECT_EQ(job_hash({}), 0xde548d633099f186u);
   JobSpec other;
   for (const char* setting :
        {"model=vgg-a", "data=cifar10", "compute=replay", "replay-gradients=/data/{rank}.f32", "optimizer=adam",
         "schedule=staircase", "schedule-every=7", "weight-decay-path=outside", "gradients=float16", "scaler=repo",
         "scaler-sharing=none", "last-layer=float32", "exchange=sharded", "coding=entropy", "split=speed"})
     ASSERT_TRUE(set_job_key(other, setting).ok()) << setting;
-  EXPECT_EQ(job_hash(other), 0xf360efdd3dc84ec5u);
+  EXPECT_EQ(job_hash(other), 0x4530f369349ec278u);
 }
 
 // Whatever the help allows is read, and written as it was read.
@@ -456,7 +513,7 @@ TEST(Job, EveryWordOfEveryChoiceReadsBack) {
     }
     choices += read > 0 ? 1 : 0;
   }
-  EXPECT_EQ(choices, 23u) << "twenty enums, schedule-power, auto-resume and trace";
+  EXPECT_EQ(choices, 24u) << "twenty-one enums, schedule-power, auto-resume and trace";
 }
 
 // A key whose row set another field would pass every other test.
@@ -466,6 +523,7 @@ TEST(Job, EveryKeyTravels) {
                                                        {"hidden", "64,9"},
                                                        {"label-smoothing", "0.1"},
                                                        {"class-weights", "1,2.5,0.001"},
+                                                       {"dropout", "0.5,0"},
                                                        {"data", "mnist"},
                                                        {"data-dir", "/x"},
                                                        {"data-seed", "7"},
@@ -478,9 +536,12 @@ TEST(Job, EveryKeyTravels) {
                                                        {"crop", "window"},
                                                        {"crop-padding", "7"},
                                                        {"resize", "7"},
+                                                       {"resize-shape", "square"},
+                                                       {"least-area", "0.05"},
                                                        {"flip", "horizontal"},
                                                        {"colour", "jitter"},
                                                        {"colour-strength", "0.7"},
+                                                       {"colour-hue", "0.2"},
                                                        {"normalization", "given"},
                                                        {"mean", "0.5,-0.25,1e-09"},
                                                        {"deviation", "0.5"},

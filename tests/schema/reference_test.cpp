@@ -3,12 +3,14 @@
 
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <sstream>
 
 #include "schema/options/job.h"
 #include "schema/options/node_config.h"
+#include "schema/options/unused_keys.h"
 #include "schema/text.h"
 
 namespace tg::schema {
@@ -52,6 +54,39 @@ TEST(Reference, KeysOfAJobAreInGroups) {
 TEST(Reference, FileOfAJobIsThePage) {
   EXPECT_EQ(read("deploy/jobs/reference.job"), job_reference())
       << "write it again: tgctl help job > deploy/jobs/reference.job";
+}
+
+// Whatever a node could say of them without their data.
+TEST(Reference, EveryJobFileIsOne) {
+  std::size_t files = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(std::string(TGD_SOURCE_DIR) + "/deploy/jobs")) {
+    const std::string name = entry.path().filename().string(), text = read("deploy/jobs/" + name);
+    const Result<JobSpec> job = parse_job(text, name);
+    ASSERT_TRUE(job.ok()) << job.error().message;
+    EXPECT_EQ(validate_job(*job, 2).ok() ? "" : validate_job(*job, 2).error().message, "") << name;
+    EXPECT_EQ(unused_keys(*job, text, name), std::vector<std::string>()) << name;
+    ++files;
+  }
+  EXPECT_GE(files, 9u);
+}
+
+// The rows of the paper's Tables 2 and 3: what sets them apart.
+TEST(Reference, JobsOfThePapersTablesDifferInWhatItNames) {
+  const auto job = [](const std::string& name) { return parse_job(read("deploy/jobs/" + name), name).value(); };
+  for (const std::string network : {"alexnet", "googlenet"}) {
+    JobSpec ternary = job(network + "-imagenet.job"), floats = job(network + "-imagenet-float32.job");
+    EXPECT_EQ(resolved_last_layer(ternary), GradientFormat::kFloat32);
+    EXPECT_GT(floats.dropout, ternary.dropout);
+    EXPECT_GE(floats.weight_decay, ternary.weight_decay);
+    for (JobSpec* one : {&ternary, &floats}) {
+      one->gradients = GradientFormat::kTernary;
+      one->last_layer.reset();
+      one->min_ternary_size = 1;
+      one->dropout.clear();
+      one->weight_decay = 0;
+    }
+    EXPECT_EQ(ternary, floats) << network;
+  }
 }
 
 TEST(Reference, HasAllKeysOfANode) { expect_all_keys(node_reference(), node_options()); }

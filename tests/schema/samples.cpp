@@ -86,6 +86,7 @@ RunStatus sample_run() {
   run.exchange = "sharded";
   run.coding = "entropy";
   run.gradients = "ternary";
+  run.last_layer = "float32";
   run.step = 12;
   run.steps = 2000;
   run.loss = 0.25;

@@ -80,6 +80,21 @@ double grey_of(std::span<const float> values, std::size_t plane, std::size_t at)
   return kRed * values[at] + kGreen * values[plane + at] + kBlue * values[2 * plane + at];
 }
 
+// Turns the hue of R, G, B in [0, 1] by `turn` sixths of its circle, -3 to 3.
+void turn_hue(double turn, std::span<float> out, std::size_t plane, std::size_t at) {
+  float* const rgb[] = {&out[at], &out[plane + at], &out[2 * plane + at]};
+  const double r = *rgb[0], g = *rgb[1], b = *rgb[2];
+  const double most = std::max({r, g, b}), range = most - std::min({r, g, b});
+  if (range == 0) return;
+  const double hue = turn + (most == r ? (g - b) / range : most == g ? 2 + (b - r) / range : 4 + (r - g) / range);
+  constexpr double kPlace[] = {5, 3, 1};  // as in the usual formula of RGB from hue, saturation, value
+  for (int c = 0; c < 3; ++c) {
+    double k = hue + kPlace[c];
+    k -= 6 * std::floor(k / 6);
+    *rgb[c] = in_range(most - range * std::clamp(std::min(k, 4 - k), 0.0, 1.0));
+  }
+}
+
 void jitter_colours(const ColourDraws& draws, std::size_t plane, std::span<float> out) {
   for (float& v : out) v = in_range(v * draws.brightness);
   double sum = 0;
@@ -90,6 +105,7 @@ void jitter_colours(const ColourDraws& draws, std::size_t plane, std::span<float
   for (std::size_t at = 0; at < plane; ++at) {
     const double grey = grey_of(out, plane, at);
     for (std::size_t i = at; i < out.size(); i += plane) out[i] = in_range((out[i] - grey) * draws.saturation + grey);
+    if (draws.hue != 0) turn_hue(6 * draws.hue, out, plane, at);
   }
 }
 
@@ -103,6 +119,7 @@ ColourDraws draw_colour(const Recipe& recipe, Draws& draws) {
   } else if (recipe.colour == Colour::kJitter) {
     for (double* factor : {&drawn.brightness, &drawn.contrast, &drawn.saturation})
       *factor = draws.between(1 - recipe.colour_strength, 1 + recipe.colour_strength);
+    if (recipe.colour_hue > 0) drawn.hue = draws.between(-recipe.colour_hue, recipe.colour_hue);
   }
   return drawn;
 }

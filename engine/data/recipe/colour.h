@@ -16,8 +16,9 @@ struct ColourDraws {
   double brightness = 0;  // paper: added to x / 255; jitter: a factor
   double contrast = 1;
   double saturation = 1;
+  double hue = 0;  // jitter: a share of its circle
 };
-// Draws, in this order, brightness, contrast and, for jitter, saturation.
+// Draws, in this order, brightness, contrast and, for jitter, saturation and the hue, if it changes.
 ColourDraws draw_colour(const Recipe& recipe, Draws& draws);
 
 // Writes normalized floats; draws = null leaves the colours unchanged.

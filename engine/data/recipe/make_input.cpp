@@ -12,11 +12,13 @@
 namespace tg::engine {
 namespace {
 
-constexpr double kLeastArea = 0.08, kMostAspect = 4.0 / 3.0;
+constexpr double kMostAspect = 4.0 / 3.0;
 constexpr int kAreaTries = 10;
 
-// The sides after a resize that makes the shorter one `shorter`.
-Target whole(int height, int width, int shorter) {
+// The sides after the recipe's resize.
+Target whole(int height, int width, const Recipe& recipe) {
+  const int shorter = recipe.resize;
+  if (recipe.resize_shape == ResizeShape::kSquare) return {shorter, shorter};
   const auto longer = [&](int of, int to) { return static_cast<int>(static_cast<std::int64_t>(shorter) * of / to); };
   return height <= width ? Target{shorter, longer(width, height)} : Target{longer(height, width), shorter};
 }
@@ -86,7 +88,7 @@ Result<PictureView> stored_bytes(const ImageSet& set, std::size_t index, const R
     full_height = height;
     full_width = width;
     if (draws_area(recipe, draws)) {
-      const Area drawn = draw_area(height, width, *draws);
+      const Area drawn = draw_area(height, width, recipe.least_area, *draws);
       area = {double(drawn.top), double(drawn.left), double(drawn.height), double(drawn.width)};
       return shrink_of(drawn.height, drawn.width, recipe.input.height, recipe.input.width);
     }
@@ -111,10 +113,10 @@ Result<PictureView> stored_bytes(const ImageSet& set, std::size_t index, const R
 
 }  // namespace
 
-Area draw_area(int height, int width, Draws& draws) {
+Area draw_area(int height, int width, double least, Draws& draws) {
   const double all = static_cast<double>(height) * width;
   for (int i = 0; i < kAreaTries; ++i) {
-    const double area = all * draws.between(kLeastArea, 1);
+    const double area = all * draws.between(least, 1);
     double ratio = draws.between(1, kMostAspect);
     if (draws.below(2) == 1) ratio = 1 / ratio;
     const int w = static_cast<int>(std::floor(std::sqrt(area * ratio) + 0.5)),
@@ -149,12 +151,12 @@ Result<PictureView> make_bytes(const ImageSet& set, std::size_t index, const Rec
     return view_of(scratch.resized);
   }
   const bool windowed = draws != nullptr && recipe.crop == Crop::kWindow;
-  const bool resized = recipe.resize != 0 && recipe.resize != std::min(view.height, view.width);
-  if (!resized) {
+  Target target{view.height, view.width};
+  if (recipe.resize != 0) target = whole(view.height, view.width, recipe);
+  if (target.height == view.height && target.width == view.width) {
     if (!windowed) return centre_of(view, input);
     return window_of(padded(view, recipe.padding, scratch.padded), input, *draws);
   }
-  Target target = whole(view.height, view.width, recipe.resize);
   const Part all{0, 0, double(view.height), double(view.width)};
   if (windowed) {
     if (static_cast<std::size_t>(target.height) * static_cast<std::size_t>(target.width) > kMostPicturePixels)

@@ -23,9 +23,9 @@ struct Area {
   int top = 0, left = 0, height = 0, width = 0;
   bool operator==(const Area&) const = default;
 };
-// The part that crop = area trains on. Up to ten times, a part of 0.08 to 1 of the area is drawn, with sides from 3:4
-// to 4:3; the first that fits is used. If none fits, it is the largest part in the middle within that ratio.
-Area draw_area(int height, int width, Draws& draws);
+// The part that crop = area trains on. Up to ten times, a part of `least` to 1 of the area is drawn, with sides from
+// 3:4 to 4:3; the first that fits is used. If none fits, it is the largest part in the middle within that ratio.
+Area draw_area(int height, int width, double least, Draws& draws);
 
 // The largest of 8, 4, 2, 1 that leaves both sides at least as long as wanted.
 int shrink_of(int height, int width, int wanted_height, int wanted_width);

@@ -173,13 +173,24 @@ Result<Recipe> make_recipe(const Dataset& data, const ImageShape& input, const R
   recipe.flip = options.flip.value_or(recipe.flip);
   recipe.colour = options.colour.value_or(recipe.colour);
   recipe.normalization = options.normalization.value_or(recipe.normalization);
-  if (recipe.colour == Colour::kJitter) recipe.colour_strength = options.colour_strength;
+  recipe.resize_shape = options.resize_shape;
+  if (recipe.crop == Crop::kArea) recipe.least_area = options.least_area;
+  if (recipe.colour == Colour::kJitter) {
+    recipe.colour_strength = options.colour_strength;
+    recipe.colour_hue = options.colour_hue;
+  }
   if (input.height > kMostInputSide || input.width > kMostInputSide)
     return invalid(data, "is asked for pictures of " + shape_text(input) + "; at most " +
                              std::to_string(kMostInputSide) + " pixels a side");
   if (const Status fits = check_shape(data, recipe, options); !fits) return fits.error();
   if (recipe.padding != 0 && recipe.crop != Crop::kWindow)
     return invalid(data, std::string("with crop = ") + to_word(recipe.crop) + " does not use crop-padding");
+  if (recipe.resize_shape == ResizeShape::kSquare && recipe.resize == 0)
+    return invalid(data, "is not resized, and resize-shape says how; set resize, or leave resize-shape out");
+  if (recipe.crop != Crop::kArea && options.least_area != RecipeOptions().least_area)
+    return invalid(data, std::string("with crop = ") + to_word(recipe.crop) + " does not use least-area");
+  if (recipe.colour != Colour::kJitter && options.colour_hue != 0)
+    return invalid(data, std::string("with colour = ") + to_word(recipe.colour) + " does not use colour-hue");
   if (recipe.colour != Colour::kNone && input.channels != 1 && input.channels != 3)
     return invalid(data, "has " + std::to_string(input.channels) + " channels; colour is for 1 or 3");
   if (recipe.normalization == Normalization::kGiven) {

@@ -33,6 +33,7 @@ void write_evaluated(const std::string& kind, const std::string& folder, const s
   if (keys.at("channels") != "0") input.channels = std::stoi(keys.at("channels"));
   RecipeOptions how;
   if (keys.at("resize") != "0") how.resize = std::stoi(keys.at("resize"));
+  how.resize_shape = from_word<ResizeShape>(keys.at("resize-shape")).value_or(how.resize_shape);
   how.normalization = from_word<Normalization>(keys.at("normalization"));
   const Result<Recipe> recipe = make_recipe(**data, input, how);
   if (!recipe) fail(recipe.error().message);
@@ -64,7 +65,7 @@ void write_evaluated(const std::string& kind, const std::string& folder, const s
 }  // namespace tg::engine
 
 int main(int count, char** words) {
-  tg::engine::Keys keys{{"channels", "0"},   {"size", "0"}, {"resize", "0"},
+  tg::engine::Keys keys{{"channels", "0"},   {"size", "0"}, {"resize", "0"},      {"resize-shape", "aspect"},
                         {"test-share", "0"}, {"seed", "1"}, {"normalization", ""}};
   if (count < 4) tg::engine::fail("KIND FOLDER OUT [KEY=VALUE]... are needed");
   for (int i = 4; i < count; ++i) {

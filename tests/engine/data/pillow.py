@@ -221,6 +221,7 @@ def main(program):
         write_large(folder / "large", draw)
         compare(program, out, "folder", folder / "large", BYTES, size=224)
         compare(program, out, "folder", folder / "large", BYTES, size=64, resize=70, channels=1, normalization="per-image")
+        compare(program, out, "folder", folder / "large", BYTES, size=64, resize=75, resize_shape="square")
         write_odd(folder / "odd")
         compare(program, out, "folder", folder / "odd", BYTES, size=24, test_share=0.4, seed=7, normalization="symmetric")
         compare(program, out, "folder", folder / "odd", BYTES, size=20, resize=20, channels=1, test_share=0.3, seed=2**40 + 3)
@@ -233,6 +234,7 @@ def main(program):
         for normalization in ("measured", "none", "symmetric", "per-image"):
             compare(program, out, "npy", folder / "arrays" / "bytes", normalization=normalization)
         compare(program, out, "npy", folder / "arrays" / "bytes", resize=31)
+        compare(program, out, "npy", folder / "arrays" / "bytes", resize=24, resize_shape="square")
         compare(program, out, "npy", folder / "arrays" / "floats", test_share=0.25, seed=3)
         compare(program, out, "idx", folder / "arrays")
         compare(program, out, "mnist", folder / "arrays")

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "engine/data/draws.h"
+#include "engine/data/recipe/colour.h"
 #include "engine/data/recipe/make_input.h"
 #include "tests/engine/data/support.h"
 
@@ -287,6 +288,12 @@ TEST(Recipe, WhatTheJobSaysGoesOverWhatTheDataAskFor) {
   padded.crop = Crop::kNone;
   padded.padding = 4;
   expect_text(refusal(data, kStored, padded), "does not use crop-padding");
+  RecipeOptions unused;
+  unused.least_area = 0.05;
+  expect_text(refusal(data, kStored, unused), "with crop = window does not use least-area");
+  unused = {};
+  unused.colour_hue = 0.1;
+  expect_text(refusal(data, kStored, unused), "with colour = none does not use colour-hue");
   RecipeOptions small;
   small.resize = 20;
   expect_text(refusal(data, kInput, small), "set resize to that or more");
@@ -338,7 +345,7 @@ TEST(Recipe, AreasAreInsideAndOfTheSizeThatIsPromised) {
   for (std::uint64_t i = 0; i < 2000; ++i) {
     Draws draws(3, DrawDomain::kAugment, i);
     const int height = 40 + static_cast<int>(i % 7) * 30, width = 200;
-    const Area area = draw_area(height, width, draws);
+    const Area area = draw_area(height, width, 0.08, draws);
     ASSERT_TRUE(area.top >= 0 && area.left >= 0 && area.height >= 1 && area.width >= 1);
     ASSERT_TRUE(area.top + area.height <= height && area.left + area.width <= width);
     const double ratio = static_cast<double>(area.width) / area.height;
@@ -350,7 +357,38 @@ TEST(Recipe, AreasAreInsideAndOfTheSizeThatIsPromised) {
   EXPECT_NEAR(least, 0.08, 0.01);
   EXPECT_GT(most, 0.9);
   Draws draws(3, DrawDomain::kAugment, 0);
-  EXPECT_EQ(draw_area(1, 100, draws), (Area{0, 49, 1, 1}));  // nothing drawn fits: the middle
+  EXPECT_EQ(draw_area(1, 100, 0.08, draws), (Area{0, 49, 1, 1}));  // nothing drawn fits: the middle
+}
+
+TEST(Recipe, AreasAreNotBelowTheLeast) {
+  for (std::uint64_t i = 0; i < 200; ++i) {
+    Draws draws(3, DrawDomain::kAugment, i);
+    const Area area = draw_area(200, 200, 0.9, draws);
+    ASSERT_GT(area.width * area.height, 0.88 * 200 * 200) << area.width << "x" << area.height;
+  }
+}
+
+// A resize to a square squeezes the longer side; what is uniform along it stays where it was in the other.
+TEST(Recipe, ASquareHasTheWholePicture) {
+  std::vector<std::uint8_t> pixels;
+  for (int y = 0; y < 8; ++y)
+    for (int x = 0; x < 24; ++x) pixels.push_back(static_cast<std::uint8_t>(10 * (x / 3)));
+  const Dataset data = of_pixels(DatasetKind::kFolder, {1, 8, 24}, pixels);
+  RecipeOptions options;
+  options.crop = Crop::kNone;
+  options.normalization = Normalization::kNone;
+  options.resize = 8;
+  const Recipe kept = make_recipe(data, {1, 8, 8}, options).value();
+  EXPECT_EQ(evaluated(data, kept)[0], 20.0F / 255.0F) << "its middle begins at column 8";
+  options.resize_shape = ResizeShape::kSquare;
+  const Recipe squashed = make_recipe(data, {1, 8, 8}, options).value();
+  const std::vector<float> whole = evaluated(data, squashed);
+  EXPECT_LT(whole[0], 5.0F / 255.0F);
+  EXPECT_GT(whole[7], 65.0F / 255.0F);
+  EXPECT_EQ(trained(data, squashed, 0), whole);
+  EXPECT_EQ(nlohmann::json::parse(recipe_json(squashed))["resize-shape"].get<std::string>(), "square");
+  options.resize = 0;
+  expect_text(refusal(data, {1, 8, 8}, options), "is not resized, and resize-shape says how");
 }
 
 TEST(Recipe, AreaOfTheWholeEqualsAResize) {
@@ -430,6 +468,51 @@ TEST(Recipe, JitterKeepsGreyGreyAndStaysInRange) {
     }
   }
   EXPECT_TRUE(changes);
+}
+
+// Largest and smallest of a pixel's values stay; all the way round is where it began.
+TEST(Recipe, HuesTurn) {
+  Recipe recipe;
+  recipe.input = {3, 1, 6};
+  recipe.colour = Colour::kJitter;
+  const float ramp[3][6] = {{0.75F, 0.75F, 0.5F, 0.25F, 0.25F, 0.25F},
+                            {0.25F, 0.5F, 0.75F, 0.75F, 0.5F, 0.25F},
+                            {0.25F, 0.25F, 0.25F, 0.5F, 0.75F, 0.25F}};
+  std::vector<std::uint8_t> pixels;
+  for (const auto& channel : ramp)
+    for (const float value : channel) pixels.push_back(static_cast<std::uint8_t>(value * 252));
+  const auto turned = [&](double hue) {
+    std::vector<float> out(18);
+    const ColourDraws draws{.brightness = 1, .hue = hue};
+    to_floats(view_of(pixels.data(), recipe.input), recipe, &draws, out);
+    return out;
+  };
+  const std::vector<float> plain = turned(0), third = turned(1.0 / 3), back = turned(-1.0 / 3), half = turned(0.5);
+  for (std::size_t x = 0; x < 6; ++x) {
+    for (std::size_t c = 0; c < 3; ++c) {
+      EXPECT_NEAR(third[(c + 1) % 3 * 6 + x], plain[c * 6 + x], 1e-6) << "red becomes green " << x;
+      EXPECT_NEAR(back[c * 6 + x], plain[(c + 1) % 3 * 6 + x], 1e-6) << x;
+      const float ends =
+          std::max({plain[x], plain[6 + x], plain[12 + x]}) + std::min({plain[x], plain[6 + x], plain[12 + x]});
+      EXPECT_NEAR(half[c * 6 + x], ends - plain[c * 6 + x], 1e-6) << "the opposite colour " << x;
+    }
+  }
+}
+
+TEST(Recipe, AHueIsDrawnLast) {
+  Recipe recipe;
+  recipe.colour = Colour::kJitter;
+  const auto drawn = [&] {
+    Draws draws(3, DrawDomain::kAugment, 5);
+    return draw_colour(recipe, draws);
+  };
+  const ColourDraws without = drawn();
+  recipe.colour_hue = 0.2;
+  const ColourDraws with = drawn();
+  EXPECT_EQ(without.saturation, with.saturation) << "what jobs without it draw does not change";
+  EXPECT_EQ(without.hue, 0);
+  EXPECT_NE(with.hue, 0);
+  EXPECT_LE(std::abs(with.hue), 0.2);
 }
 
 TEST(Recipe, JsonHasAllNumbersExactly) {

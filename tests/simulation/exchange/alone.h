@@ -28,7 +28,7 @@ struct Alone {
                  const Per<Seat, std::string>& names = {"node-a", "node-b"}, std::size_t open = schema::kMostBuckets)
       : layout(make(kind, window, names.size())),
         members(Members::of(77, View::of_all(names.size()), Seat(0), names, simulation::tiny_segment_names())),
-        exchange(members, simulation::tiny_segments(), ClipRule{}) {
+        exchange(members, simulation::tiny_segments(), CodeRule{}) {
     exchange.begin_round(layout, {});
     while (ready < std::min(open, layout.buckets.size())) bucket_ready();
     measure_all(exchange);
@@ -37,7 +37,7 @@ struct Alone {
   }
   void bucket_ready() { exchange.gradient_ready(ready++, 0); }
   void announced_by_peers(std::size_t bucket) {
-    const std::vector<float> scalers(layout.buckets[bucket].ternary_segments.size(), 1.0f);
+    const std::vector<float> scalers(layout.buckets[bucket].coded_segments.size(), 1.0f);
     for (const Rank peer : members.others()) {
       if (bucket == 0)
         from(peer, schema::StepFrame{0, 0, 0, 0, {}, scalers});

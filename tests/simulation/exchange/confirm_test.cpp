@@ -11,7 +11,7 @@ const Per<Seat, std::string> kNames = {"node-a", "node-b", "node-c"};
 
 TEST(Confirm, ByTheLastStepFrameAndBeforeAnythingIsApplied) {
   Alone node(schema::ExchangeKind::kDirect, 1 << 20, kNames, 0);
-  const std::vector<float> scalers(node.layout.buckets[0].ternary_segments.size(), 1.0f);
+  const std::vector<float> scalers(node.layout.buckets[0].coded_segments.size(), 1.0f);
   const auto confirmed = [&] {
     std::vector<ConfirmState> all;
     for (const ExchangeAction& action : node.exchange.take_actions()) {
@@ -38,9 +38,9 @@ TEST(Confirm, AnExchangeMayBeginAtAnyStep) {
   const Members members =
       Members::of(77, View::of_all(2), Seat(0), {"node-a", "node-b"}, simulation::tiny_segment_names());
   const Layout layout = Alone::make(schema::ExchangeKind::kDirect, 1 << 20, 2);
-  Exchange exchange(members, simulation::tiny_segments(), ClipRule{}, {}, Round(41));
+  Exchange exchange(members, simulation::tiny_segments(), CodeRule{}, {}, Round(41));
   EXPECT_EQ(exchange.round(), Round(41));
-  const std::vector<float> scalers(layout.buckets[0].ternary_segments.size(), 1.0f);
+  const std::vector<float> scalers(layout.buckets[0].coded_segments.size(), 1.0f);
   exchange.frame(Rank(1), {77, 1, 40}, schema::Credit{1}, nullptr);  // late
   exchange.frame(Rank(1), {77, 1, 41}, schema::StepFrame{0, 0, 0, 0, {}, scalers}, nullptr);
   EXPECT_TRUE(exchange.take_actions().empty());

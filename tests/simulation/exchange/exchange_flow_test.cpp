@@ -59,7 +59,7 @@ struct Mesh {
     for (const Seat seat : places<Seat>(count)) {
       members.push_back(
           std::make_unique<const Members>(Members::of(77, View::of_all(count), seat, names, {"one", "two", "three"})));
-      exchanges.push_back(std::make_unique<Exchange>(*members.back(), segments(), ClipRule{}));
+      exchanges.push_back(std::make_unique<Exchange>(*members.back(), segments(), CodeRule{}));
     }
     for (const auto& exchange : exchanges) exchange->begin_round(layout, {});
   }

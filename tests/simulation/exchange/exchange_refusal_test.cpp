@@ -93,7 +93,7 @@ TEST(ExchangeRefusal, WhatBelongsElsewhere) {
 // Else chunks could be applied while somebody may still go back a step.
 TEST(ExchangeRefusal, ScalersBeforeTheStepFrame) {
   Alone node(schema::ExchangeKind::kDirect, kWide, {"node-a", "node-b"}, 0);
-  const std::vector<float> scalers(node.layout.buckets[1].ternary_segments.size(), 1.0f);
+  const std::vector<float> scalers(node.layout.buckets[1].coded_segments.size(), 1.0f);
   node.from(kB, schema::Scalers{1, 0, 0, scalers});
   const std::optional<schema::Fail> cause = node.failure();
   ASSERT_TRUE(cause);

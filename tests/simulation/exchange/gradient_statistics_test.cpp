@@ -72,7 +72,7 @@ TEST(FrozenSegments, AreInNoChunkNorMeasured) {
         const BucketLayout& bucket = layout.buckets[b];
         EXPECT_EQ(bucket.last_segment, std::exchange(last, bucket.first_segment));
         EXPECT_LT(bucket.first_chunk, bucket.last_chunk);
-        for (const std::size_t s : bucket.ternary_segments) ++scalers[s];
+        for (const std::size_t s : bucket.coded_segments) ++scalers[s];
         statistics.ready(b, 0);
       }
       EXPECT_EQ(last, 0u);

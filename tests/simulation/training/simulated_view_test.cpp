@@ -8,6 +8,7 @@
 #include <cmath>
 #include <limits>
 #include <memory>
+#include <tuple>
 #include <vector>
 
 #include "daemon/step/job_layout.h"
@@ -123,6 +124,7 @@ class Room {
   }
 
   schema::JobSpec job;
+  bool one_replica = false;  // that of each view's first member serves all
   const std::unique_ptr<kernels::Home> home = home_under_test(*kernels::available().front());
   std::unique_ptr<DrawnLearning> learning;
   schema::FramePool pool;
@@ -141,6 +143,10 @@ class Room {
       weights.push_back(kWeights[seat]);
       members.push_back(&nodes[seat]);
       SimulatedNode& node = nodes[seat];
+      if (one_replica && seat != part.seats.front()) {
+        node = daemon::follower_of(nodes[part.seats.front()], *home, tiny_model());
+        continue;
+      }
       const auto replica = std::make_shared<Replica>(*home, tiny_model(), engine::slot_count(job.optimizer), job.seed,
                                                      daemon::keeps_average(job));
       if (newest) {
@@ -174,11 +180,16 @@ class Room {
   std::shared_ptr<Replica> newest;
 };
 
-class SimulatedViews : public testing::TestWithParam<Mode> {};
+class SimulatedViews : public testing::TestWithParam<std::tuple<Mode, bool>> {
+ protected:
+  struct RoomOfTest : Room {
+    RoomOfTest() : Room(std::get<0>(GetParam())) { one_replica = std::get<1>(GetParam()); }
+  };
+};
 
 TEST_P(SimulatedViews, EqualTheReference) {
   for (const std::vector<std::size_t>& seats : {std::vector<std::size_t>{2}, {0, 1, 2}, {0, 1, 2, 3}}) {
-    Room room(GetParam());
+    RoomOfTest room;
     const std::vector<Part> parts = {{seats, kSteps}};
     const Status done = room.run(parts);
     ASSERT_TRUE(done.ok()) << done.error().message;
@@ -189,7 +200,7 @@ TEST_P(SimulatedViews, EqualTheReference) {
 }
 
 TEST_P(SimulatedViews, WithOtherMembersEqualTheReference) {
-  Room room(GetParam());
+  RoomOfTest room;
   const std::vector<Part> parts = {{{0, 1, 2, 3}, 3}, {{1, 3}, 10}, {{0, 1, 3}, 11}, {{0}, 12}};
   const Status done = room.run(parts);
   ASSERT_TRUE(done.ok()) << done.error().message;
@@ -215,8 +226,30 @@ TEST(SimulatedView, AGradientThatIsNotFiniteEndsItAsOnAMesh) {
   EXPECT_NE(done.error().message.find("conv1.weight"), std::string::npos) << done.error().message;
 }
 
-INSTANTIATE_TEST_SUITE_P(All, SimulatedViews, testing::ValuesIn(kModes),
-                         [](const auto& test) { return std::string(test.param.name); });
+TEST(SimulatedView, WithOneReplicaTheOthersKeepNoState) {
+  Room room(kModes[1]);
+  room.one_replica = true;
+  ASSERT_TRUE(room.run({{{0, 1, 3}, kSteps}}).ok());
+  EXPECT_TRUE(room.nodes[0].replica->keeps_state());
+  EXPECT_FALSE(room.nodes[1].replica->keeps_state());
+  EXPECT_EQ(room.nodes[0].replica->parameters().address(), room.nodes[1].replica->parameters().address());
+}
+
+TEST(SimulatedViewDeathTest, ToReadOfAKeeperThatStandsElsewhereIsABug) {
+  Room room(kModes[1]);
+  SimulatedNode keeper{std::make_shared<Replica>(*room.home, tiny_model(), 1, 7), {}};
+  const SimulatedNode ahead = daemon::follower_of(keeper, *room.home, tiny_model());
+  EXPECT_DEATH(ahead.replica->commit({}), "keeper_");
+  const SimulatedNode behind = daemon::follower_of(keeper, *room.home, tiny_model());
+  keeper.replica->commit(draw_statistics(7, 0, 0));
+  EXPECT_DEATH(behind.replica->parameters(), "keeper_");
+}
+
+INSTANTIATE_TEST_SUITE_P(All, SimulatedViews, testing::Combine(testing::ValuesIn(kModes), testing::Bool()),
+                         [](const auto& test) {
+                           return std::string(std::get<0>(test.param).name) +
+                                  (std::get<1>(test.param) ? "_one_replica" : "");
+                         });
 
 }  // namespace
 }  // namespace tg::simulation

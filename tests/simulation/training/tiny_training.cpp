@@ -33,7 +33,7 @@ GradientFormat format_of(const schema::JobSpec& job, std::size_t s, std::uint64_
   const engine::Segment& one = tiny_segments()[s];
   if (job.gradients != GradientFormat::kTernary) return job.gradients;
   if (step < job.float_steps || one.element_count < job.min_ternary_size) return GradientFormat::kFloat32;
-  return one.last_layer ? job.last_layer : GradientFormat::kTernary;
+  return one.last_layer ? schema::resolved_last_layer(job) : GradientFormat::kTernary;
 }
 
 // The rule by which a segment's gradients become one.
