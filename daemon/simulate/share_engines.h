@@ -44,7 +44,7 @@ class ShareEngines final : public SimulatedLearning {
   void train(Rank member, const Origin& of, const Layout& layout, kernels::ConstFloats parameters,
              kernels::Floats gradient, const Ready& ready) override;
   engine::EvaluationCounts evaluate(Rank member, const Replica& replica) override;
-  void give(Rank member, Work work) override { lanes_.give(member, std::move(work)); }
+  void give(Rank member, const Work& work) override { lanes_.give(member, work); }
   std::vector<Rank> take_done(bool waits) override { return lanes_.take_done(waits); }
 
  private:

@@ -154,9 +154,9 @@ SimulatedView::~SimulatedView() {
   while (under_way_ > 0) under_way_ -= around_.learning.take_done(true).size();
 }
 
-void SimulatedView::give(Rank member, SimulatedLearning::Work work) {
+void SimulatedView::give(Rank member, const SimulatedLearning::Work& work) {
   ++under_way_;
-  around_.learning.give(member, std::move(work));
+  around_.learning.give(member, work);
 }
 
 bool SimulatedView::take_done(bool waits) {

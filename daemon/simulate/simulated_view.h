@@ -65,7 +65,7 @@ class SimulatedLearning {
   // A member's work: done now, or on another thread beside that of other members. Whose is done is told once; waits:
   // for one at least.
   using Work = std::function<void()>;
-  virtual void give(Rank member, Work work) {
+  virtual void give(Rank member, const Work& work) {
     work();
     done_.push_back(member);
   }
@@ -118,7 +118,7 @@ class SimulatedView {
   class OneMember;
   void deliver(Rank from, const std::vector<Seat>& to, const schema::SharedFrame& frame);
   bool first_goes_on();
-  void give(Rank member, SimulatedLearning::Work work);
+  void give(Rank member, const SimulatedLearning::Work& work);
   bool take_done(bool waits);
 
   const Options options_;
