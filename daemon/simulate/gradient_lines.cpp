@@ -54,7 +54,7 @@ std::vector<std::string> gradient_lines(std::uint64_t step, const schema::JobSpe
     if (segment.frozen) continue;
     const std::span<const float> padded = gradient.subspan(segment.offset, segment.padded_count());
     const float clip = layout.coded(s) ? bound_of(padded, segment.element_count, job.clip_sigma, kernels)
-                                         : std::numeric_limits<float>::infinity();
+                                       : std::numeric_limits<float>::infinity();
     all.push_back({padded.first(segment.element_count), clip});
     lines.push_back(line_of(step, segment.name, {all.back()}));
   }
