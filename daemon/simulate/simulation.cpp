@@ -106,7 +106,8 @@ Result<std::optional<SavedStart>> Simulation::find_start() {
   if (!*found) return std::optional<SavedStart>();
   const RunRecord& record = **found;
   const Result<schema::JobSpec> job = schema::parse_job(record.spec, "run.json");
-  if (!job || *job != job_ || !std::ranges::equal(record.weights, options_.weights))
+  if (!job || schema::canonical_job(*job) != schema::canonical_job(job_) ||
+      !std::ranges::equal(record.weights, options_.weights))
     return Error{ErrorKind::kUsage, options_.directory + " has another run, " + record.id +
                                         ": name another folder with -o, or delete this one"};
   if (schema::is_final(record.status.state))
