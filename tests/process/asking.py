@@ -50,7 +50,10 @@ class Follower:
 
     def first_line(self):
         """What start prints as soon as the run has begun: its id."""
-        return self.process.stdout.readline().strip()
+        line = self.process.stdout.readline().strip()
+        if not line:
+            raise AssertionError(f"{self.process.args} began no run: {self.finish()}")
+        return line
 
     def finish(self, patience=None):
         out, err = communicate(self.process, PATIENCE if patience is None else patience)
