@@ -152,8 +152,11 @@ ChosenState choose_state(const std::string& run_id, const schema::Resume& asked,
   std::vector<Seat> members = asked.from_step ? nodes : of_the_newest_view(offers);
   std::vector<StateId> places = shared(offers, members);
   const auto view_of = [](const StateId& state) { return std::tie(state.lineage, state.view); };
-  // Else what all have is as good.
-  const bool went_on = !places.empty() && (common.empty() || view_of(places[0]) != view_of(common[0]));
+  // Else what all have is as good: of the same view, or the same bits. A resume writes the state that it begins with
+  // under a name of its own; killed at once, some have that file and others do not yet.
+  const bool went_on =
+      !places.empty() &&
+      (common.empty() || (view_of(places[0]) != view_of(common[0]) && !places[0].same_bits(common[0])));
   if (how.unasked && !std::ranges::all_of(how.joins ? newest_voters(all) : nodes, knows)) {
     NoState none = nothing(all, asked, common);
     if (went_on && how.joins)

@@ -118,22 +118,24 @@ class Ways(unittest.TestCase):
     """What a resume may begin with."""
 
     def test_before_the_first_checkpoint(self):
-        """Twice: the second time the beginning is a file."""
+        """Three times: the second time the beginning is a file, the third time one node was killed before it had written it."""
         job = {"steps": 120, "checkpoint-every": "0s", "evaluate-every": 10}
         with Mesh(2) as mesh:
             digest = whole(mesh, mesh.start(job))
             follower = mesh.follow("start", mesh.job_file(job))
             run = follower.first_line()
-            for _ in range(2):
+            for death in range(3):
                 mesh.wait_for_step(run, 5)
                 kill_all(mesh)
                 follower.finish()
+                for path in checkpoints(mesh[1], run) if death == 2 else []:
+                    os.unlink(path)
                 start_all(mesh)
                 follower = mesh.follow("resume", run)
                 self.assertEqual(follower.first_line(), run)
             follower.finish().ends(0)
             self.assertEqual(whole(mesh, run), digest)
-            self.assertEqual([line["from"]["step"] for line in stretches(mesh[0], run)], [0, 0, 0])
+            self.assertEqual([line["from"]["step"] for line in stretches(mesh[0], run)], [0, 0, 0, 0])
 
     def test_shut_down_train_on_and_back(self):
         with Mesh(3) as mesh:

@@ -96,6 +96,18 @@ TEST(ChooseState, WhereNobodyCanComeInAllGoOnOrNone) {
   EXPECT_NE(refusal(alone({left, Offer{}})).find("not every node has"), std::string::npos);
 }
 
+TEST(ChooseState, WhoWroteTheResumedStateBeforeTheOthersDidNotGoOnWithoutThem) {
+  for (const std::uint64_t step : {0, 30})
+    for (const bool joins : {false, true}) {
+      const StateId from{1, 1, step, 3};
+      const Offer written{{{2, 1, step, 3}, from, {1, 1, 0, 1}}, ""}, not_yet{{from, {1, 1, 0, 1}}, ""};
+      const ChosenState all_go =
+          choose_state("run-1", {}, all(3), {written, not_yet, written}, names(3), {.joins = joins});
+      EXPECT_EQ(state_of(all_go), from) << refusal(all_go);
+      EXPECT_EQ(members_of(all_go), 3u);
+    }
+}
+
 TEST(ChooseState, WhoKnowsNothingOfTheRunIsGivenItWhereAPersonAsks) {
   const Offer knows{{{1, 1, 30, 3}, {1, 1, 0, 1}}, ""}, wiped{{}, "node-1 has no run run-1: it was emptied"};
   const ChosenState some = chosen({knows, wiped, knows});
@@ -151,10 +163,13 @@ TEST(ChooseState, LikeAPlainSearch) {
     simulation::Random random(seed);
     Per<Seat, Offer> offers(random.between(1, 5));
     for (Offer& offer : offers)
-      for (std::uint64_t i = random.between(0, 4); i > 0; --i)
-        offer.states.push_back({static_cast<std::uint32_t>(random.between(1, 2)),
-                                static_cast<std::uint32_t>(random.between(1, 2)), random.between(1, 3),
-                                random.one_in(20) ? 6u : 5u});
+      for (std::uint64_t i = random.between(0, 4); i > 0; --i) {
+        StateId one{static_cast<std::uint32_t>(random.between(1, 2)), static_cast<std::uint32_t>(random.between(1, 2)),
+                    random.between(1, 3), 0};
+        one.digest =
+            100 * one.lineage + 10 * one.view + (random.one_in(20) ? 6u : 5u);  // no two places have equal bits
+        offer.states.push_back(one);
+      }
     std::optional<std::uint64_t> from_step;
     if (random.one_in(2)) from_step = random.between(1, 3);
     // Place -> whose, and with which digests.
