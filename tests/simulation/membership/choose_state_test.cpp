@@ -100,7 +100,7 @@ TEST(ChooseState, WhoWroteTheResumedStateBeforeTheOthersDidNotGoOnWithoutThem) {
   for (const std::uint64_t step : {0, 30})
     for (const bool joins : {false, true}) {
       const StateId from{1, 1, step, 3};
-      const Offer written{{{2, 1, step, 3}, from, {1, 1, 0, 1}}, ""}, not_yet{{from, {1, 1, 0, 1}}, ""};
+      const Offer written{{{2, 1, step, 3}, from, {1, 1, 0, 3}}, ""}, not_yet{{from, {1, 1, 0, 3}}, ""};
       const ChosenState all_go =
           choose_state("run-1", {}, all(3), {written, not_yet, written}, names(3), {.joins = joins});
       EXPECT_EQ(state_of(all_go), from) << refusal(all_go);
