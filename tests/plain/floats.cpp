@@ -27,8 +27,8 @@ Bits Floats::one(const Round& /*round*/, std::size_t /*index*/, const engine::Se
   return {bits, bits};
 }
 
-// Neelakantan et al. 2015: g + noise; here of the variance of Wen et al. 2017, eq. (20): s|g| - g^2 for each member.
-// Four uniform numbers make a bell of the variance 1/3.
+// Neelakantan et al. 2015: g + noise; here of the variance that codes by Wen et al. 2017, eq. (1) and (3), have: s|g| -
+// g^2 for each member and element. Four uniform numbers make a bell of the variance 1/3.
 Bits Noise::one(const Round& round, std::size_t index, const engine::Segment& segment, Gradients gradients,
                 std::span<float> mean) {
   const Bits bits = Floats(false).one(round, index, segment, gradients, mean);

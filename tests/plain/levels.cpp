@@ -70,8 +70,8 @@ Bits Fixed16::one(const Round& round, std::size_t index, const engine::Segment& 
   return bits_of(round, codes, segment.element_count);
 }
 
-// Zhou et al. 2016, eq. (12): f(g) = 2 m (quantize_k(g/(2m) + 1/2 + N(k)) - 1/2), m = max|g|, N(k) uniform within half
-// a level. The code is the odd number 2 l - (2^k - 1).
+// Zhou et al. 2016, section 2.5: f(g) = 2 m (quantize_k(g/(2m) + 1/2 + N(k)) - 1/2), m = max|g|, N(k) uniform within
+// half a level. The code is the odd number 2 l - (2^k - 1).
 Bits Dorefa::one(const Round& round, std::size_t index, const engine::Segment& segment, Gradients gradients,
                  std::span<float> mean) {
   Codes codes(gradients.size(), std::vector<int>(mean.size()));

@@ -354,11 +354,11 @@ TEST(PlainRules, DitheredSignsFollowSizesAndGoOnAtTheirRate) {
     // P(sign = 1) - P(sign = -1) = erf(g / (sqrt(2) sigma_t)), sigma_t from sigma to 3/4 of it.
     EXPECT_NEAR(sums[i], std::erf(gradient[i] / (std::sqrt(2.0) * 0.87 * sigma)), 0.12);
   }
-  // Without noise at the end |p|^2 / (p g) is 64 / sum |g|: then the gradient at that rate.
+  // Without noise at the end |p g| / |g|^2 is sum |g| / |g|^2: then the gradient at that rate.
   EXPECT_NEAR(square, 64, 3);
   const std::vector<float> applied = members.apply(rule, kUntil);
   for (std::size_t i = 0; i < 64; ++i)
-    EXPECT_NEAR(applied[i], gradient[i] * 64 / signs, 0.06 * std::fabs(gradient[i]) * 64 / signs);
+    EXPECT_NEAR(applied[i], gradient[i] * signs / squares, 0.06 * std::fabs(gradient[i]) * signs / squares);
 }
 
 // Full gradients of sum |w - o_r|^2 / 2 with optima o_r that differ: at the common optimum no member's gradient is 0.

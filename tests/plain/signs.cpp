@@ -54,8 +54,9 @@ Bits MajorityVote::one(const Round& round, std::size_t /*index*/, const engine::
 }
 
 // Chen and Wang 2026 (arXiv 2604.25550): p = sign(g + sigma_t xi), xi normal. sigma_t falls to 0 in a straight line and
-// begins at the root mean square of the member's segment, which is ours. The rate of the switch is that of Keskar and
-// Socher 2017, eq. (5), (6): the running mean of |p|^2 / (p g).
+// begins at the root mean square of the member's segment, which is ours. The rate of the switch is the running mean of
+// |p g| / |g|^2: the length of the signs' step along the gradient. Both as others sum the paper up; we have not read
+// it.
 Bits DitheredSign::mean(const Round& round, const engine::SegmentTable& segments, Gradients gradients,
                         std::span<float> mean) {
   constexpr double kKept = 0.99;
@@ -67,7 +68,7 @@ Bits DitheredSign::mean(const Round& round, const engine::SegmentTable& segments
     return as_floats;
   }
   Bits bits;
-  double square = 0, product = 0;
+  double square = 0, product = 0;  // of the gradient; of it and the signs
   for (std::size_t s = 0; s < segments.size(); ++s) {
     const std::size_t begin = segments[s].offset, count = segments[s].element_count;
     Codes codes(gradients.size(), std::vector<int>(count));
@@ -86,13 +87,13 @@ Bits DitheredSign::mean(const Round& round, const engine::SegmentTable& segments
     const std::vector<int> sums = sum_of(codes);
     for (std::size_t i = 0; i < count; ++i) {
       mean[begin + i] = static_cast<float>(sums[i]) / static_cast<float>(gradients.size());
-      square += static_cast<double>(mean[begin + i]) * mean[begin + i];
+      square += static_cast<double>(floats[begin + i]) * floats[begin + i];
       product += static_cast<double>(mean[begin + i]) * floats[begin + i];
     }
     bits += bits_of(round, codes, count);
   }
-  if (product > 0) {
-    rate_ = kKept * rate_ + (1 - kKept) * square / product;
+  if (square > 0) {
+    rate_ = kKept * rate_ + (1 - kKept) * std::fabs(product) / square;
     weight_ = kKept * weight_ + (1 - kKept);
   }
   return bits;

@@ -30,7 +30,7 @@ float kth_largest(std::span<const float> values, std::size_t k) {
 }
 
 // Aji and Heafield 2017, Algorithm 1: a = g + e, the smallest R % are dropped and kept as e. Without e: the hard
-// threshold H_k of Garg and Khandekar 2009.
+// threshold H_k of the gradient, as Garg and Khandekar 2009 take it of the parameters.
 Bits Largest::one(const Round& round, std::size_t index, const engine::Segment& segment, Gradients gradients,
                   std::span<float> mean) {
   const std::size_t count = segment.element_count;
