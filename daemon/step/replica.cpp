@@ -232,6 +232,7 @@ bool Replica::confirm(float average_rate, std::size_t most_elements) {
 }
 
 void Replica::undo() {
+  TG_CHECK(keeps_state(), committed_rounds_.value());
   TG_CHECK(committed_rounds_ == confirmed_rounds_.next() && averaged_ == 0, committed_rounds_.value(),
            confirmed_rounds_.value(), averaged_);
   current_ = 1 - current_;
