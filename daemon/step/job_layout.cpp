@@ -25,6 +25,10 @@ engine::OptimizerOptions optimizer_of(const schema::JobSpec& job) {
   return options;
 }
 
+CodeRule code_rule(const schema::JobSpec& job) {
+  return {job.clip_sigma, job.scaler == schema::ScalerRecipe::kRepo, job.scaler_sharing == schema::ScalerSharing::kMax};
+}
+
 LayoutOptions layout_options(const schema::JobSpec& job, std::size_t members, const schema::Commit& choice) {
   LayoutOptions options;
   options.members = members;
