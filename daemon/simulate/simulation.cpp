@@ -135,15 +135,16 @@ Status Simulation::prepare_members(const std::optional<SavedStart>& start) {
   job_.steps = prepared_->steps;
   if (!prepared_->read.summary.empty()) say_(prepared_->read.summary);
   for (const std::string& warning : prepared_->read.warnings) say_("warning: " + warning);
-  const std::uint64_t engines = std::min<std::uint64_t>(options_.threads, weights_.size());
-  const double samples_at_once = static_cast<double>(engines * kit->view->local_batch);
-  gradient_seconds_ = kit->view->step_seconds * static_cast<double>(global_batch_) / samples_at_once;
+  const std::uint64_t at_once = std::min<std::uint64_t>(options_.threads, weights_.size()) * kit->view->local_batch;
+  gradient_seconds_ = kit->view->step_seconds * static_cast<double>(global_batch_) / static_cast<double>(at_once);
   const MembersToBe members{.job = job_,
                             .prepared = *prepared_,
-                            .members = weights_.size(),
+                            .first = *kit->view,
+                            .weights = weights_,
+                            .global_batch = global_batch_,
                             .choice = choice_,
                             .all_replicas = options_.all_replicas,
-                            .more_engine_bytes = (engines - 1) * kit->view->activation_bytes};
+                            .lanes = options_.threads};
   if (Status fits = check_memory_of_members(members, compute_, say_); !fits) return fits;
   nodes_[Rank(0)] = {prepared_->replica, std::move(kit->gradients)};
   record_.own.engine_build = kit->view->engine_build;
