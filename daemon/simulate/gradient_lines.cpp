@@ -8,17 +8,17 @@
 
 #include "daemon/exchange/gradient_statistics.h"
 #include "daemon/simulate/gradient_shape.h"
+#include "daemon/step/job_layout.h"
 
 namespace tg::daemon {
 namespace {
 
 // As it is measured for the scaler.
-float bound_of(std::span<const float> segment, std::size_t elements, double clip_sigma,
-               const kernels::Kernels& kernels) {
+kernels::Statistics statistics_of(std::span<const float> segment, const kernels::Kernels& kernels) {
   kernels::Statistics all;
   for (std::size_t first = 0; first < segment.size(); first += GradientStatistics::kSlice)
     all.join(kernels.statistics(segment.subspan(first, std::min(GradientStatistics::kSlice, segment.size() - first))));
-  return kernels::clip_bound(all, elements, static_cast<float>(clip_sigma));
+  return all;
 }
 
 nlohmann::ordered_json side_json(const GradientShape::Side& side) {
@@ -53,7 +53,7 @@ std::vector<std::string> gradient_lines(std::uint64_t step, const schema::JobSpe
     const engine::Segment& segment = segments[s];
     if (segment.frozen) continue;
     const std::span<const float> padded = gradient.subspan(segment.offset, segment.padded_count());
-    const float clip = layout.coded(s) ? bound_of(padded, segment.element_count, job.clip_sigma, kernels)
+    const float clip = layout.coded(s) ? code_rule(job).own(statistics_of(padded, kernels), segment.element_count).clip
                                        : std::numeric_limits<float>::infinity();
     all.push_back({padded.first(segment.element_count), clip});
     lines.push_back(line_of(step, segment.name, {all.back()}));

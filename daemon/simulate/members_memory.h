@@ -9,16 +9,19 @@
 #include "kernels/base/status.h"
 #include "schema/frame/frame.h"
 #include "schema/options/job.h"
+#include "schema/place.h"
 
 namespace tg::daemon {
 
 struct MembersToBe {
   const schema::JobSpec& job;
   const Prepared& prepared;
-  std::size_t members = 1;
+  const PreparedView& first;  // of the member that was prepared
+  const Per<Rank, std::uint16_t>& weights;
+  std::uint64_t global_batch = 0;
   const schema::Commit& choice;
-  bool all_replicas = true;             // each keeps a state
-  std::uint64_t more_engine_bytes = 0;  // of engines beside the first one
+  bool all_replicas = true;  // each keeps a state
+  std::uint64_t lanes = 1;   // members that learn at once
 };
 // Says how much it is, and refuses what does not fit.
 Status check_memory_of_members(const MembersToBe& to_be, const engine::ComputeDevice& compute,

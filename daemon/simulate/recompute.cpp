@@ -81,7 +81,7 @@ class Recomputation {
 
   Status prepare_all();
   Status check_recorded(const Prepared& prepared) const;
-  Status check_memory() const;
+  Status check_memory(const PreparedView& first) const;
   Status check_builds(const Leg& leg) const;
   Status enter(const Leg& leg);
   Status compute_leg(const Leg& leg);
@@ -128,7 +128,7 @@ Status Recomputation::prepare_all() {
   if (!kit) return kit.error();
   prepared_ = kit->prepared;
   if (Status same = check_recorded(*prepared_); !same) return same;
-  if (Status fits = check_memory(); !fits) return fits;
+  if (Status fits = check_memory(*kit->view); !fits) return fits;
   const Seat seat = seat_of(first.stretch.members.front());
   nodes_[seat] = {prepared_->replica, std::move(kit->gradients)};
   holders_ = {seat};
@@ -155,12 +155,12 @@ Status Recomputation::check_recorded(const Prepared& prepared) const {
 }
 
 // Of the leg with the most members.
-Status Recomputation::check_memory() const {
+Status Recomputation::check_memory(const PreparedView& first) const {
   const Leg* largest = &run_.legs.front();
   for (const Leg& leg : run_.legs)
     if (leg.stretch.members.size() > largest->stretch.members.size()) largest = &leg;
-  return check_memory_of_members({largest->job, *prepared_, largest->stretch.members.size(), choice_, true}, compute_,
-                                 say_);
+  const Per<Rank, std::uint16_t> weights(largest->stretch.weights.begin(), largest->stretch.weights.end());
+  return check_memory_of_members({largest->job, *prepared_, first, weights, global_batch_, choice_}, compute_, say_);
 }
 
 // What members said of their engines; of a stretch in an earlier lineage only its line does.

@@ -39,6 +39,8 @@ constexpr std::uint64_t kKey = 1;            // nobody else's frames can come he
 
 std::string name_of(Rank rank) { return "member-" + std::to_string(rank.index() + 1); }
 
+std::string text_of_seconds(double seconds) { return std::to_string(static_cast<std::uint64_t>(seconds)) + " s"; }
+
 class Simulation {
  public:
   Simulation(const SimulationOptions& options, const engine::ComputeDevice& compute, const kernels::Kernels& kernels,
@@ -92,6 +94,7 @@ class Simulation {
   std::unique_ptr<ShareEngines> engines_;
   std::optional<RunNumbers> numbers_;
   RunRecord record_;
+  double gradient_seconds_ = 0;        // of all members' gradients of a step, as first measured
   std::uint64_t lines_ = 0;            // the last step with a line
   std::uint64_t steps_here_ = 0;       // that this call has taken
   std::optional<SimulatedView> view_;  // of the slice
@@ -132,13 +135,16 @@ Status Simulation::prepare_members(const std::optional<SavedStart>& start) {
   job_.steps = prepared_->steps;
   if (!prepared_->read.summary.empty()) say_(prepared_->read.summary);
   for (const std::string& warning : prepared_->read.warnings) say_("warning: " + warning);
-  const std::uint64_t more_engines = std::min<std::uint64_t>(options_.threads, weights_.size()) - 1;
+  const std::uint64_t at_once = std::min<std::uint64_t>(options_.threads, weights_.size()) * kit->view->local_batch;
+  gradient_seconds_ = kit->view->step_seconds * static_cast<double>(global_batch_) / static_cast<double>(at_once);
   const MembersToBe members{.job = job_,
                             .prepared = *prepared_,
-                            .members = weights_.size(),
+                            .first = *kit->view,
+                            .weights = weights_,
+                            .global_batch = global_batch_,
                             .choice = choice_,
                             .all_replicas = options_.all_replicas,
-                            .more_engine_bytes = more_engines * kit->view->activation_bytes};
+                            .lanes = options_.threads};
   if (Status fits = check_memory_of_members(members, compute_, say_); !fits) return fits;
   nodes_[Rank(0)] = {prepared_->replica, std::move(kit->gradients)};
   record_.own.engine_build = kit->view->engine_build;
@@ -220,8 +226,10 @@ Result<bool> Simulation::compute(const std::function<bool()>& ends) {
   schema::RunStatus& status = record_.status;
   lines_ = status.step;
   if (Status opened = folder_.open(record_, status.step, options_.gradients_every > 0); !opened) return opened.error();
+  const auto left = static_cast<double>(status.steps - status.step);
   say_(std::string(*start ? "goes on with " : "run ") + status.id + ": " + status.model + " on " + status.data +
-       ", steps " + std::to_string(status.step + 1) + " to " + std::to_string(status.steps));
+       ", steps " + std::to_string(status.step + 1) + " to " + std::to_string(status.steps) +
+       "; their gradients alone take about " + text_of_seconds(left * gradient_seconds_));
   began_ = said_ = saved_ = Clock::now();
   while (status.state == schema::RunState::kRunning) {
     if (Status done = compute_slice(Step(std::min(status.step + slice_steps(), status.steps))); !done)
@@ -284,7 +292,7 @@ void Simulation::committed(const Member::Committed& committed) {
   said_ = Clock::now();
   const double left = static_cast<double>(status.steps - status.step) * numbers_->median_step_seconds();
   say_("step " + std::to_string(status.step) + " of " + std::to_string(status.steps) + ", loss " +
-       std::to_string(status.loss) + ", about " + std::to_string(static_cast<std::uint64_t>(left)) + " s left");
+       std::to_string(status.loss) + ", about " + text_of_seconds(left) + " left");
 }
 
 void Simulation::evaluated(const Member::Evaluation& evaluation) {

@@ -25,6 +25,10 @@ engine::OptimizerOptions optimizer_of(const schema::JobSpec& job) {
   return options;
 }
 
+CodeRule code_rule(const schema::JobSpec& job) {
+  return {job.clip_sigma, job.scaler == schema::ScalerRecipe::kRepo, job.scaler_sharing == schema::ScalerSharing::kMax};
+}
+
 LayoutOptions layout_options(const schema::JobSpec& job, std::size_t members, const schema::Commit& choice) {
   LayoutOptions options;
   options.members = members;
@@ -56,7 +60,8 @@ bool keeps_best(const schema::JobSpec& job) { return job.keep == schema::Keep::k
 
 std::uint64_t home_bytes(const schema::JobSpec& job, const engine::Model& model) {
   return Replica::bytes(model, engine::slot_count(optimizer_of(job).kind), keeps_average(job)) -
-         2 * model.statistics.padded_count() * sizeof(float) + model.segments.padded_count() * sizeof(float);
+         2 * whole_bytes(model.statistics.padded_count() * sizeof(float)) +
+         whole_bytes(model.segments.padded_count() * sizeof(float));
 }
 
 namespace {
@@ -100,7 +105,7 @@ std::uint64_t member_bytes(const schema::JobSpec& job, const engine::Model& mode
   const std::uint64_t fed = job.join_limit_ms == 0 ? 0 : schema::kFeedWindowBytes + schema::kFeedSliceBytes;
   const int slots = engine::slot_count(optimizer_of(job).kind);
   return Replica::bytes(model, slots, keeps_average(job)) + best_bytes(job, model) +
-         segments.padded_count() * sizeof(float) + measured + fixed + checkpoint_bytes(job, model) + fed +
+         whole_bytes(segments.padded_count() * sizeof(float)) + measured + fixed + checkpoint_bytes(job, model) + fed +
          std::max(buffers(layouts.layout), layouts.of_float_steps ? buffers(*layouts.of_float_steps) : 0);
 }
 

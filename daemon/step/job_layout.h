@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <optional>
 
+#include "daemon/exchange/code_rule.h"
 #include "daemon/exchange/layout.h"
 #include "engine/model.h"
 #include "engine/optimizer.h"
@@ -16,6 +17,7 @@ namespace tg::daemon {
 
 // What a job's gradients are made into, and the scalars of its steps; shared by all who build a Member or its Replica.
 engine::OptimizerOptions optimizer_of(const schema::JobSpec& job);
+CodeRule code_rule(const schema::JobSpec& job);
 bool keeps_average(const schema::JobSpec& job);
 bool keeps_best(const schema::JobSpec& job);
 LayoutOptions layout_options(const schema::JobSpec& job, std::size_t members, const schema::Commit& choice);

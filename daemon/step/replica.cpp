@@ -232,6 +232,7 @@ bool Replica::confirm(float average_rate, std::size_t most_elements) {
 }
 
 void Replica::undo() {
+  TG_CHECK(keeps_state(), committed_rounds_.value());
   TG_CHECK(committed_rounds_ == confirmed_rounds_.next() && averaged_ == 0, committed_rounds_.value(),
            confirmed_rounds_.value(), averaged_);
   current_ = 1 - current_;
@@ -292,11 +293,13 @@ void Replica::flip_bit(std::size_t element) {
 
 std::size_t Replica::bytes(const engine::Model& model, int slot_count, bool keeps_average) {
   const std::size_t arrays = 2 * (1 + static_cast<std::size_t>(slot_count)) + (keeps_average ? 1 : 0);
-  return (model.segments.padded_count() * arrays + 2 * model.statistics.padded_count()) * sizeof(float);
+  return arrays * whole_bytes(model.segments.padded_count() * sizeof(float)) +
+         2 * whole_bytes(model.statistics.padded_count() * sizeof(float));
 }
 
 std::size_t Replica::best_bytes(const engine::Model& model) {
-  return (model.segments.padded_count() + model.statistics.padded_count()) * sizeof(float);
+  return whole_bytes(model.segments.padded_count() * sizeof(float)) +
+         whole_bytes(model.statistics.padded_count() * sizeof(float));
 }
 
 // --- its arrays ---

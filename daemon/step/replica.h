@@ -40,7 +40,7 @@ class Replica {
 
   // One that keeps no state of its own: it counts rounds, and what is read of it is read of the keeper, another replica
   // in this process. The keeper commits a round, and confirms a state, before this one says the same; to read of a
-  // keeper that stands elsewhere is a bug. Nothing is written to it, and it is in no file.
+  // keeper that stands elsewhere is a bug, and so is undo(). Nothing is written to it, and it is in no file.
   explicit Replica(std::shared_ptr<const Replica> keeper);
 
   // Before anything else: from now on there is room for the best model, zeros until keep_best().

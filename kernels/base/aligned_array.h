@@ -19,15 +19,20 @@ namespace tg {
 inline constexpr std::size_t kCacheLine = 64;       // bytes
 inline constexpr std::size_t kHugePage = 2u << 20;  // bytes
 
+// What so many bytes take here: whole cache lines, or whole huge pages.
+inline constexpr std::size_t unit_of(std::size_t bytes) { return bytes >= 2 * kHugePage ? kHugePage : kCacheLine; }
+inline constexpr std::size_t whole_bytes(std::size_t bytes) {
+  return (bytes + unit_of(bytes) - 1) / unit_of(bytes) * unit_of(bytes);
+}
+
 // Memory that starts at a cache line, `whole` bytes of it; release it with std::free. Throws std::bad_alloc. For large
 // memory the system is asked for huge pages (it may refuse): with small ones a pass pays for a page walk every 4 KiB.
 inline void* allocate_unset(std::size_t bytes, std::size_t& whole) {
-  const bool huge = bytes >= 2 * kHugePage;
-  const std::size_t unit = huge ? kHugePage : kCacheLine;
-  whole = (bytes + unit - 1) / unit * unit;
+  const std::size_t unit = unit_of(bytes);
+  whole = whole_bytes(bytes);
   void* const memory = std::aligned_alloc(unit, whole);
   if (memory == nullptr) throw std::bad_alloc();
-  if (huge) ::madvise(memory, whole, MADV_HUGEPAGE);
+  if (unit == kHugePage) ::madvise(memory, whole, MADV_HUGEPAGE);
   return memory;
 }
 inline void* allocate_zeroed(std::size_t bytes) {

@@ -245,6 +245,16 @@ TEST(SimulatedViewDeathTest, ToReadOfAKeeperThatStandsElsewhereIsABug) {
   EXPECT_DEATH(behind.replica->parameters(), "keeper_");
 }
 
+// A simulated view ends with a confirmed state, or the whole run with it: nobody goes back, so no rule says who first.
+TEST(SimulatedViewDeathTest, ToUndoOfAKeeperIsABug) {
+  Room room(kModes[1]);
+  SimulatedNode keeper{std::make_shared<Replica>(*room.home, tiny_model(), 1, 7), {}};
+  const SimulatedNode node = daemon::follower_of(keeper, *room.home, tiny_model());
+  keeper.replica->commit(draw_statistics(7, 0, 0));
+  node.replica->commit({});
+  EXPECT_DEATH(node.replica->undo(), "keeps_state");
+}
+
 INSTANTIATE_TEST_SUITE_P(All, SimulatedViews, testing::Combine(testing::ValuesIn(kModes), testing::Bool()),
                          [](const auto& test) {
                            return std::string(std::get<0>(test.param).name) +
