@@ -41,6 +41,10 @@ LayoutOptions layout_options(const schema::JobSpec& job, std::size_t members, co
   return options;
 }
 
+CodeRule code_rule(const schema::JobSpec& job) {
+  return {job.clip_sigma, job.scaler == schema::ScalerRecipe::kRepo, job.scaler_sharing == schema::ScalerSharing::kMax};
+}
+
 Layouts layouts_of(const schema::JobSpec& job, const engine::SegmentTable& segments, std::size_t members,
                    const schema::Commit& choice) {
   LayoutOptions options = layout_options(job, members, choice);

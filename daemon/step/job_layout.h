@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <optional>
 
+#include "daemon/exchange/code_rule.h"
 #include "daemon/exchange/layout.h"
 #include "engine/model.h"
 #include "engine/optimizer.h"
@@ -18,6 +19,7 @@ namespace tg::daemon {
 engine::OptimizerOptions optimizer_of(const schema::JobSpec& job);
 bool keeps_average(const schema::JobSpec& job);
 bool keeps_best(const schema::JobSpec& job);
+CodeRule code_rule(const schema::JobSpec& job);
 LayoutOptions layout_options(const schema::JobSpec& job, std::size_t members, const schema::Commit& choice);
 struct Layouts {
   Layout layout;

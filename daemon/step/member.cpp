@@ -18,10 +18,6 @@ Round round_of(Step step) { return Round(step.value()); }
 // After a step with one of these flags all report before they go on.
 constexpr std::uint32_t kWithReport = schema::kStopAfterStep | schema::kEvaluateAfterStep | schema::kHold;
 
-CodeRule code_rule(const schema::JobSpec& job) {
-  return {job.clip_sigma, job.scaler == schema::ScalerRecipe::kRepo, job.scaler_sharing == schema::ScalerSharing::kMax};
-}
-
 // Elements of the average that are moved at a time: 0.2 ms, so that no event waits for longer.
 constexpr std::size_t kAveragePart = 256u << 10;
 static_assert(kAveragePart % kernels::kBlock == 0);
