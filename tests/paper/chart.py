@@ -30,9 +30,10 @@ def panel(x0, title, series, low, high, label, ticks=None, colours=None, logarit
 
     left, right = x0 + PAD, x0 + WIDTH - 0.4 * PAD
     out = [f'<text x="{x0 + WIDTH / 2}" y="20" text-anchor="middle" font-size="14">{escaped(title)}</text>']
-    for i in range(5):
-        value = at(i / 4, low, high)
-        y = HEIGHT - PAD - (HEIGHT - 1.8 * PAD) * i / 4
+    lines = round(math.log10(high / low)) if logarithmic else 4
+    for i in range(lines + 1):
+        value = at(i / lines, low, high)
+        y = HEIGHT - PAD - (HEIGHT - 1.8 * PAD) * i / lines
         out.append(f'<line x1="{left}" y1="{y:.1f}" x2="{right:.1f}" y2="{y:.1f}" stroke="#ddd"/>'
                    f'<text x="{left - 5}" y="{y + 4:.1f}" text-anchor="end" font-size="10">{label(value)}</text>')
     for x in ticks or [at(i / 4, first, last) for i in range(5)]:
