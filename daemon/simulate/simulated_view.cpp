@@ -141,10 +141,7 @@ SimulatedNode follower_of(const SimulatedNode& keeper, kernels::Home& home, cons
 }
 
 SimulatedView::SimulatedView(Options options, const Surroundings& around, Per<Rank, SimulatedNode*> nodes, News news)
-    : options_(std::move(options)),
-      around_(around),
-      news_(std::move(news)),
-      one_replica_(std::ranges::any_of(nodes, [](const auto* node) { return !node->replica->keeps_state(); })) {
+    : options_(std::move(options)), around_(around), news_(std::move(news)) {
   TG_CHECK(nodes.size() == options_.view.size(), nodes.size());
   TG_CHECK(options_.first < options_.last && options_.last.value() <= options_.job.steps, options_.last.value());
   for (const Rank rank : nodes.places()) members_.push_back(std::make_unique<OneMember>(*this, rank, *nodes[rank]));
@@ -166,13 +163,13 @@ bool SimulatedView::take_done(bool waits) {
   return !done.empty();
 }
 
-// Where rank 0 keeps the state of all it goes first, in all that it can do: so it commits a round, and confirms a
+// Rank 0, which may keep the state of all, goes first, in all that it can do: so it commits a round, and confirms a
 // state, before any other member does. For who commits has the frames of all, and they were delivered to rank 0 as
 // well.
 void SimulatedView::deliver(Rank from, const std::vector<Seat>& to, const schema::SharedFrame& frame) {
   if (from == Rank(0)) sent_bytes_ += frame->bytes().size() * to.size();
   for (const Seat seat : to) members_[*options_.view.rank(seat)]->put(options_.view.seat(from), frame);
-  if (one_replica_ && from != Rank(0)) first_goes_on();
+  if (from != Rank(0)) first_goes_on();
 }
 
 bool SimulatedView::first_goes_on() {
@@ -185,7 +182,7 @@ Status SimulatedView::run() {
   for (const auto& member : members_) member->begin();
   while (true) {
     bool any = take_done(false);
-    any = (one_replica_ && first_goes_on()) || any;
+    any = first_goes_on() || any;
     for (const auto& one : members_) {
       any = one->act() || any;
       if (const std::optional<schema::Fail>& failed = one->member().failed())

@@ -124,7 +124,6 @@ class SimulatedView {
   const Options options_;
   const Surroundings around_;
   const News news_;
-  const bool one_replica_;
   Per<Rank, std::unique_ptr<OneMember>> members_;
   std::uint64_t sent_bytes_ = 0;
   std::size_t under_way_ = 0;  // members whose work was given

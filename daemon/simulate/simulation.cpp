@@ -306,13 +306,18 @@ void Simulation::write_line(bool evaluated) {
   folder_.add_line(numbers_->line(record_.status, evaluated, prepared_->model.segments));
 }
 
-// The first member's, which its engine overwrites only after the commit was told.
+// The engines overwrite them only after the commit was told: the first member is the first to commit.
 void Simulation::write_gradients() {
   const engine::SegmentTable& segments = prepared_->model.segments;
-  const kernels::ConstFloats gradient = std::as_const(nodes_[Rank(0)].gradient).floats();
+  std::vector<std::span<const float>> gradients;
+  for (const SimulatedNode& node : nodes_) {
+    const kernels::ConstFloats gradient = node.gradient.floats();
+    gradients.emplace_back(gradient.address(), gradient.size());
+  }
+  const std::uint64_t step = record_.status.step;
   const Layouts layouts = layouts_of(job_, segments, weights_.size(), choice_);
-  for (const std::string& line : gradient_lines(record_.status.step, job_, layouts.layout, segments,
-                                                {gradient.address(), gradient.size()}, kernels_))
+  const Layout& layout = step <= job_.float_steps ? *layouts.of_float_steps : layouts.layout;
+  for (const std::string& line : gradient_lines(step, job_, layout, segments, gradients, kernels_))
     folder_.add_gradient_line(line);
 }
 

@@ -1,5 +1,7 @@
 """A small line chart in SVG: series of (x, y) or (x, y, half width of an interval), side by side in panels."""
 
+import math
+
 WIDTH, HEIGHT, PAD = 420, 280, 46
 COLOURS = ("#2c6fbb", "#c0392b", "#2e8b57", "#8e44ad", "#d68910", "#555555", "#16a085", "#7f3b08")
 
@@ -8,23 +10,33 @@ def escaped(text):
     return str(text).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 
-def panel(x0, title, series, low, high, label, ticks=None, colours=None):
-    """series: name -> points. ticks: the x axis as places of equal distance (members); None: a scale from 0 (steps)."""
-    last = max((point[0] for points in series.values() for point in points), default=1)
+def panel(x0, title, series, low, high, label, ticks=None, colours=None, logarithmic=False):
+    """series: name -> points. ticks: the x axis as places of equal distance (members); None: a scale from 0 (steps), or,
+    as the y axis then is, a logarithmic one."""
+    scale, back = (math.log, math.exp) if logarithmic else (float, float)
+    xs = [point[0] for points in series.values() for point in points] or [1]
+    first, last = min(xs) if logarithmic else 0, max(xs)
+
+    def share(value, begin, end):
+        return (scale(value) - scale(begin)) / (scale(end) - scale(begin))
+
+    def at(part, begin, end):
+        return back(scale(begin) + (scale(end) - scale(begin)) * part)
 
     def place(x, y):
-        along = (ticks.index(x) + 0.5) / len(ticks) if ticks else x / last
-        up = (min(max(y, low), high) - low) / (high - low)
+        along = (ticks.index(x) + 0.5) / len(ticks) if ticks else share(x, first, last)
+        up = share(min(max(y, low), high), low, high)
         return x0 + PAD + (WIDTH - 1.4 * PAD) * along, HEIGHT - PAD - (HEIGHT - 1.8 * PAD) * up
 
     left, right = x0 + PAD, x0 + WIDTH - 0.4 * PAD
     out = [f'<text x="{x0 + WIDTH / 2}" y="20" text-anchor="middle" font-size="14">{escaped(title)}</text>']
-    for i in range(5):
-        value = low + (high - low) * i / 4
-        y = HEIGHT - PAD - (HEIGHT - 1.8 * PAD) * i / 4
+    lines = round(math.log10(high / low)) if logarithmic else 4
+    for i in range(lines + 1):
+        value = at(i / lines, low, high)
+        y = HEIGHT - PAD - (HEIGHT - 1.8 * PAD) * i / lines
         out.append(f'<line x1="{left}" y1="{y:.1f}" x2="{right:.1f}" y2="{y:.1f}" stroke="#ddd"/>'
                    f'<text x="{left - 5}" y="{y + 4:.1f}" text-anchor="end" font-size="10">{label(value)}</text>')
-    for x in ticks or [last * i / 4 for i in range(5)]:
+    for x in ticks or [at(i / 4, first, last) for i in range(5)]:
         out.append(f'<text x="{place(x, low)[0]:.1f}" y="{HEIGHT - PAD + 16}" text-anchor="middle" font-size="10">{x:.0f}</text>')
     for i, (name, points) in enumerate(series.items()):
         colour = (colours or {}).get(name, COLOURS[i % len(COLOURS)])

@@ -123,12 +123,17 @@ class Interrupted(unittest.TestCase):
             lines = [gradients_in(folder) for folder in (whole, halves)]
             self.assertEqual(*lines)
             self.assertEqual([line["step"] for line in lines[0] if line["segment"] is None], list(range(20, 121, 20)))
+            with open(os.path.join(whole, "metrics.jsonl")) as file:
+                zeros = {line["step"]: line["layer_zeros"] for line in map(json.loads, file) if "layer_zeros" in line}
             for line in lines[0]:
                 clipped = line["clipped"]
                 self.assertEqual(sum(line["before"]["histogram"]), line["elements"])
                 self.assertEqual(sum(clipped["histogram"]), line["elements"])
                 self.assertAlmostEqual(clipped["length"], line["before"]["length"] * line["length_ratio"])
                 self.assertLessEqual(clipped["max"], line["before"]["max"])
+                if line["segment"]:
+                    self.assertAlmostEqual(line["codes"]["counts"][1] / line["elements"], zeros[line["step"]][line["segment"]], msg="codes as they were sent")
+                    self.assertEqual(sum(line["codes"]["sums"]), line["elements"])
                 if line["segment"] is None:
                     self.assertTrue(0 < line["clipped_elements"] < line["elements"])
                     self.assertTrue(0 < line["angle_degrees"] < 90)
