@@ -48,7 +48,8 @@ nlohmann::ordered_json codes_json(kernels::DrawKey key, const CodeRule& rule, st
     if (rank == 0)
       for (std::size_t i = 0; i < elements; ++i) ++of_first[static_cast<std::size_t>(sums[i] + 1)];
   }
-  for (std::size_t i = 0; i < elements; ++i) ++of_all[static_cast<std::size_t>(sums[i] + static_cast<int>(members))];
+  const auto zero = static_cast<std::ptrdiff_t>(members);
+  for (std::size_t i = 0; i < elements; ++i) ++of_all[static_cast<std::size_t>(zero + sums[i])];
   nlohmann::ordered_json json{{"unit", rule.unit(rule.scale(own.front(), agreed).scaler)}, {"counts", of_first}};
   if (rule.shared) json["sums"] = of_all;
   return json;
