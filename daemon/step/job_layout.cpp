@@ -70,11 +70,12 @@ std::uint64_t best_bytes(const schema::JobSpec& job, const engine::Model& model)
   return keeps_best(job) ? Replica::best_bytes(model) : 0;
 }
 
+// Of a state as it is written: without the whole pages that arrays take in memory.
 std::uint64_t state_bytes(const schema::JobSpec& job, const engine::Model& model) {
-  const auto arrays =
-      static_cast<std::uint64_t>(1 + engine::slot_count(optimizer_of(job).kind) + (keeps_average(job) ? 1 : 0));
-  return (model.segments.padded_count() * arrays + model.statistics.padded_count()) * sizeof(float) +
-         best_bytes(job, model);
+  const auto models = static_cast<std::uint64_t>(keeps_best(job) ? 2 : 1);
+  const auto others =
+      static_cast<std::uint64_t>(engine::slot_count(optimizer_of(job).kind) + (keeps_average(job) ? 1 : 0));
+  return (model.segments.padded_count() * (models + others) + model.statistics.padded_count() * models) * sizeof(float);
 }
 
 }  // namespace

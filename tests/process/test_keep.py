@@ -54,7 +54,7 @@ class Keep(unittest.TestCase):
             in_memory = -(-model_bytes // HUGE_PAGE) * HUGE_PAGE
             budgets = [tuple(int(re.search(f"{key}=([0-9]+)", line)[1]) for key in ("memory-bytes", "disk-bytes"))
                        for line in mesh[0].log_text().splitlines() if "event=run-started" in line]
-            for more, expected in zip((budgets[0][i] - budgets[-1][i] for i in range(2)), (2 * in_memory, 4 * model_bytes)):
+            for more, expected in zip((budgets[0][i] - budgets[-1][i] for i in range(2)), (in_memory + model_bytes, 4 * model_bytes)):
                 self.assertAlmostEqual(more, expected, delta=0.02 * expected)
             dry = [mesh.ctl_ok("start", mesh.job_file(JOB | {"keep": keep}), "--dry-run").out for keep in ("best", "last")]
             self.assertNotEqual(*(re.search(r"memory +(.*) per node", out)[1] for out in dry))
