@@ -77,12 +77,15 @@ class LiveView {
     return !over(terminal);
   }
 
-  // Once of each run that is looked at. What cannot be read, or is too long, is left out: then its curves begin here.
+  // Of each run that is looked at, until it is there: its first lines may not be written yet. What cannot be read, or
+  // is too long, is left out after some tries: then its curves begin here.
   void ask_past() {
     const schema::RunStatus* const shown = chosen_run(facts_, view_);
     if (shown == nullptr) return;
     const schema::RunStatus run = *shown;  // keys, taken meanwhile, may choose another one
-    if (std::exchange(facts_.courses[run.id].past_asked, true)) return;
+    int& asks = facts_.courses[run.id].past_asks;
+    if (asks == kMostPastAsks) return;
+    ++asks;
     RunSource source(client_, run.id, RunSource::node_of(facts_.mesh.node, run));
     if (source.read_metrics(kMostPastBytes)) facts_.take_past(run.id, source.curves());
   }
