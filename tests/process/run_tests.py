@@ -1,7 +1,9 @@
 """Runs test modules or classes given by name: `run_tests.py test_train test_deaths.Killed`. Exit status: 0 passed,
-1 failed or nothing found, 77 when every test was skipped (ctest then says so), with the reasons on stderr."""
+1 failed or nothing found, 77 when every test was skipped (ctest then says so), with the reasons on stderr. Says at its end
+what its processes computed: on a busy machine a test's seconds say little."""
 
 import os
+import resource
 import shutil
 import signal
 import sys
@@ -20,6 +22,8 @@ def main(names):
     if suite.countTestCases() == 0:
         sys.exit(f"no tests in {' '.join(names)}")
     result = unittest.TextTestRunner(verbosity=2, failfast=False).run(suite)
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    print(f"processor time of its processes: {used.ru_utime + used.ru_stime:.1f} s", file=sys.stderr)
     if not result.wasSuccessful():
         return 1
     return SKIPPED if len(result.skipped) == result.testsRun else 0
