@@ -48,6 +48,17 @@ class Run(unittest.TestCase):
             self.assertIn(f"| ternary - float32 | 4 | 2 | {mean:.2f} ± {half:.2f} | - |", both.stdout)
             names = xml.etree.ElementTree.parse(out / "figure-3a.svg").getroot().itertext()
             self.assertTrue({"float32", "ternary"} <= set(names))
+            one = ("figure-3a", "--tgd", os.environ["TGD"], "--members", 1, "--rows", "ternary", "float32", "--steps", 3, *SMALL, "-o", out, "--seeds", 1)
+            lines_of = lambda: [line.get("stroke") for line in xml.etree.ElementTree.parse(out / "figure-3a.svg").getroot() if line.tag.endswith("polyline")]
+            self.assertEqual(run(*one).returncode, 0)
+            self.assertEqual(lines_of()[:2], lines_of()[2:], "rows in another order: each has its colour in both panels")
+            self.assertEqual({path: path.stat().st_mtime_ns for path in times}, times, "what was complete is kept")
+            other = run(*one, "--set", "clip-sigma=0")
+            self.assertEqual(other.returncode, 0, other.stderr)
+            with open(out / "figure-3a.csv", newline="") as file:
+                unclipped = {line["row"]: line["digest"] for line in csv.DictReader(file)}
+            self.assertNotIn(unclipped["ternary"], {line["digest"] for line in lines}, "other settings are another run")
+            self.assertIn("give --steps N", run(*one, "--set", "steps=5").stderr)
 
     def test_what_fails_is_said(self):
         with tempfile.TemporaryDirectory() as folder:
@@ -128,6 +139,10 @@ class Figure2(unittest.TestCase):
             again = run(*asked, command="figure-2")
             self.assertEqual((again.returncode, again.stdout), (0, first.stdout), again.stderr)
             self.assertEqual([path.stat().st_mtime_ns for path in pathlib.Path(folder).glob("*/run.json")], times, "what was complete is kept")
+            other = run(*asked, "--layers", "conv1", "conv9", command="figure-2")
+            self.assertEqual(other.returncode, 1)
+            self.assertIn("--layers: conv9 sent no codes of a shared scaler in ", other.stderr)
+            self.assertIn("these did: conv1, conv2, fc1, fc2", other.stderr)
 
 
 class Intervals(unittest.TestCase):
