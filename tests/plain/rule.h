@@ -51,7 +51,7 @@ struct Bits {
 class Rule {
  public:
   virtual ~Rule() = default;
-  // mean: what the members apply. Its padding is left as it is.
+  // mean: what the members apply. Its padding is 0 or left as it is.
   virtual Bits mean(const Round& round, const engine::SegmentTable& segments, Gradients gradients,
                     std::span<float> mean) = 0;
   // What a member keeps from step to step, in bytes.

@@ -17,7 +17,8 @@ class OneBit final : public SegmentRule {
   OwnState errors_;
 };
 
-// signSGD with majority vote: -1, 1, or 0 where the votes are even. The learning rate is the size of a step.
+// signSGD with majority vote: -1, 1, or 0 where the votes are even; a gradient of 0 votes 1. The learning rate is the
+// size of a step.
 class MajorityVote final : public SegmentRule {
  public:
   Bits one(const Round& round, std::size_t index, const engine::Segment& segment, Gradients gradients,

@@ -44,8 +44,15 @@ class Train(unittest.TestCase):
     def test_float16(self):
         self.compare("float16", "gradients=float16")
 
+    def test_epochs_and_the_nodes_batch(self):
+        done = plain("float32", "epochs=2", "global-batch=64", "batch-per-node=10")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(json.loads(done.stdout)["steps"], 20)  # 300 samples, 30 a step
+
     def test_what_is_refused(self):
         for done, words in (
+            (plain("terngrad", "freeze=conv1"), "freeze: tgd_plain_train does not follow it; leave it out"),
+            (plain("terngrad", "patience=3", "evaluate-every=1"), "patience: "),
             (plain("ternary"), 'there is no rule "ternary"'),
             (plain("terngrad", "model=resnet-20"), "batch normalizations"),
             (plain("terngrad", "data=mnist", "data-train=0", "data-test=0", "data-dir=/nowhere"), "/nowhere"),

@@ -2,7 +2,7 @@
 //
 // Trains a job's model in this process, its N members' gradients made one by rule NAME (rules.h), on the job's samples
 // as a run shares them. Prints one JSON object. Without arguments: the names of the rules. The job's keys for how
-// gradients travel mean nothing here. One that holds batch normalizations is refused.
+// gradients travel mean nothing here. One that holds batch normalizations is refused, and keys that are not followed.
 //
 //   tgd_plain_train --rule qsgd-4 --members 4 --job deploy/jobs/lenet-mnist.job --set data-dir=DIR --set steps=1000
 //
@@ -249,15 +249,34 @@ Result<nlohmann::ordered_json> Training::run() {
   return line;
 }
 
+Status check_followed(const schema::JobSpec& job) {
+  const std::pair<const char*, bool> not_followed[] = {
+      {"initial", !job.initial.empty()},
+      {"freeze", !job.freeze.empty()},
+      {"class-weights", !job.class_weights.empty() || job.balanced_classes},
+      {"target-accuracy", job.target_accuracy > 0},
+      {"patience", job.patience > 0},
+      {"keep", job.keep != schema::Keep::kLast}};
+  for (const auto& [key, given] : not_followed)
+    if (given)
+      return Error{ErrorKind::kInvalidJob, std::string(key) + ": tgd_plain_train does not follow it; leave it out"};
+  return {};
+}
+
 Status run(const std::vector<std::string>& words) {
   Result<Arguments> arguments = parse(words);
   if (!arguments.ok()) return arguments.error();
-  const schema::JobSpec& job = arguments->job;
+  schema::JobSpec& job = arguments->job;
+  if (const Status followed = check_followed(job); !followed.ok()) return followed;
+  auto data = engine::load_dataset(daemon::dataset_options(job, job.data_dir, 1));
+  if (!data.ok()) return data.error();
+  job.global_batch = schema::resolved_global_batch(job, arguments->members);
+  const Result<std::uint64_t> steps = schema::resolved_steps(job, (*data)->train.count(), job.global_batch);
+  if (!steps.ok()) return steps.error();
+  job.steps = *steps;
   const std::unique_ptr<Rule> rule = make_rule(arguments->rule, {arguments->members, job.steps});
   if (!rule)
     return Error{ErrorKind::kUsage, "there is no rule \"" + arguments->rule + "\"; without arguments: all names"};
-  auto data = engine::load_dataset(daemon::dataset_options(job, job.data_dir, 1));
-  if (!data.ok()) return data.error();
   auto model = engine::make_model(daemon::model_options(job, (*data)->train.stored, (*data)->classes.size()));
   if (!model.ok()) return model.error();
   if (model->statistics.size() > 0)
