@@ -1,4 +1,5 @@
-// Translates a job for the engine: which data, which model, and how a sample becomes its input. Pure; any thread.
+// Translates a job for the engine: which data, which model, how a sample becomes its input, and how parameters follow
+// the gradient. Pure; any thread.
 #pragma once
 
 #include <cstdint>
@@ -6,6 +7,7 @@
 #include <string>
 
 #include "engine/dataset.h"
+#include "engine/optimizer.h"
 #include "schema/options/job.h"
 
 namespace tg::daemon {
@@ -84,6 +86,24 @@ inline engine::RecipeOptions recipe_options(const schema::JobSpec& job) {
   options.normalization = job.normalization;
   options.mean = job.mean;
   options.deviation = job.deviation;
+  return options;
+}
+
+inline engine::OptimizerOptions optimizer_of(const schema::JobSpec& job) {
+  engine::OptimizerOptions options;
+  options.kind = job.optimizer;
+  options.schedule.kind = job.schedule;
+  options.schedule.base_rate = job.learning_rate;
+  options.schedule.factor = job.schedule_factor;
+  options.schedule.every = job.schedule_every;
+  options.schedule.power = job.schedule_power;
+  options.schedule.steps = job.steps;
+  options.schedule.floor = job.schedule_floor;
+  options.schedule.warm_up = job.warm_up;
+  options.momentum = job.momentum;
+  options.beta1 = job.beta1;
+  options.beta2 = job.beta2;
+  options.epsilon = job.epsilon;
   return options;
 }
 

@@ -7,24 +7,6 @@
 
 namespace tg::daemon {
 
-engine::OptimizerOptions optimizer_of(const schema::JobSpec& job) {
-  engine::OptimizerOptions options;
-  options.kind = job.optimizer;
-  options.schedule.kind = job.schedule;
-  options.schedule.base_rate = job.learning_rate;
-  options.schedule.factor = job.schedule_factor;
-  options.schedule.every = job.schedule_every;
-  options.schedule.power = job.schedule_power;
-  options.schedule.steps = job.steps;
-  options.schedule.floor = job.schedule_floor;
-  options.schedule.warm_up = job.warm_up;
-  options.momentum = job.momentum;
-  options.beta1 = job.beta1;
-  options.beta2 = job.beta2;
-  options.epsilon = job.epsilon;
-  return options;
-}
-
 CodeRule code_rule(const schema::JobSpec& job) {
   return {job.clip_sigma, job.scaler == schema::ScalerRecipe::kRepo, job.scaler_sharing == schema::ScalerSharing::kMax};
 }

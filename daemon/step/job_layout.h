@@ -7,16 +7,15 @@
 
 #include "daemon/exchange/code_rule.h"
 #include "daemon/exchange/layout.h"
+#include "daemon/step/job_data.h"
 #include "engine/model.h"
-#include "engine/optimizer.h"
 #include "engine/segment.h"
 #include "schema/frame/frame.h"
 #include "schema/options/job.h"
 
 namespace tg::daemon {
 
-// What a job's gradients are made into, and the scalars of its steps; shared by all who build a Member or its Replica.
-engine::OptimizerOptions optimizer_of(const schema::JobSpec& job);
+// What a job's gradients are made into; shared by all who build a Member or its Replica.
 CodeRule code_rule(const schema::JobSpec& job);
 bool keeps_average(const schema::JobSpec& job);
 bool keeps_best(const schema::JobSpec& job);

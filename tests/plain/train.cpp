@@ -92,19 +92,13 @@ class Training {
         model_(std::move(model)),
         data_(std::move(data)),
         recipe_(std::move(recipe)),
-        stream_(job_.seed, data_->train.count()) {
+        stream_(job_.seed, data_->train.count()),
+        optimizer_(daemon::optimizer_of(job_)) {
     for (AlignedArray<float>* each :
          {&parameters_, &slot0_, &slot1_, &average_, &mean_, &next_parameters_, &next_slot0_, &next_slot1_})
       *each = AlignedArray<float>(model_.segments.padded_count());
     engine::initialize(model_.segments, job_.seed, parameters_.data());
     std::ranges::copy(parameters_, average_.begin());
-    optimizer_.kind = job_.optimizer;
-    optimizer_.schedule = {job_.schedule,       job_.learning_rate, job_.schedule_factor, job_.schedule_every,
-                           job_.schedule_power, job_.steps,         job_.schedule_floor,  job_.warm_up};
-    optimizer_.momentum = job_.momentum;
-    optimizer_.beta1 = job_.beta1;
-    optimizer_.beta2 = job_.beta2;
-    optimizer_.epsilon = job_.epsilon;
   }
 
   Result<nlohmann::ordered_json> run();
@@ -125,7 +119,7 @@ class Training {
   const std::shared_ptr<const engine::Dataset> data_;
   const engine::Recipe recipe_;
   engine::SampleStream stream_;
-  engine::OptimizerOptions optimizer_;
+  const engine::OptimizerOptions optimizer_;
   std::vector<engine::Share> shares_;
   std::map<int, std::unique_ptr<engine::Engine>> engines_;  // by samples
   AlignedArray<float> parameters_, slot0_, slot1_, average_, mean_, next_parameters_, next_slot0_, next_slot1_;
