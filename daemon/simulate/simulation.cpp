@@ -37,7 +37,11 @@ constexpr std::uint64_t kMostSliceSteps = 10'000;
 constexpr std::uint64_t kEngineThreads = 1;  // the bits depend on it
 constexpr std::uint64_t kKey = 1;            // nobody else's frames can come here
 
-std::string name_of(Rank rank) { return "member-" + std::to_string(rank.index() + 1); }
+// Numbers as wide as the last one: by name, members are in the order of their ranks, as a run's are.
+std::string name_of(Rank rank, std::size_t members) {
+  const std::string number = std::to_string(rank.index() + 1);
+  return "member-" + std::string(std::to_string(members).size() - number.size(), '0') + number;
+}
 
 std::string text_of_seconds(double seconds) { return std::to_string(static_cast<std::uint64_t>(seconds)) + " s"; }
 
@@ -54,7 +58,7 @@ class Simulation {
         weights_(options.weights.begin(), options.weights.end()),
         nodes_(weights_.size()),
         global_batch_(schema::resolved_global_batch(job_, weights_.size())) {
-    for (const Rank rank : weights_.places()) names_.push_back(name_of(rank));
+    for (const Rank rank : weights_.places()) names_.push_back(name_of(rank, weights_.size()));
     constexpr std::size_t kMostDirect = 2;
     choice_.exchange = job_.exchange.value_or(weights_.size() > kMostDirect ? schema::ExchangeKind::kSharded
                                                                             : schema::ExchangeKind::kDirect);

@@ -90,6 +90,17 @@ class AsNodes(unittest.TestCase):
     def test_an_early_end(self):
         self.equal([1, 1], {"steps": 400, "target-accuracy": 0.2, "evaluate-every": 2, "learning-rate": 0.05})
 
+    def test_ten(self):
+        """Sorted by name they are sorted by number."""
+        with tempfile.TemporaryDirectory() as folder:
+            job = os.path.join(folder, "a.job")
+            with open(job, "w") as file:
+                file.write("model = lenet\ndata = synthetic\nsteps = 3\nglobal-batch = 20\nevaluate-every = 0\n")
+            self.assertEqual(simulate(job, "--members", 10, "-o", folder + "/ten")[0], 0)
+            code, out, err = recompute(folder + "/ten")
+            self.assertEqual((code, err), (0, ""), out)
+            self.assertIn("of member-01, member-02, ", out)
+
 
 class Interrupted(unittest.TestCase):
     def test_the_same_command_goes_on(self):
