@@ -66,6 +66,12 @@ class Recompute(unittest.TestCase):
         def back(record):
             record["own"]["digest"] = digest
 
+        def later(record):
+            record["evaluation"]["step"] += 1
+
+        change_record(folder, later)
+        self.assertIn("the evaluation of step 31 is not compared: no step that led to the end has it\n", self.equal(folder, digest))
+        change_record(folder, lambda record: record["evaluation"].update(step=30))
         change_record(folder, flip)
         code, _, err = recompute(folder)
         self.assertEqual(code, 1)
