@@ -69,7 +69,6 @@ class Simulation {
   Result<bool> compute(const std::function<bool()>& ends);
 
  private:
-  Result<std::optional<SavedStart>> find_start();
   Status prepare_members(const std::optional<SavedStart>& start);
   schema::RunStatus first_status(const std::optional<SavedStart>& start) const;
   View first_view() const { return View::of_all(Per<Seat, std::uint16_t>(weights_.begin(), weights_.end())); }
@@ -106,24 +105,6 @@ class Simulation {
   Clock::time_point began_ = Clock::now(), said_ = began_, saved_ = began_;
 };
 
-// The state that this run came to here before; nothing if it begins.
-Result<std::optional<SavedStart>> Simulation::find_start() {
-  Result<std::optional<RunRecord>> found = folder_.read();
-  if (!found) return found.error();
-  if (!*found) return std::optional<SavedStart>();
-  const RunRecord& record = **found;
-  const Result<schema::JobSpec> job = schema::parse_job(record.spec, "run.json");
-  if (!job || schema::canonical_job(*job) != schema::canonical_job(job_) ||
-      !std::ranges::equal(record.weights, options_.weights))
-    return Error{ErrorKind::kUsage, options_.directory + " has another run, " + record.id +
-                                        ": name another folder with -o, or delete this one"};
-  if (schema::is_final(record.status.state))
-    return Error{ErrorKind::kUsage, options_.directory + " has this run already, " +
-                                        std::string(to_word(record.status.state)) + " at step " +
-                                        std::to_string(record.status.step)};
-  return folder_.saved(record);
-}
-
 Status Simulation::prepare_members(const std::optional<SavedStart>& start) {
   PreparationOptions options;
   options.job = job_;
@@ -135,6 +116,11 @@ Status Simulation::prepare_members(const std::optional<SavedStart>& start) {
   options.say = [this](const std::string& line) { say_("reading data: " + line); };
   Result<TrainingKit> kit = prepare(options, {Rank(0), weights_, global_batch_}, compute_, [] {});
   if (!kit) return kit.error();
+  if (const std::string& now = kit->view->engine_build; start && start->record->own.engine_build != now)
+    return Error{ErrorKind::kRefused, options_.directory + " was begun with " + start->record->own.engine_build +
+                                          ", and here it is " + now +
+                                          ": go on with that build, on such a processor, or begin again in a new "
+                                          "folder with -o"};
   prepared_ = kit->prepared;
   job_.steps = prepared_->steps;
   if (!prepared_->read.summary.empty()) say_(prepared_->read.summary);
@@ -220,7 +206,7 @@ void Simulation::fill_record(const std::optional<SavedStart>& start) {
 }
 
 Result<bool> Simulation::compute(const std::function<bool()>& ends) {
-  const Result<std::optional<SavedStart>> start = find_start();
+  const Result<std::optional<SavedStart>> start = folder_.take(job_, options_.weights);
   if (!start) return start.error();
   if (Status prepared = prepare_members(*start); !prepared) return prepared.error();
   const View view = first_view();
