@@ -114,7 +114,7 @@ class Interrupted(unittest.TestCase):
             code, out, err = simulate(*asked, "-o", whole)
             self.assertEqual((code, err), (0, ""), out)
             self.assertRegex(out, r"memory: \d+ MiB more for 2 members")
-            self.assertRegex(out, r"step 5 of 120, loss .*, about \d+ s left")
+            self.assertRegex(out, r"step 5 of 120, loss .*, about (\d+m\d\d|\d+)s left")
             with subprocess.Popen(command(*asked, "-o", halves), env=OWN, stdout=subprocess.PIPE, text=True) as process:
                 wait_until("its first steps", lambda: os.path.exists(os.path.join(halves, "run.json")))
                 process.send_signal(signal.SIGINT)
@@ -169,6 +169,17 @@ class Interrupted(unittest.TestCase):
             self.assertIn(what, err)
             with open(path, "w") as file:
                 file.write(before)
+
+    def test_before_its_first_step(self):
+        with tempfile.TemporaryDirectory() as folder:
+            job, made = os.path.join(folder, "a.job"), os.path.join(folder, "made")
+            with open(job, "w") as file:
+                file.write("model = resnet-20\ndata = fractals\nimage-size = 224\ndata-train = 100000\nsteps = 3\nglobal-batch = 16\n")
+            with subprocess.Popen(command(job, "--members", 1, "-o", made), env=OWN, stdout=subprocess.PIPE, text=True) as process:
+                wait_until("it has begun", lambda: os.path.exists(os.path.join(made, "lock")))
+                process.send_signal(signal.SIGTERM)
+                out, _ = communicate(process, PATIENCE)
+            self.assertEqual((process.returncode, out), (1, "ended before its first step\n"))
 
     def test_a_half_written_end(self):
         """Killed after the state, before run.json: the run is there again when the same command comes."""
