@@ -417,7 +417,7 @@ Result<schema::JobSpec> read_job(const schema::SimulateCommand& command) {
   return job;
 }
 
-// No node either. A signal ends it when a slice is done.
+// No node either. A signal ends it while it prepares, and when a slice is done.
 int simulate(int argc, char** argv) {
   const Result<schema::SimulateCommand> command = schema::parse_simulate_command(argc, argv);
   if (!command.ok()) return fail(command.error());

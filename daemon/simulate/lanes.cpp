@@ -2,7 +2,8 @@
 
 namespace tg::daemon {
 
-Lanes::Lanes(std::size_t count) {
+// Once Lanes() is done the destructor ends what threads there are, also where one more cannot be made.
+Lanes::Lanes(std::size_t count) : Lanes() {
   for (std::size_t i = 0; count > 1 && i < count; ++i) threads_.emplace_back([this] { run(); });
 }
 

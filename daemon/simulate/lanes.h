@@ -26,6 +26,7 @@ class Lanes {
   std::vector<Rank> take_done(bool waits);
 
  private:
+  Lanes() = default;
   void run();
 
   std::mutex mutex_;  // guards what follows

@@ -20,8 +20,9 @@ struct MembersToBe {
   const Per<Rank, std::uint16_t>& weights;
   std::uint64_t global_batch = 0;
   const schema::Commit& choice;
-  bool all_replicas = true;  // each keeps a state
-  std::uint64_t lanes = 1;   // members that learn at once
+  bool all_replicas = true;                              // each keeps a state
+  std::uint64_t lanes = 1;                               // members that learn at once
+  const char* advice = "recompute on a larger machine";  // where it does not fit
 };
 // Says how much it is, and refuses what does not fit.
 Status check_memory_of_members(const MembersToBe& to_be, const engine::ComputeDevice& compute,

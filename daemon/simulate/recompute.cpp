@@ -266,20 +266,25 @@ Status Recomputation::difference(const Leg& leg) const {
 // recorded.
 Status Recomputation::compare_evaluation() const {
   const schema::RunStatus& recorded = run_.record.status;
-  if (!recorded.evaluated || evaluations_.empty()) return {};
+  if (!recorded.evaluated) return {};
+  const std::string step = std::to_string(recorded.evaluation_step);
+  if (evaluations_.empty()) {
+    say_("the evaluation of step " + step + " is not compared: no step that led to the end has it");
+    return {};
+  }
   char text[200];
   for (const Member::Evaluation& one : evaluations_) {
     const auto total = static_cast<double>(one.counts.total);
     const double accuracy = static_cast<double>(one.counts.correct) / total, loss = one.counts.loss_sum / total;
     if (accuracy == recorded.evaluation_accuracy && loss == recorded.evaluation_loss) {
       std::snprintf(text, sizeof text, ": accuracy %.4f, loss %.4f, as recorded", accuracy, loss);
-      say_("evaluation of step " + std::to_string(one.step) + text);
+      say_("evaluation of step " + step + text);
       return {};
     }
     std::snprintf(text, sizeof text, ": accuracy %.17g and loss %.17g, and %.17g and %.17g are recorded", accuracy,
                   loss, recorded.evaluation_accuracy, recorded.evaluation_loss);
   }
-  return Error{ErrorKind::kFailed, "evaluation of step " + std::to_string(recorded.evaluation_step) + text};
+  return Error{ErrorKind::kFailed, "evaluation of step " + step + text};
 }
 
 // --- before anything is read ---

@@ -1,12 +1,15 @@
 #include "daemon/simulate/recorded_run.h"
 
 #include <algorithm>
+#include <cstdint>
+#include <functional>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <set>
 #include <span>
 #include <utility>
 
+#include "daemon/store/run_files.h"
 #include "kernels/base/regular_file.h"
 #include "schema/described/json_form.h"
 #include "schema/limits.h"
@@ -14,10 +17,9 @@
 namespace tg::daemon {
 namespace {
 
-constexpr const char* kRecordName = "run.json";
-constexpr const char* kMembersName = "members.json";
-constexpr const char* kMetricsName = "metrics.jsonl";
+constexpr const char* kMembersFile = "members.json";
 constexpr std::uint64_t kMostMetricsBytes = std::uint64_t{4} << 30;
+constexpr std::uint64_t kMostBatch = 1u << 24;  // as of a job
 
 // kNotFound if it is not there.
 Result<std::string> text_of(const std::string& path, std::uint64_t most_bytes) {
@@ -32,12 +34,15 @@ Result<std::string> text_of(const std::string& path, std::uint64_t most_bytes) {
 }
 
 Result<RunRecord> record_in(const std::string& directory) {
-  const std::string path = directory + "/" + kRecordName;
+  const std::string path = directory + "/" + kRecordFile;
   const Result<std::string> text = text_of(path, schema::kMostRecordBytes);
   if (!text)
     return Error{text.error().kind, text.error().message + "; recompute takes a folder that tgctl fetch made of a run"};
   Result<RunRecord> record = record_from_json(*text);
   if (!record) return Error{ErrorKind::kCorrupt, path + " is damaged: " + record.error().message};
+  if (record->global_batch > kMostBatch)
+    return Error{ErrorKind::kCorrupt,
+                 path + " is damaged: a global batch of " + std::to_string(record->global_batch) + " samples"};
   const schema::RunState state = record->status.state;
   if (!record->begun())
     return Error{ErrorKind::kRefused, "run " + record->id + " never began: there is nothing to compute"};
@@ -54,7 +59,7 @@ Result<RunRecord> record_in(const std::string& directory) {
 // What members.json says; of its writer run.json says it too.
 Result<std::map<std::string, MemberRecord>> members_in(const std::string& directory, const RunRecord& record) {
   std::map<std::string, MemberRecord> members;
-  const std::string path = directory + "/" + kMembersName;
+  const std::string path = directory + "/" + kMembersFile;
   const Result<std::string> text = text_of(path, schema::kMostMembers * schema::kMostRecordBytes);
   if (!text && text.error().kind != ErrorKind::kNotFound) return text.error();
   try {
@@ -78,7 +83,7 @@ Result<std::map<std::string, MemberRecord>> members_in(const std::string& direct
 // Lines that cannot be read say nothing.
 std::map<std::uint64_t, double> losses_in(const std::string& directory) {
   std::map<std::uint64_t, double> losses;
-  const Result<std::string> text = text_of(directory + "/" + kMetricsName, kMostMetricsBytes);
+  const Result<std::string> text = text_of(directory + "/" + kMetricsFile, kMostMetricsBytes);
   if (!text) return losses;
   for (std::size_t begin = 0, end = text->find('\n'); end != std::string::npos;
        begin = end + 1, end = text->find('\n', begin)) {
@@ -92,7 +97,7 @@ std::map<std::uint64_t, double> losses_in(const std::string& directory) {
 }
 
 Result<schema::JobSpec> job_of(const RunRecord& record, const Stretch& stretch) {
-  Result<schema::JobSpec> job = schema::parse_job(record.spec, kRecordName);
+  Result<schema::JobSpec> job = schema::parse_job(record.spec, kRecordFile);
   if (!job) return job;
   for (const auto& [key, value] : stretch.settings)
     if (const Status set = schema::set_job_key(*job, key + "=" + value); !set)
@@ -131,7 +136,8 @@ Result<std::vector<Leg>> legs_of(const RunRecord& record, std::vector<Stretch> p
       return odd_line(leg.stretch, "goes from step " + std::to_string(leg.first) + " to " + std::to_string(leg.last) +
                                        " of " + std::to_string(leg.job.steps));
     if (leg.stretch.members.empty() || leg.stretch.weights.size() != leg.stretch.members.size() ||
-        !std::ranges::is_sorted(leg.stretch.members))
+        std::ranges::count(leg.stretch.weights, 0) > 0 ||
+        std::ranges::adjacent_find(leg.stretch.members, std::greater_equal<>()) != leg.stretch.members.end())
       return odd_line(leg.stretch, "does not say whose it was, or how they shared a batch");
     if (leg.first < leg.last) legs.push_back(leg);
     last = from.step;

@@ -37,9 +37,25 @@ constexpr std::uint64_t kMostSliceSteps = 10'000;
 constexpr std::uint64_t kEngineThreads = 1;  // the bits depend on it
 constexpr std::uint64_t kKey = 1;            // nobody else's frames can come here
 
-std::string name_of(Rank rank) { return "member-" + std::to_string(rank.index() + 1); }
+// Numbers as wide as the last one: by name, members are in the order of their ranks, as a run's are.
+std::string name_of(Rank rank, std::size_t members) {
+  const std::string number = std::to_string(rank.index() + 1);
+  return "member-" + std::string(std::to_string(members).size() - number.size(), '0') + number;
+}
 
-std::string text_of_seconds(double seconds) { return std::to_string(static_cast<std::uint64_t>(seconds)) + " s"; }
+// "42s", "3m05s", "2h10m"
+std::string text_of_span(double seconds) {
+  const auto whole = static_cast<std::uint64_t>(seconds);
+  const auto two = [](std::uint64_t count, std::uint64_t parts, const char* unit, const char* part) {
+    const std::string rest = std::to_string(count % parts);
+    return std::to_string(count / parts) + unit + (rest.size() < 2 ? "0" : "") + rest + part;
+  };
+  if (whole < 60) return std::to_string(whole) + "s";
+  return whole < 3600 ? two(whole, 60, "m", "s") : two(whole / 60, 60, "h", "m");
+}
+
+// Thrown through what prepares: nobody waits for it any more.
+struct Ended {};
 
 class Simulation {
  public:
@@ -52,9 +68,10 @@ class Simulation {
         say_(say),
         folder_(options.directory),
         weights_(options.weights.begin(), options.weights.end()),
+        lanes_(std::min<std::uint64_t>(options.threads, weights_.size())),
         nodes_(weights_.size()),
         global_batch_(schema::resolved_global_batch(job_, weights_.size())) {
-    for (const Rank rank : weights_.places()) names_.push_back(name_of(rank));
+    for (const Rank rank : weights_.places()) names_.push_back(name_of(rank, weights_.size()));
     constexpr std::size_t kMostDirect = 2;
     choice_.exchange = job_.exchange.value_or(weights_.size() > kMostDirect ? schema::ExchangeKind::kSharded
                                                                             : schema::ExchangeKind::kDirect);
@@ -65,8 +82,7 @@ class Simulation {
   Result<bool> compute(const std::function<bool()>& ends);
 
  private:
-  Result<std::optional<SavedStart>> find_start();
-  Status prepare_members(const std::optional<SavedStart>& start);
+  Status prepare_members(const std::optional<SavedStart>& start, const std::function<bool()>& ends);
   schema::RunStatus first_status(const std::optional<SavedStart>& start) const;
   View first_view() const { return View::of_all(Per<Seat, std::uint16_t>(weights_.begin(), weights_.end())); }
   void fill_record(const std::optional<SavedStart>& start);
@@ -85,6 +101,7 @@ class Simulation {
   const std::function<void(const std::string&)>& say_;
   SimulationFolder folder_;
   const Per<Rank, std::uint16_t> weights_;
+  const std::uint64_t lanes_;
   Per<Seat, std::string> names_;
   Per<Rank, SimulatedNode> nodes_;
   const std::uint64_t global_batch_;
@@ -102,25 +119,7 @@ class Simulation {
   Clock::time_point began_ = Clock::now(), said_ = began_, saved_ = began_;
 };
 
-// The state that this run came to here before; nothing if it begins.
-Result<std::optional<SavedStart>> Simulation::find_start() {
-  Result<std::optional<RunRecord>> found = folder_.read();
-  if (!found) return found.error();
-  if (!*found) return std::optional<SavedStart>();
-  const RunRecord& record = **found;
-  const Result<schema::JobSpec> job = schema::parse_job(record.spec, "run.json");
-  if (!job || schema::canonical_job(*job) != schema::canonical_job(job_) ||
-      !std::ranges::equal(record.weights, options_.weights))
-    return Error{ErrorKind::kUsage, options_.directory + " has another run, " + record.id +
-                                        ": name another folder with -o, or delete this one"};
-  if (schema::is_final(record.status.state))
-    return Error{ErrorKind::kUsage, options_.directory + " has this run already, " +
-                                        std::string(to_word(record.status.state)) + " at step " +
-                                        std::to_string(record.status.step)};
-  return folder_.saved(record);
-}
-
-Status Simulation::prepare_members(const std::optional<SavedStart>& start) {
+Status Simulation::prepare_members(const std::optional<SavedStart>& start, const std::function<bool()>& ends) {
   PreparationOptions options;
   options.job = job_;
   options.job.threads = 0;  // a thread for each member's engine, whatever a node would have
@@ -129,13 +128,20 @@ Status Simulation::prepare_members(const std::optional<SavedStart>& start) {
   options.node = "this machine";
   options.start = start;
   options.say = [this](const std::string& line) { say_("reading data: " + line); };
-  Result<TrainingKit> kit = prepare(options, {Rank(0), weights_, global_batch_}, compute_, [] {});
+  Result<TrainingKit> kit = prepare(options, {Rank(0), weights_, global_batch_}, compute_, [&ends] {
+    if (ends()) throw Ended{};
+  });
   if (!kit) return kit.error();
+  if (const std::string& now = kit->view->engine_build; start && start->record->own.engine_build != now)
+    return Error{ErrorKind::kRefused, options_.directory + " was begun with " + start->record->own.engine_build +
+                                          ", and here it is " + now +
+                                          ": go on with that build, on such a processor, or begin again in a new "
+                                          "folder with -o"};
   prepared_ = kit->prepared;
   job_.steps = prepared_->steps;
   if (!prepared_->read.summary.empty()) say_(prepared_->read.summary);
   for (const std::string& warning : prepared_->read.warnings) say_("warning: " + warning);
-  const std::uint64_t at_once = std::min<std::uint64_t>(options_.threads, weights_.size()) * kit->view->local_batch;
+  const std::uint64_t at_once = lanes_ * kit->view->local_batch;
   gradient_seconds_ = kit->view->step_seconds * static_cast<double>(global_batch_) / static_cast<double>(at_once);
   const MembersToBe members{.job = job_,
                             .prepared = *prepared_,
@@ -144,12 +150,13 @@ Status Simulation::prepare_members(const std::optional<SavedStart>& start) {
                             .global_batch = global_batch_,
                             .choice = choice_,
                             .all_replicas = options_.all_replicas,
-                            .lanes = options_.threads};
+                            .lanes = lanes_,
+                            .advice = "ask for fewer members, or --threads 1"};
   if (Status fits = check_memory_of_members(members, compute_, say_); !fits) return fits;
   nodes_[Rank(0)] = {prepared_->replica, std::move(kit->gradients)};
   record_.own.engine_build = kit->view->engine_build;
   record_.own.engine_choices = kit->view->engine_choices;
-  engines_ = std::make_unique<ShareEngines>(options, *std::move(kit), compute_, options_.threads);
+  engines_ = std::make_unique<ShareEngines>(options, *std::move(kit), compute_, lanes_);
   for (const Rank rank : weights_.places()) {
     if (rank == Rank(0)) continue;
     if (!options_.all_replicas) {
@@ -216,9 +223,9 @@ void Simulation::fill_record(const std::optional<SavedStart>& start) {
 }
 
 Result<bool> Simulation::compute(const std::function<bool()>& ends) {
-  const Result<std::optional<SavedStart>> start = find_start();
+  const Result<std::optional<SavedStart>> start = folder_.take(job_, options_.weights);
   if (!start) return start.error();
-  if (Status prepared = prepare_members(*start); !prepared) return prepared.error();
+  if (Status prepared = prepare_members(*start, ends); !prepared) return prepared.error();
   const View view = first_view();
   numbers_.emplace(member_shares(view, names_, global_batch_), std::vector<std::uint32_t>(view.size(), 1), Rank(0),
                    global_batch_);
@@ -229,7 +236,7 @@ Result<bool> Simulation::compute(const std::function<bool()>& ends) {
   const auto left = static_cast<double>(status.steps - status.step);
   say_(std::string(*start ? "goes on with " : "run ") + status.id + ": " + status.model + " on " + status.data +
        ", steps " + std::to_string(status.step + 1) + " to " + std::to_string(status.steps) +
-       "; their gradients alone take about " + text_of_seconds(left * gradient_seconds_));
+       "; their gradients alone take about " + text_of_span(left * gradient_seconds_));
   began_ = said_ = saved_ = Clock::now();
   while (status.state == schema::RunState::kRunning) {
     if (Status done = compute_slice(Step(std::min(status.step + slice_steps(), status.steps))); !done)
@@ -290,9 +297,10 @@ void Simulation::committed(const Member::Committed& committed) {
   if (options_.gradients_every > 0 && committed.step % options_.gradients_every == 0) write_gradients();
   if (++steps_here_ != kFirstTold && Clock::now() - said_ < kTellEvery) return;
   said_ = Clock::now();
-  const double left = static_cast<double>(status.steps - status.step) * numbers_->median_step_seconds();
+  const double taken = std::chrono::duration<double>(said_ - began_).count();
+  const double left = static_cast<double>(status.steps - status.step) * taken / static_cast<double>(steps_here_);
   say_("step " + std::to_string(status.step) + " of " + std::to_string(status.steps) + ", loss " +
-       std::to_string(status.loss) + ", about " + text_of_seconds(left) + " left");
+       std::to_string(status.loss) + ", about " + text_of_span(left) + " left");
 }
 
 void Simulation::evaluated(const Member::Evaluation& evaluation) {
@@ -354,6 +362,9 @@ Result<bool> simulate(const SimulationOptions& options, const std::function<void
   const engine::ComputeDevice compute(host);
   try {
     return Simulation(options, compute, **kernels, say).compute(ends);
+  } catch (const Ended&) {
+    say("ended before its first step");
+    return false;
   } catch (const std::bad_alloc&) {
     return Error{ErrorKind::kRefused, "this machine has not enough memory for all members"};
   } catch (const std::exception& error) {

@@ -1,35 +1,71 @@
 #include "daemon/simulate/simulation_folder.h"
 
+#include <fcntl.h>
+#include <sys/file.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <sstream>
 #include <utility>
 
 #include "daemon/run/what_is_saved.h"
 #include "daemon/store/artefacts.h"
 #include "daemon/store/checkpoints.h"
 #include "daemon/store/found_states.h"
-#include "daemon/store/run_files.h"
 #include "engine/storage/atomic_file.h"
 
 namespace tg::daemon {
 
 namespace fs = std::filesystem;
+namespace {
+
+constexpr const char* kLockFile = "lock";
+
+// "steps = 300", of the first key that is another one there; "" = none is.
+std::string other_setting(const schema::JobSpec& there, const schema::JobSpec& here) {
+  std::istringstream lines(schema::canonical_job(there)), wanted(schema::canonical_job(here));
+  for (std::string line, want; std::getline(lines, line) && std::getline(wanted, want);)
+    if (line != want) return line;
+  return "";
+}
+
+}  // namespace
+
+Status SimulationFolder::lock() {
+  std::error_code code;
+  const auto strange = [](const fs::directory_entry& one) { return one.path().filename() != kLockFile; };
+  if (!fs::exists(fs::path(path_) / kRecordFile, code) &&
+      std::any_of(fs::directory_iterator(path_, code), fs::directory_iterator(), strange))
+    return Error{ErrorKind::kUsage, path_ + " has no " + kRecordFile + ", so no simulation: name a new folder with -o"};
+  fs::create_directories(path_, code);
+  if (code) return Error{ErrorKind::kIo, "cannot create " + path_ + ": " + code.message()};
+  lock_.emplace(path_ + "/" + kLockFile, O_RDWR | O_CREAT);
+  if (lock_->fd() < 0) return Error{ErrorKind::kIo, "cannot write in " + path_ + ": " + std::strerror(errno)};
+  if (::flock(lock_->fd(), LOCK_EX | LOCK_NB) != 0)
+    return Error{ErrorKind::kRefused, path_ +
+                                          " is being computed by another tgd simulate: wait for it, or name another "
+                                          "folder with -o"};
+  engine::delete_partial_files(path_);
+  return {};
+}
 
 Result<std::optional<RunRecord>> SimulationFolder::read() const {
   std::error_code code;
+  if (!fs::exists(fs::path(path_) / kRecordFile, code)) return std::optional<RunRecord>();
   std::ifstream file(fs::path(path_) / kRecordFile, std::ios::binary);
-  if (!file) {
-    if (!fs::exists(path_, code) || fs::is_empty(path_, code)) return std::optional<RunRecord>();
-    return Error{ErrorKind::kUsage, path_ + " has no " + kRecordFile + ", so no simulation: name a new folder with -o"};
-  }
   const std::string text(std::istreambuf_iterator<char>(file), {});
   Result<RunRecord> record = record_from_json(text);
   if (!record) return Error{ErrorKind::kCorrupt, path_ + "/" + kRecordFile + " is damaged: " + record.error().message};
   return std::optional(*std::move(record));
 }
 
-std::optional<SavedStart> SimulationFolder::saved(const RunRecord& record) const {
+std::optional<SavedStart> SimulationFolder::saved(const RunRecord& record) {
+  std::error_code ignored;
+  fs::remove(fs::path(path_) / kStateFile, ignored);
   const std::optional<FoundState> found = newest_state_in(path_, record);
   if (!found || found->id.step == 0) return std::nullopt;
   SavedStart start;
@@ -39,9 +75,34 @@ std::optional<SavedStart> SimulationFolder::saved(const RunRecord& record) const
   start.counters = found->facts.counters;
   start.model_hash = record.model_hash;
   start.data_hash = record.data_hash;
-  start.engine_build = record.own.engine_build;
-  start.threads = record.own.threads;
   return start;
+}
+
+Result<std::optional<SavedStart>> SimulationFolder::take(const schema::JobSpec& job,
+                                                         const std::vector<std::uint16_t>& weights) {
+  if (Status locked = lock(); !locked) return locked.error();
+  const Result<std::optional<RunRecord>> found = read();
+  if (!found) return found.error();
+  if (!*found) return std::optional<SavedStart>();
+  const RunRecord& record = **found;
+  const Result<schema::JobSpec> there = schema::parse_job(record.spec, kRecordFile);
+  if (!there)
+    return Error{ErrorKind::kCorrupt,
+                 path_ + "/" + kRecordFile + " is damaged: its job cannot be read: " + there.error().message};
+  std::string other = other_setting(*there, job);
+  if (other.empty() && record.weights != weights) {
+    other = std::to_string(record.weights.size()) + " members of weights ";
+    for (const std::uint16_t weight : record.weights)
+      other += (other.back() == ' ' ? "" : ",") + std::to_string(weight);
+  }
+  if (!other.empty())
+    return Error{ErrorKind::kUsage, path_ + " has another run, " + record.id + ", with " + other +
+                                        ": name another folder with -o, or delete " + path_};
+  if (schema::is_final(record.status.state))
+    return Error{ErrorKind::kUsage, path_ + " has this run already, " + std::string(to_word(record.status.state)) +
+                                        " at step " + std::to_string(record.status.step) +
+                                        "; name another folder with -o to compute it again"};
+  return saved(record);
 }
 
 Status SimulationFolder::open_lines(const char* name, std::uint64_t step, std::unique_ptr<LineFile>& file) const {
@@ -53,9 +114,6 @@ Status SimulationFolder::open_lines(const char* name, std::uint64_t step, std::u
 }
 
 Status SimulationFolder::open(const RunRecord& record, std::uint64_t step, bool with_gradients) {
-  std::error_code code;
-  fs::create_directories(path_, code);
-  if (code) return Error{ErrorKind::kIo, "cannot create " + path_ + ": " + code.message()};
   if (Status opened = open_lines(kMetricsFile, step, metrics_); !opened) return opened;
   if (with_gradients)
     if (Status opened = open_lines("gradients.jsonl", step, gradients_); !opened) return opened;

@@ -1,18 +1,21 @@
-// What a simulated run leaves on the disk, in one folder: run.json, metrics.jsonl, perhaps
-// gradients.jsonl (gradient_lines.h), checkpoints while it goes on, and at
-// its end the model's files and the state, all as a node writes them. What is there of the same run is gone on with.
+// What a simulated run leaves on the disk, in one folder: run.json, metrics.jsonl, perhaps gradients.jsonl
+// (gradient_lines.h), checkpoints while it goes on, and at its end the model's files and the state, all as a node
+// writes them. What is there of the same run is gone on with. One process at a time writes there: it holds FOLDER/lock.
 // Used by one thread.
 #pragma once
 
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "daemon/run/preparation_options.h"
 #include "daemon/step/threads/trainer.h"
 #include "daemon/store/line_file.h"
+#include "daemon/store/run_files.h"
 #include "daemon/store/run_record.h"
 #include "kernels/base/status.h"
+#include "schema/options/job.h"
 
 namespace tg::daemon {
 
@@ -20,10 +23,9 @@ class SimulationFolder {
  public:
   explicit SimulationFolder(std::string path) : path_(std::move(path)) {}
 
-  // What is there: nothing, in a folder that is new or empty. An error names a folder that has something else.
-  Result<std::optional<RunRecord>> read() const;
-  // The newest state of that run; nothing if it has none yet.
-  std::optional<SavedStart> saved(const RunRecord& record) const;
+  // Makes the folder, for this process alone, and deletes what interrupted writes have left. Where the run goes on;
+  // nothing if it begins. An error names a folder that is another call's, or that has something else than this run.
+  Result<std::optional<SavedStart>> take(const schema::JobSpec& job, const std::vector<std::uint16_t>& weights);
 
   // From now on it is this run's, with the metrics up to that step.
   // with_gradients: and with gradients.jsonl.
@@ -34,9 +36,16 @@ class SimulationFolder {
   Status save(RunRecord& record, const Prepared& prepared);
 
  private:
+  Status lock();
+  // What is there; nothing, in a folder that is new.
+  Result<std::optional<RunRecord>> read() const;
+  // The newest state of that run; nothing if it has none yet. The state of an end is deleted: as long as the record
+  // does not tell of it, the run goes on from its last checkpoint. Whose engine that needs the caller asks.
+  std::optional<SavedStart> saved(const RunRecord& record);
   Status open_lines(const char* name, std::uint64_t step, std::unique_ptr<LineFile>& file) const;
 
   const std::string path_;
+  std::optional<OpenFile> lock_;
   std::unique_ptr<LineFile> metrics_, gradients_;  // gradients: perhaps none
 };
 

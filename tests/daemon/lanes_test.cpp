@@ -2,12 +2,16 @@
 #include "daemon/simulate/lanes.h"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
 #include <barrier>
+#include <fstream>
 #include <iterator>
 #include <latch>
+#include <system_error>
 
 namespace tg::daemon {
 namespace {
@@ -75,6 +79,22 @@ TEST(Lanes, OneIsTheCallersThread) {
   lanes.give(Rank(3), [&] { by = std::this_thread::get_id(); });
   EXPECT_EQ(by, std::this_thread::get_id());
   EXPECT_EQ(lanes.take_done(true), std::vector{Rank(3)});
+}
+
+// There is room for a few stacks.
+TEST(Lanes, EndWhereOneMoreCannotBeMade) {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  GTEST_SKIP() << "the sanitizers need all addresses";
+#endif
+  constexpr rlim_t kMore = rlim_t{64} << 20;
+  rlim_t pages = 0;
+  std::ifstream("/proc/self/statm") >> pages;
+  rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_AS, &before), 0);
+  const rlimit less{pages * static_cast<rlim_t>(::sysconf(_SC_PAGESIZE)) + kMore, before.rlim_max};
+  ASSERT_EQ(::setrlimit(RLIMIT_AS, &less), 0);
+  EXPECT_THROW(Lanes(1000), std::system_error);
+  ASSERT_EQ(::setrlimit(RLIMIT_AS, &before), 0);
 }
 
 // One lane is held by the first work until the last one is done; the other begins once all is given.

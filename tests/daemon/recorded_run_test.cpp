@@ -115,8 +115,13 @@ TEST_F(RecordedRunTest, APastThatLacksALineOrIsOddIsNamed) {
   in(1, 1, {}, 120);
   record.weights.pop_back();
   EXPECT_NE(legs().find("does not say whose it was"), std::string::npos) << legs();
+  record.weights.push_back(0);
+  EXPECT_NE(legs().find("how they shared a batch"), std::string::npos) << legs();
+  record.weights.back() = 1;
+  record.member_names[1] = record.member_names[0];
+  EXPECT_NE(legs().find("does not say whose it was"), std::string::npos) << legs();
+  record.member_names[1] = "node-b";
   // A circle.
-  record.weights.push_back(1);
   in(2, 1, {2, 1, 100, 0xaa}, 120);
   EXPECT_NE(legs().find("does not have"), std::string::npos) << legs();
 }
@@ -139,6 +144,11 @@ TEST_F(RecordedRunTest, AFolderIsReadOrSaysWhatItLacks) {
     write_text(directory.path() + "/members.json", odd);
     EXPECT_NE(read().find("members.json is damaged"), std::string::npos) << odd << ": " << read();
   }
+  record.global_batch = 1'000'000'000'000'000;
+  write_text(path, record_to_json(record));
+  EXPECT_NE(read().find("run.json is damaged: a global batch of 1000000000000000 samples"), std::string::npos)
+      << read();
+  record.global_batch = 64;
   record.status.state = schema::RunState::kRunning;
   write_text(path, record_to_json(record));
   EXPECT_NE(read().find("was RUNNING when"), std::string::npos) << read();

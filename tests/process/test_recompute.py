@@ -66,6 +66,12 @@ class Recompute(unittest.TestCase):
         def back(record):
             record["own"]["digest"] = digest
 
+        def later(record):
+            record["evaluation"]["step"] += 1
+
+        change_record(folder, later)
+        self.assertIn("the evaluation of step 31 is not compared: no step that led to the end has it\n", self.equal(folder, digest))
+        change_record(folder, lambda record: record["evaluation"].update(step=30))
         change_record(folder, flip)
         code, _, err = recompute(folder)
         self.assertEqual(code, 1)
@@ -105,7 +111,13 @@ class Recompute(unittest.TestCase):
         code, _, err = recompute(folder, "--threads", "2")  # other bits, or not: it is computed
         self.assertIn(code, (0, 1))
         self.assertNotIn("node-", err.split(": digest")[0].split("steps 1 to 30 of")[0])
-        for words, change in {"was RUNNING": {"state": "RUNNING"}, "never began": {"spec": {}}}.items():
+        for words, change in {
+            "was RUNNING": {"state": "RUNNING"},
+            "never began": {"spec": {}},
+            "how they shared a batch": {"weights": [0, 1, 1]},
+            "does not say whose it was": {"members": ["node-a", "node-a", "node-c"]},
+            "run.json is damaged: a global batch of": {"global_batch": 10**15},
+        }.items():
             before = {}
 
             def spoil(record):

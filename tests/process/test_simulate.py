@@ -1,5 +1,6 @@
 """A run whose members are all in one process comes to the bits that as many nodes come to, also when it is interrupted."""
 
+import fcntl
 import json
 import os
 import signal
@@ -10,7 +11,7 @@ import unittest
 from mesh import Mesh
 from node import OF_TESTS
 from patience import PATIENCE, communicate, wait_until
-from test_recompute import recompute
+from test_recompute import change_record, recompute
 
 TGD = os.environ["TGD"]
 OWN = {name: value for name, value in os.environ.items() if name not in OF_TESTS}
@@ -91,6 +92,18 @@ class AsNodes(unittest.TestCase):
         self.equal([1, 1], {"steps": 400, "target-accuracy": 0.2, "evaluate-every": 2, "learning-rate": 0.05})
 
 
+    def test_ten(self):
+        """Sorted by name they are sorted by number."""
+        with tempfile.TemporaryDirectory() as folder:
+            job = os.path.join(folder, "a.job")
+            with open(job, "w") as file:
+                file.write("model = lenet\ndata = synthetic\nsteps = 3\nglobal-batch = 20\nevaluate-every = 0\n")
+            self.assertEqual(simulate(job, "--members", 10, "-o", folder + "/ten")[0], 0)
+            code, out, err = recompute(folder + "/ten")
+            self.assertEqual((code, err), (0, ""), out)
+            self.assertIn("of member-01, member-02, ", out)
+
+
 class Interrupted(unittest.TestCase):
     def test_the_same_command_goes_on(self):
         with tempfile.TemporaryDirectory() as folder:
@@ -101,7 +114,7 @@ class Interrupted(unittest.TestCase):
             code, out, err = simulate(*asked, "-o", whole)
             self.assertEqual((code, err), (0, ""), out)
             self.assertRegex(out, r"memory: \d+ MiB more for 2 members")
-            self.assertRegex(out, r"step 5 of 120, loss .*, about \d+ s left")
+            self.assertRegex(out, r"step 5 of 120, loss .*, about (\d+m\d\d|\d+)s left")
             with subprocess.Popen(command(*asked, "-o", halves), env=OWN, stdout=subprocess.PIPE, text=True) as process:
                 wait_until("its first steps", lambda: os.path.exists(os.path.join(halves, "run.json")))
                 process.send_signal(signal.SIGINT)
@@ -110,9 +123,11 @@ class Interrupted(unittest.TestCase):
             self.assertIn("the same command goes on from here", out)
             step = record_of(halves)["step"]
             self.assertTrue(0 < step < 120, step)
-            code, _, err = simulate(job, "--members", 3, "-o", halves)
-            self.assertEqual(code, 2)
-            self.assertIn("has another run", err)
+            for other, what in ((("--members", 3), "2 members of weights 1,1"), (("--members", 2, "--set", "steps=60"), "steps = 120")):
+                code, _, err = simulate(job, *other, "-o", halves)
+                self.assertEqual(code, 2)
+                self.assertIn(f"has another run, {record_of(halves)['id']}, with {what}: name another folder with -o, or delete {halves}", err)
+            self.otherwise(asked, halves)
             code, out, err = simulate(*asked, "--replicas", "all", "-o", halves)
             self.assertEqual((code, err), (0, ""), out)
             self.assertIn(f"steps {step + 1} to 120", out)
@@ -138,6 +153,55 @@ class Interrupted(unittest.TestCase):
                     self.assertTrue(0 < line["clipped_elements"] < line["elements"])
                     self.assertTrue(0 < line["angle_degrees"] < 90)
             self.assertIn("has this run already, COMPLETED at step 120", simulate(job, "--members", 2, "-o", halves)[2])
+
+    def otherwise(self, asked, folder):
+        """What it cannot go on from is said."""
+        path = os.path.join(folder, "run.json")
+        with open(path) as file:
+            before = file.read()
+        for change, what in (
+            (lambda record: record["own"].update(engine_build="oneDNN 9.9.9 vax, 1 thread"), f"{folder} was begun with oneDNN 9.9.9 vax, 1 thread, and here it is "),
+            (lambda record: record["spec"].update(steps="many"), f"{folder}/run.json is damaged: its job cannot be read: "),
+        ):
+            change_record(folder, change)
+            code, _, err = simulate(*asked, "-o", folder)
+            self.assertEqual(code, 1)
+            self.assertIn(what, err)
+            with open(path, "w") as file:
+                file.write(before)
+
+    def test_before_its_first_step(self):
+        with tempfile.TemporaryDirectory() as folder:
+            job, made = os.path.join(folder, "a.job"), os.path.join(folder, "made")
+            with open(job, "w") as file:
+                file.write("model = resnet-20\ndata = fractals\nimage-size = 224\ndata-train = 100000\nsteps = 3\nglobal-batch = 16\n")
+            with subprocess.Popen(command(job, "--members", 1, "-o", made), env=OWN, stdout=subprocess.PIPE, text=True) as process:
+                wait_until("it has begun", lambda: os.path.exists(os.path.join(made, "lock")))
+                process.send_signal(signal.SIGTERM)
+                out, _ = communicate(process, PATIENCE)
+            self.assertEqual((process.returncode, out), (1, "ended before its first step\n"))
+
+    def test_a_half_written_end(self):
+        """Killed after the state, before run.json: the run is there again when the same command comes."""
+        with tempfile.TemporaryDirectory() as folder:
+            job, made = os.path.join(folder, "a.job"), os.path.join(folder, "made")
+            with open(job, "w") as file:
+                file.write("model = lenet\ndata = synthetic\nsteps = 3\nglobal-batch = 16\n")
+            self.assertEqual(simulate(job, "--members", 1, "-o", made)[0], 0)
+            digest = record_of(made)["digest"]
+            change_record(made, lambda record: record.update(state="RUNNING"))
+            partial = os.path.join(made, "checkpoint-1-1-3.safetensors.partial")
+            with open(partial, "w"):
+                pass
+            with open(os.path.join(made, "lock")) as lock:
+                fcntl.flock(lock, fcntl.LOCK_EX)
+                code, _, err = simulate(job, "--members", 1, "-o", made)
+                self.assertEqual(code, 1)
+                self.assertIn(f"{made} is being computed by another tgd simulate: wait for it, or name another folder with -o", err)
+            code, out, err = simulate(job, "--members", 1, "-o", made)
+            self.assertEqual((code, err), (0, ""), out)
+            self.assertEqual((record_of(made)["state"], record_of(made)["digest"]), ("COMPLETED", digest))
+            self.assertFalse(os.path.exists(partial))
 
     def test_what_it_cannot_do_is_said(self):
         with tempfile.TemporaryDirectory() as folder:
