@@ -106,7 +106,7 @@ class NoMesh(unittest.TestCase):
         for name in ("lenet-synthetic", "lenet-synthetic.job"):
             start(name).ends(UNREACHABLE, f"{name} is the job deploy/jobs/lenet-synthetic.job\n")
         start("-", input="steps = 5\nstepz = 1\n").refuses(USAGE, 'stdin:2: unknown key "stepz"')
-        start("-", input="steps = 5\n").refuses(UNREACHABLE, "no tgd answers")
+        start("-", input="steps = 5\n").refuses(UNREACHABLE, "no tgd answers at 127.0.0.1:1: ")
         start("-", input="x" * 1_000_000).refuses(USAGE, "stdin: ", "too long")
 
     def test_what_cannot_be_written_is_an_error(self):
