@@ -252,6 +252,9 @@ struct Client::State {
     return silence.wants_key && keys.ways.empty() ? why_forbidden() : no_answer(why, silence);
   }
 
+  // It is silent for too long.
+  Error gone() const { return unreachable(answered_before ? " any longer" : ""); }
+
   bool send(std::uint64_t id, const schema::RequestBody& body) {
     const std::string bytes = schema::encode_request({id, body});
     return socket.send(zmq::buffer(bytes), zmq::send_flags::dontwait).has_value();
@@ -298,6 +301,7 @@ struct Client::State {
   std::size_t dials = 0, tried = 0;  // tried: keys since the last one that was let in
   bool accepted = false, refused = false, forbidden = false;
   bool rotated = false;           // it was let in before
+  bool answered_before = false;   // anything, to any question
   int descriptor = -1;            // of the connection
   std::uint64_t taken_bytes = 0;  // that had come on it when the last message was taken
   bool flooded = false;
@@ -336,6 +340,7 @@ Result<schema::ReplyBody> Client::State::ask(const schema::RequestBody& body, in
                      "what answers at " + address + " is not a tgd of this version: " + reply->error().message};
       }
       heard = now;
+      answered_before = true;
       const std::uint64_t answered = reply->value().id;
       schema::ReplyBody& answer = reply->value().body;
       if (answered == id || answered == kUnreadable) {
@@ -347,14 +352,14 @@ Result<schema::ReplyBody> Client::State::ask(const schema::RequestBody& body, in
     // Whoever answers what was not asked holds nobody up beyond the deadline.
     if (!probe && now >= deadline) return unreachable(within(timeout_ms));
     if (!probe) continue;
-    if (now - heard >= std::chrono::milliseconds(kSilenceMs)) return unreachable(" any longer");
+    if (now - heard >= std::chrono::milliseconds(kSilenceMs)) return gone();
     if (now >= deadline) {
       return Error{ErrorKind::kTimeout, "the node at " + address + " is alive but did not finish the request within " +
                                             std::to_string(timeout_ms / 1000) + " s; see tgctl list"};
     }
     if (now < next_probe) continue;
     next_probe = now + probe_every;
-    if (!send(next_id++, question)) return unreachable(" any longer");
+    if (!send(next_id++, question)) return gone();
   }
 }
 

@@ -36,7 +36,7 @@ inline constexpr ExitMeaning kExitMeanings[] = {{kOk, "ok"},
                                                 {kNotWhole, "mesh not whole (status --check)"},
                                                 {kNotWell, "not well (doctor)"},
                                                 {kRunInterrupted, "run INTERRUPTED (resume)"},
-                                                {kTimedOut, "wait timed out"},
+                                                {kTimedOut, "timed out (wait, stop, leave)"},
                                                 {kInterrupted, "interrupted"}};
 
 inline ExitCode exit_code(ErrorKind kind) {

@@ -29,10 +29,11 @@ std::string general_help() {
   std::string text =
       "  tgctl start deploy/jobs/lenet-synthetic.job\n"
       "  tgctl status --watch\n\n"
-      "tgctl starts, watches and ends training runs of a mesh of tgd nodes. It may ask\nany one of them.\n\n"
+      "tgctl starts, watches and ends training runs of a mesh of tgd nodes. Ask any of\n"
+      "them: the answer covers all.\n\n"
       "usage: tgctl [--address HOST:PORT] COMMAND [...]\n\n";
   const auto add = [&text](std::string left, const char* summary) {
-    left.resize(std::max<std::size_t>(left.size(), 18), ' ');
+    left.resize(std::max<std::size_t>(left.size() + 1, 19), ' ');
     text += "  " + left + summary + "\n";
   };
   for (const VerbRow& row : verb_rows())
@@ -45,8 +46,8 @@ std::string general_help() {
     codes += (codes.empty() ? "" : ", ") + std::to_string(row.code) + " " + row.meaning;
   return text + "\n" +
          wrapped(
-             "The node is --address, else TGCTL_ADDRESS, else 127.0.0.1:7701; a path is a node's local socket. stdout "
-             "is data, stderr is talk. Exit codes: " +
+             "The node is --address, else TGCTL_ADDRESS, else 127.0.0.1:7701; a path is a node's local socket. Results "
+             "go to stdout, messages to stderr. Exit codes: " +
              codes + ".");
 }
 

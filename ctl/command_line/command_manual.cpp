@@ -20,9 +20,8 @@ std::string tgctl_manual() {
   page.paragraph("tgctl [--address HOST:PORT] [--key FILE] COMMAND [ARGUMENT]...");
   page.heading("DESCRIPTION");
   page.paragraph(
-      "tgctl asks one node, and the answer covers all. stdout is data, stderr is talk. A run's id may be shortened to "
-      "a "
-      "beginning that fits only one run, or only one run in progress.");
+      "tgctl asks one node, and the answer covers all. Results go to stdout, messages to stderr. A run's id may be "
+      "shortened to its beginning; each command says which run it takes where several match.");
   page.heading("COMMANDS");
   for (const VerbRow& row : verb_rows()) {
     page.subheading(std::string(row.name) + (*row.operand == '\0' ? "" : " ") + row.operand);

@@ -124,7 +124,7 @@ const std::vector<OptionRow>& option_rows() {
       {"without", "", "NODE", "a node that is not there; it may come in later", add_without},
       {"id", "", "ID", "id of the run; else the node draws one", text(&Command::id)},
       {"from", "", "STEP", "the state of this step; else the newest", set_from},
-      {"any-build", "", "", "although builds, processors or threads differ", on(&Command::any_build)},
+      {"any-build", "", "", "even if builds, processors or threads differ", on(&Command::any_build)},
       {"detach", "d", "", "return as soon as the run is started", on(&Command::detach)},
       {"dry-run", "", "", "validate and predict, but start nothing", on(&Command::dry_run)},
       {"json", "", "", "for programs: stable keys, schema_version 1", on(&Command::json)},
@@ -132,9 +132,9 @@ const std::vector<OptionRow>& option_rows() {
       {"check", "", "", "exit with 8 unless every node is up", on(&Command::check)},
       {"output", "o", "DIR", "folder to write to; created if necessary", text(&Command::output)},
       {"to", "", "FORMAT", "csv or tensorboard", set_format},
-      {"page", "o", "FILE", "the page to write", text(&Command::output)},
+      {"page", "o", "FILE", "the HTML page to write", text(&Command::output)},
       {"every", "", "DURATION", "again and again, such as 10s, until the run ends", set_every},
-      {"mistakes", "", "", "what an ended run's model takes for what", on(&Command::mistakes)},
+      {"mistakes", "", "", "an ended run's confusion matrix and worst mistakes", on(&Command::mistakes)},
       {"partial", "", "", "if it FAILED or is INTERRUPTED: its newest state", on(&Command::partial)},
       {"force", "", "", "overwrite existing files", on(&Command::force)},
       {"follow", "f", "", "continue until the run ends or Ctrl-C", on(&Command::follow)},
@@ -147,7 +147,7 @@ const std::vector<OptionRow>& option_rows() {
       {"no-bandwidth", "", "", "measure no link: nothing is disturbed", on(&Command::no_bandwidth)},
       {"cores", "", "C", "cores of a node; below 1: several nodes share one", set_cores},
       {"operator", "", "NAME", "make keys for this operator, and list it", text(&Command::operator_name)},
-      {"read-only", "", "", "the operator may ask status, logs, fetch only", on(&Command::read_only)},
+      {"read-only", "", "", "the operator may look and fetch, and change nothing", on(&Command::read_only)},
       {"rotate", "", "STEP", "a second cluster key: add it, use it, drop the old", set_rotate},
       {"svg", "", "FILE", "also draw throughput over the number of nodes", text(&Command::svg)},
   };
@@ -164,7 +164,7 @@ const std::vector<VerbRow>& verb_rows() {
        "start a run from a job file and follow it",
        {"tgctl start deploy/jobs/lenet-synthetic.job", "tgctl start lenet.job --set steps=200 --id first --detach"},
        "JOB is a file, the name of an installed job, or - for stdin. Prints the run's id on stdout, then a line of "
-       "progress on stderr. Ctrl-C detaches; the run continues. "
+       "progress on stderr. Ctrl-C detaches, and the run continues; a run that has not begun yet is stopped. "
        "Exits with 0 when the run is COMPLETED or STOPPED, 5 when it FAILED, 6 when a member could not save it, 10 "
        "when it is INTERRUPTED. A PAUSED run is followed until it goes on. --without names a node that is dead for "
        "good, or "
@@ -175,7 +175,7 @@ const std::vector<VerbRow>& verb_rows() {
        "RUN",
        "go on with a run that has ended, and follow it",
        {"tgctl resume first", "tgctl resume first --set steps=2000 --detach"},
-       "RUN is an id, a beginning that only one run has, or @last. All nodes must be up, but those that --without "
+       "RUN is an id, a beginning that only one run has, or @last. All nodes must be up, except those that --without "
        "names. They go on from the newest "
        "state that all of them have; tgctl status RUN shows which are there. The run keeps its id and its data, and "
        "its "
@@ -189,8 +189,8 @@ const std::vector<VerbRow>& verb_rows() {
        "[RUN]",
        "show nodes and runs, or one run and its members",
        {"tgctl status", "tgctl status first --json"},
-       "Runs in progress come first. RUN is an id, a beginning of one, or @last, the newest run. Where several runs "
-       "begin so, it is the newest in progress, else the newest; so for logs and wait, and stderr says which. "
+       "Runs in progress come first. RUN is an id, a beginning of one, or @last, the newest run. Where several match, "
+       "it is the newest in progress, else the newest; the same holds for logs and wait, and stderr says which. "
        "On a terminal --watch is a view of its own; its key ? lists the keys. "
        "--check is for health checks: it also says on stderr which nodes are not up, and why.",
        {"json", "watch", "check", "address", "key", "help"}},
@@ -199,11 +199,10 @@ const std::vector<VerbRow>& verb_rows() {
        "RUN",
        "end a run after its current step; its state is kept",
        {"tgctl stop first", "tgctl stop f"},
-       "RUN is an id, @last, or a beginning: of several runs that begin so, the one that goes on. Waits until the run "
+       "RUN is an id, @last, or a beginning: of several that match, the one in progress. Waits until the run "
        "has ended (60 s) and prints its "
-       "state. It is no error if the run has already ended. A PAUSED run is left: it is INTERRUPTED here, the exit "
-       "code "
-       "is 10, and tgctl resume goes on when all nodes are back.",
+       "state. It is no error if the run has already ended. A PAUSED run becomes INTERRUPTED and keeps its state: the "
+       "exit code is 10, and tgctl resume goes on when all nodes are back.",
        {"address", "key", "help"}},
       {Verb::kLeave,
        "leave",
@@ -211,9 +210,8 @@ const std::vector<VerbRow>& verb_rows() {
        "let a node leave the run that is on; the others go on",
        {"tgctl leave node-c", "tgctl leave node-c --address 10.0.0.2:7701"},
        "No step is lost: the node leaves where all members have one state. Waits until it has left (60 s). Its tgd "
-       "goes "
-       "on, and stays out of that run until tgctl join, also when it is restarted. A node that is to be rebooted or "
-       "updated need not be told: it comes back by itself.",
+       "goes on, and stays out of that run until tgctl join, also when it is restarted. To reboot a machine, no leave "
+       "is needed: its node comes back by itself. Another build of tgd cannot come back: stop the run to upgrade.",
        {"address", "key", "help"}},
       {Verb::kJoin,
        "join",
@@ -229,7 +227,7 @@ const std::vector<VerbRow>& verb_rows() {
        "RUN",
        "get the model and records of an ended run",
        {"tgctl fetch first -o first-model", "tgctl fetch @last -o rescued --partial"},
-       "RUN is an id, @last, or a beginning: of several runs that begin so, the newest that has ended. Checks that all "
+       "RUN is an id, @last, or a beginning: of several that match, the newest that has ended. Checks that all "
        "members agree on the state, then writes model.safetensors (moving average), "
        "model-raw.safetensors, metrics.jsonl, run.json, views.jsonl (who trained which steps), members.json (what each "
        "computed with), model.json (network, preprocessing, classes, accuracy) and "
@@ -241,10 +239,10 @@ const std::vector<VerbRow>& verb_rows() {
        "write a page that shows a run: curves, members, data",
        {"tgctl report first -o first.html", "tgctl report @last -o live.html --every 10s"},
        "One HTML file that needs nothing else. RUN may go on: with --every the page is written again until the run has "
-       "ended, and a browser that shows it loads it again. With --mistakes the asked node evaluates the model of a run "
-       "that is COMPLETED or STOPPED anew, while it is in no run: the page then has a confusion matrix (up to 100 "
+       "ended, and a browser that shows it loads it again. With --mistakes the asked node, which must be in no run, "
+       "evaluates the model of a COMPLETED or STOPPED run again: the page then has a confusion matrix (up to 100 "
        "classes), the most confused classes, and the pictures that were most wrong. DIR is a folder that fetch wrote, "
-       "which has such a page as report.html. Prints the file's path.",
+       "where such a page is already: report.html. Prints the file's path.",
        {"page", "every", "mistakes", "force", "address", "key", "help"}},
       {Verb::kExport,
        "export",
@@ -252,7 +250,7 @@ const std::vector<VerbRow>& verb_rows() {
        "write a run's metrics for a spreadsheet or TensorBoard",
        {"tgctl export first --to csv -o first-metrics",
         "tgctl export first-model --to tensorboard -o tensorboard/first"},
-       "DIR is a folder that fetch wrote; else RUN is an id, @last, or a beginning: of several runs that begin so, the "
+       "DIR is a folder that fetch wrote; else RUN is an id, @last, or a beginning: of several that match, the "
        "newest that has ended. csv: metrics.csv, a line for each step and a column for each metric. tensorboard: a "
        "file "
        "of events, with its step and time for each number; then tensorboard --logdir tensorboard shows the runs in the "
@@ -285,7 +283,7 @@ const std::vector<VerbRow>& verb_rows() {
       {Verb::kData,
        "data",
        "show JOB",
-       "say and show what a job would train on",
+       "show what a job would train on",
        {"tgctl data show my.job", "tgctl data show my.job -o samples.html"},
        "Starts nothing; the asked node reads the data as for a start. Prints classes, samples, their shape, steps an "
        "epoch, and what may not be what was meant. With -o a page of the first training samples, as the network sees "
@@ -303,8 +301,8 @@ const std::vector<VerbRow>& verb_rows() {
        "RUN",
        "wait until a run reaches a state",
        {"tgctl wait first --for completed --timeout 10m", "tgctl wait first --for step=1000"},
-       "Exits with 0 when it is reached, 124 when the time is up, 5 when the run FAILED and 10 when it is INTERRUPTED "
-       "(unless that was the goal), 1 when it ended otherwise and can no longer reach it.",
+       "Exits with 0 when the state is reached, 124 when the time is up, 5 when the run FAILED and 10 when it is "
+       "INTERRUPTED (unless that was the goal), 1 when the run ended in another way.",
        {"for", "timeout", "address", "key", "help"}},
       {Verb::kBench,
        "bench",

@@ -97,7 +97,7 @@ std::string format_forecast(const ForecastReply& reply) {
       {"auto", reply.exchange + ", coding " + reply.coding + ", as a start would choose"},
   });
   text += "\n" + split_table(reply.asked, reply.coding) +
-          format_text("processor: what the exchange takes of one. The parts overlap: a step is not their sum.");
+          format_text("processor: the exchange's processor time. The parts overlap: a step is not their sum.");
   text += "\n" + size_table(reply);
   text += "\nassumed:\n";
   for (const std::string& assumption : reply.assumptions) text += format_text("- " + assumption, 2);

@@ -79,7 +79,7 @@ bool is_local_address(const std::string& address) {
 
 std::string own_line_problem(const std::string& host) {
   if (!is_address_literal(host) || is_local_address(host)) return "";
-  return "the own peer line says " + host +
+  return "this node's peer line says " + host +
          ", which is no address of this machine (ip -brief address): correct it, unless something forwards it here";
 }
 

@@ -241,8 +241,9 @@ void judge_port(const Survey& survey, Seat from, Seat to, const LinkFacts& link,
 void judge_ports(const Survey& survey, Findings& findings) {
   for_examined(survey, [&](Seat seat, const Examination& one) {
     if (one.links.empty())
-      findings.fail(Check::kPorts, survey.names[seat], "",
-                    {"its links to the others could not be examined", "has that machine memory and threads left?"});
+      findings.fail(
+          Check::kPorts, survey.names[seat], "",
+          {"its links to the others could not be examined", "does that machine have memory and threads left?"});
   });
   std::size_t tried = 0;
   for_links(survey, [&](Seat from, Seat to, const LinkFacts& link) {

@@ -108,13 +108,13 @@ NoState only_the_beginning(const Offered& all) {
     for (const StateId& one : offer.states) newest = std::max(newest, one);
   const auto lacks =
       std::ranges::find_if(all.nodes, [&](Seat seat) { return find(all.offers[seat], newest) == nullptr; });
-  return {
-      all.names[*lacks],
-      {ErrorKind::kNotFound,
-       "run " + all.run_id +
-           " cannot go on: some nodes went on without the others, and all have its beginning only: " + holdings(all) +
-           "; copy the newest state's file from one node's folder of this run to the others, or begin again with "
-           "--from 0"}};
+  return {all.names[*lacks],
+          {ErrorKind::kNotFound,
+           "run " + all.run_id +
+               " cannot go on: some nodes went on without the others, and only its beginning is on all of them: " +
+               holdings(all) +
+               "; copy the newest state's file from one node's folder of this run to the others, or begin again with "
+               "--from 0"}};
 }
 
 // Of the newest view that anybody knows; where nobody knows one they are all who are asked.
@@ -134,8 +134,10 @@ std::vector<Seat> newest_voters(const Offered& all) {
 std::optional<NoState> may_know_more(const Offered& all) {
   for (const Seat seat : newest_voters(all))
     if (std::ranges::find(all.nodes, seat) == all.nodes.end())
-      return NoState{all.names[seat],
-                     {ErrorKind::kUnreachable, all.names[seat] + " was a member in the end, and is not there"}};
+      return NoState{
+          all.names[seat],
+          {ErrorKind::kUnreachable, all.names[seat] + " was a member in the end, and is not there; start its tgd, or " +
+                                        "tgctl resume " + all.run_id + " --without " + all.names[seat]}};
   return std::nullopt;
 }
 

@@ -423,7 +423,9 @@ Status Membership::leave(std::uint64_t now_ms) {
   if (!change_ || !end_.runs())
     return refused(peers_.own_name() + (idle() ? " is in no run" : " has not begun run " + current()->id + " yet"));
   const std::string& run = end_.run().id;
-  if (!paused().empty()) return refused("run " + run + " is PAUSED: tgctl stop " + run + " leaves it as it is");
+  if (!paused().empty())
+    return refused("run " + run + " is PAUSED and may need this node; tgctl stop " + run +
+                   " interrupts it and keeps its state");
   if (stops()) return refused("run " + run + " is about to end");
   if (end_.view().size() == 1)
     return refused(peers_.own_name() + " is the only member of run " + run + "; tgctl stop " + run + " ends it");

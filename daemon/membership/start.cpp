@@ -372,13 +372,13 @@ std::string Start::why_not(Seat from, const schema::Propose& proposal) const {
   const bool same_mesh = proposal.weights.size() == peers_.size();
   if (proposal.resume && !same_mesh)
     return "run " + proposal.run_id + " goes on with " + std::to_string(proposal.weights.size()) + " nodes, and " +
-           own_name() + " knows " + std::to_string(peers_.size());
+           own_name() + " knows " + std::to_string(peers_.size()) + "; give every node the same peer lines";
   if (proposal.resume && proposal.resume->start)
     return own_name() + " had given up waiting for run " + proposal.run_id + " to go on; resume it again";
   // A run that goes on keeps its weights.
   if (!proposal.resume && (!same_mesh || proposal.weights[peers_.self()] != weight))
-    return name(from) + " does not know the weight of " + own_name() + ", " + std::to_string(weight) +
-           ", yet; start it again";
+    return name(from) + " does not know yet that " + own_name() + " has weight " + std::to_string(weight) +
+           "; start it again";
   return "";
 }
 

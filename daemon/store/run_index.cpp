@@ -116,7 +116,7 @@ Result<std::string> RunIndex::resolve(const std::string& id_or_prefix) const {
   if (fitting.empty())
     return Error{ErrorKind::kNotFound, "no run '" + id_or_prefix + "' on " + node_ + "; list the runs: tgctl list"};
   return Error{ErrorKind::kUsage, "run '" + id_or_prefix + "' is not unique: " + std::to_string(fitting.size()) +
-                                      " begin so, among them " + fitting[0] + " and " + fitting[1]};
+                                      " match, among them " + fitting[0] + " and " + fitting[1]};
 }
 
 std::optional<RunRecord> RunIndex::find(const std::string& id_or_unique_prefix) const {

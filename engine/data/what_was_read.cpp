@@ -94,7 +94,7 @@ WhatWasRead what_was_read(const Dataset& data, const Recipe& recipe, std::uint64
   if (recipe.flip == Flip::kHorizontal) read.summary += ", flip horizontal";
   if (data.left_out.count != 0) {
     read.summary += ", " + left_out_text(data.left_out);
-    warnings.push_back(left_out_text(data.left_out) + "; convert what shall be trained on");
+    warnings.push_back(left_out_text(data.left_out) + "; convert those that you want to train on");
   }
   if (const std::size_t damaged = data.skipped->count(); damaged != 0) {
     read.summary += ", " + grouped(damaged) + " damaged skipped";
@@ -108,7 +108,7 @@ WhatWasRead what_was_read(const Dataset& data, const Recipe& recipe, std::uint64
         "that: flip = none leaves it out, flip = horizontal says that it is meant");
   if (global_batch > train)
     warnings.push_back("the global batch of " + grouped(global_batch) + " is larger than the training set of " +
-                       grouped(train) + ": a step sees samples more than once");
+                       grouped(train) + ": a step sees samples more than once; lower global-batch");
   return read;
 }
 

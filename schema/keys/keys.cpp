@@ -145,7 +145,7 @@ Result<std::string> read_key_file(const std::string& path) {
   if (file->facts().st_uid != 0 && file->facts().st_uid != ::geteuid())
     return failed("it belongs to another user (uid " + std::to_string(file->facts().st_uid) + "); chown it");
   if ((file->facts().st_mode & 077) != 0)
-    return failed("not only its owner can read it; chmod 600 " + path + ", if that is a key file");
+    return failed("users other than its owner can read it; chmod 600 " + path + ", if that is a key file");
   std::string text(kMostKeyFileBytes + 1, '\0');
   const Result<std::size_t> got = file->read(0, std::as_writable_bytes(std::span(text)));
   if (!got) return failed(got.error().message);

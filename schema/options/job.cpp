@@ -33,9 +33,9 @@ Row freeze_row() {
   };
   return list_row("freeze", &JobSpec::freeze, string_row("", &JobSpec::initial, kMostPrefixBytes, "text", "", +check),
                   &JobSpec::initial, kMostPrefixes, "beginnings of names separated by commas, such as conv1.,layer1.",
-                  "Parameters that stay as they are: those whose names in PyTorch begin so. Nothing is sent for them. "
-                  "Batch normalizations still normalize by the batch, and their running statistics follow, as with "
-                  "requires_grad = False; empty = none.");
+                  "Parameters that stay as they are: those whose PyTorch names begin with one of these. Nothing is "
+                  "sent for them. Batch normalizations still normalize by the batch, and their running statistics "
+                  "follow, as with requires_grad = False; empty = none.");
 }
 
 Row model_row() {
@@ -177,8 +177,8 @@ void add_learning_rows(std::vector<Row>& rows) {
   rows.push_back(real_row("beta2", &JobSpec::beta2, fraction, "adam, adamw: decay of the second moment."));
   rows.push_back(real_row("epsilon", &JobSpec::epsilon, {0, 1, true, false}, "adam, adamw: added to the denominator."));
   rows.push_back(real_row("weight-decay", &JobSpec::weight_decay, {0, 1e3, false, false},
-                          "Factor of the parameters, but for biases, that is added to the gradient; adamw: times the "
-                          "learning rate, what is taken off them; 0 = off."));
+                          "This times the parameters, except biases, is added to the gradient; adamw: this times the "
+                          "learning rate is the share that they lose in a step; 0 = off."));
   rows.push_back(choice_row(
       "weight-decay-path", &JobSpec::weight_decay_path,
       "inside: weight decay is added before ternarizing; outside: at the update; auto: inside, with adamw outside."));
@@ -187,12 +187,12 @@ void add_learning_rows(std::vector<Row>& rows) {
   rows.push_back(whole_row("evaluate-every", &JobSpec::evaluate_every, {0, kMostSteps},
                            "Steps between evaluations on the test set; 0 = only at the end."));
   rows.push_back(real_row("target-accuracy", &JobSpec::target_accuracy, fraction,
-                          "Share of the test set that the network gets right with which the run is complete before its "
-                          "last step, such as 0.98; 0 = none."));
+                          "The run is complete before its last step when an evaluation gets this share of the test set "
+                          "right, such as 0.98. Needs evaluate-every; 0 = all its steps."));
   rows.push_back(
       whole_row("patience", &JobSpec::patience, {0, kMostSteps},
-                "Evaluations without a better accuracy after which the run is complete before its last step; "
-                "0 = all its steps."));
+                "The run is complete before its last step when this many evaluations in a row were no better "
+                "than an earlier one. Needs evaluate-every; 0 = all its steps."));
   rows.push_back(choice_row("keep", &JobSpec::keep,
                             "What model.safetensors is in the end: the model of the last step, or that of the best "
                             "evaluation (the first of equal ones), for which each member holds one more copy of the "
@@ -268,7 +268,8 @@ void add_running_rows(std::vector<Row>& rows) {
       "auto-resume", &JobSpec::auto_resume,
       "Whether the nodes go on by themselves with a run that was interrupted, as soon as all of them are back."));
   rows.push_back(real_row("link-mbps", &JobSpec::link_mbps, {0, 1e7, false, false},
-                          "Mbit/s of each node's link, for predictions; 0 = measured at the start."));
+                          "Mbit/s of each node's link, for predictions, coding = auto and chunk sizes; "
+                          "0 = measured at the start."));
   rows.push_back(
       flag_row("trace", &JobSpec::trace, "Whether every member records a timeline (trace.json, Chrome trace format)."));
 }

@@ -118,6 +118,7 @@ std::string daemon_manual() {
   page.heading("SYNOPSIS");
   page.paragraph("tgd --config FILE [--KEY VALUE]...");
   page.paragraph("tgd recompute DIR [--data-dir DIR] [--threads N]");
+  page.paragraph("tgd simulate JOB --members N -o DIR [--set KEY=VALUE]...");
   page.heading("DESCRIPTION");
   page.paragraph(
       "One tgd runs on every machine of a mesh, and no machine is special. Together they train one network at a time, "
@@ -131,6 +132,8 @@ std::string daemon_manual() {
       "tgd recompute is no node: it computes a run that tgctl fetch got, or a node's own, again with all its members "
       "in "
       "one process, and says whether it comes to the digest that is recorded.");
+  page.paragraph(
+      "tgd simulate computes a run of JOB with N members in one process, without a mesh. Its --help has all options.");
   page.heading("OPTIONS");
   for (const ProgramOption& option : program_options())
     page.item((*option.letter == '\0' ? "" : "-" + std::string(option.letter) + ", ") + "--" + option.name +

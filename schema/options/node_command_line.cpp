@@ -184,7 +184,8 @@ std::string make_help() {
       "tgd: a node that trains neural networks together with its peers.\n\n"
       "  tgd --config tgd.conf\n"
       "  tgd --config tgd.conf --node node-b --threads 2\n"
-      "  tgd recompute DIR             computes a fetched run again; see its --help\n\n"
+      "  tgd recompute DIR             computes a fetched run again; see its --help\n"
+      "  tgd simulate JOB              computes a run without a mesh; see its --help\n\n"
       "Options; in the file as `key = value`, in the environment as TGD_KEY\n"
       "(TGD_PEER_TIMEOUT). Flags override the environment, which overrides the file.\n\n";
   for (const ProgramOption& option : program_options()) {

@@ -64,7 +64,7 @@ class Data(unittest.TestCase):
             job = JOB | {"data": "folder", "data-dir": folder, "steps": None, "epochs": 2}
             read = "3 classes, 36 + 8 pictures of 1x28x28, 6 steps an epoch, flip horizontal, 1 file left out (train/grey/a.webp: not a JPEG or PNG)"
             warnings = [
-                "1 file left out (train/grey/a.webp: not a JPEG or PNG); convert what shall be trained on",
+                "1 file left out (train/grey/a.webp: not a JPEG or PNG); convert those that you want to train on",
                 "class grey has no test samples: the accuracy says nothing of it; hold some back for testing",
                 "training flips half of the pictures left to right; letters, digits and signs do not survive that: "
                 "flip = none leaves it out, flip = horizontal says that it is meant",

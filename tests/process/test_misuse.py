@@ -106,7 +106,7 @@ class NoMesh(unittest.TestCase):
         for name in ("lenet-synthetic", "lenet-synthetic.job"):
             start(name).ends(UNREACHABLE, f"{name} is the job deploy/jobs/lenet-synthetic.job\n")
         start("-", input="steps = 5\nstepz = 1\n").refuses(USAGE, 'stdin:2: unknown key "stepz"')
-        start("-", input="steps = 5\n").refuses(UNREACHABLE, "no tgd answers")
+        start("-", input="steps = 5\n").refuses(UNREACHABLE, "no tgd answers at 127.0.0.1:1: ")
         start("-", input="x" * 1_000_000).refuses(USAGE, "stdin: ", "too long")
 
     def test_what_cannot_be_written_is_an_error(self):
@@ -351,7 +351,7 @@ class BadNode(unittest.TestCase):
             text = file.read()
         with open(self.mesh[0].config, "w") as file:
             file.write(text.replace(f"peer = node-a@{self.mesh[0].host}:", "peer = node-a@192.0.2.7:") + f"peer = node-b@127.0.0.1:{free_port_pair('127.0.0.1')}\n")
-        problem = "the own peer line says 192.0.2.7, which is no address of this machine"
+        problem = "this node's peer line says 192.0.2.7, which is no address of this machine"
         self.tgd("--config", self.mesh[0].config, "--check-config").refuses(USAGE, problem)
         self.mesh[0].host = "127.0.0.1"
         self.mesh[0].start()

@@ -106,7 +106,8 @@ TEST(ClassWeights, HaveTheMeanOneOverTheTrainingSet) {
 
 TEST(WhatWasRead, WarnsOfABatchLargerThanTheSet) {
   EXPECT_EQ(warning_of(set_of({20, 20}, {2, 2}), 64),
-            "the global batch of 64 is larger than the training set of 40: a step sees samples more than once");
+            "the global batch of 64 is larger than the training set of 40: a step sees samples more than once; "
+            "lower global-batch");
 }
 
 TEST(WhatWasRead, WarnsOfFlipsThatNobodyAskedForOfAFolder) {

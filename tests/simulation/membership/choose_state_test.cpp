@@ -133,13 +133,13 @@ TEST(ChooseState, UnaskedItWaitsForTheMembersOfTheNewestViewAlone) {
   EXPECT_EQ(members_of(by_itself(all(3), {went_on, went_on, left})), 2u);
   EXPECT_EQ(members_of(by_itself(all(3), {went_on, went_on, wiped})), 2u) << "it was no member in the end";
   EXPECT_EQ(refusal(by_itself({Seat(0), Seat(2)}, {went_on, {}, left})),
-            "node-1 was a member in the end, and is not there");
+            "node-1 was a member in the end, and is not there; start its tgd, or tgctl resume run-1 --without node-1");
   EXPECT_NE(refusal(by_itself(all(3), {went_on, wiped, left})).find("node-1 has none (it was emptied)"),
             std::string::npos);
   // Who went on may be told so by one that did not learn of it in time: node-2 knows view 1 only.
   const Offer told{{{1, 1, 30, 3}}, "", 1, 2, {0, 1}};
   EXPECT_EQ(refusal(by_itself({Seat(0), Seat(2)}, {left, {}, told})),
-            "node-1 was a member in the end, and is not there");
+            "node-1 was a member in the end, and is not there; start its tgd, or tgctl resume run-1 --without node-1");
   EXPECT_EQ(state_of(choose_state("run-1", {}, {Seat(2)}, {{}, {}, left}, names(3))), (StateId{1, 1, 30, 3}))
       << "a person may";
 }

@@ -144,7 +144,7 @@ TEST(Membership, TheSpeedsThatAllVotesTellSplitABatch) {
 TEST(Membership, ANodeRefusesAnotherWeightThanItsOwn) {
   Machine b(kB, 3, true, 2);
   const std::string refusal =
-      "vote no to a: refused: node-a does not know the weight of node-b, 2, yet; start it again";
+      "vote no to a: refused: node-a does not know yet that node-b has weight 2; start it again";
   EXPECT_EQ(b.hears(kA, proposal("run-1")), refusal);
   EXPECT_EQ(b.hears(kA, schema::Propose{"run-1", "", {1, 2}}), refusal) << "of a mesh of two";
   EXPECT_TRUE(b->idle());

@@ -232,7 +232,9 @@ TEST(Resume, WeightsAreThoseOfTheRun) {
   Machine other(kB, 3);
   schema::Propose of_two = to_go_on();
   of_two.weights = {1, 1};
-  EXPECT_EQ(other.hears(kC, of_two), "vote no to c: refused: run run-1 goes on with 2 nodes, and node-b knows 3");
+  EXPECT_EQ(other.hears(kC, of_two),
+            "vote no to c: refused: run run-1 goes on with 2 nodes, and node-b knows 3; give every node the same peer "
+            "lines");
   Machine a(kA, 3, false);
   a.resumes({});
   a.connects(kB, 7);
