@@ -19,7 +19,6 @@ namespace {
 
 constexpr const char* kMembersFile = "members.json";
 constexpr std::uint64_t kMostMetricsBytes = std::uint64_t{4} << 30;
-constexpr std::uint64_t kMostBatch = 1u << 24;  // as of a job
 
 // kNotFound if it is not there.
 Result<std::string> text_of(const std::string& path, std::uint64_t most_bytes) {
@@ -40,9 +39,6 @@ Result<RunRecord> record_in(const std::string& directory) {
     return Error{text.error().kind, text.error().message + "; recompute takes a folder that tgctl fetch made of a run"};
   Result<RunRecord> record = record_from_json(*text);
   if (!record) return Error{ErrorKind::kCorrupt, path + " is damaged: " + record.error().message};
-  if (record->global_batch > kMostBatch)
-    return Error{ErrorKind::kCorrupt,
-                 path + " is damaged: a global batch of " + std::to_string(record->global_batch) + " samples"};
   const schema::RunState state = record->status.state;
   if (!record->begun())
     return Error{ErrorKind::kRefused, "run " + record->id + " never began: there is nothing to compute"};
@@ -136,7 +132,6 @@ Result<std::vector<Leg>> legs_of(const RunRecord& record, std::vector<Stretch> p
       return odd_line(leg.stretch, "goes from step " + std::to_string(leg.first) + " to " + std::to_string(leg.last) +
                                        " of " + std::to_string(leg.job.steps));
     if (leg.stretch.members.empty() || leg.stretch.weights.size() != leg.stretch.members.size() ||
-        std::ranges::count(leg.stretch.weights, 0) > 0 ||
         std::ranges::adjacent_find(leg.stretch.members, std::greater_equal<>()) != leg.stretch.members.end())
       return odd_line(leg.stretch, "does not say whose it was, or how they shared a batch");
     if (leg.first < leg.last) legs.push_back(leg);

@@ -88,7 +88,7 @@ void fields(schema::Is<RunRecord> auto& it, auto&& field) {
   field("id", it.id, schema::run_id());
   field("build", it.build, schema::line(schema::kMostBuildBytes));
   field("seed", it.seed);
-  field("global_batch", it.global_batch);
+  field("global_batch", it.global_batch, schema::up_to(schema::kMostBatch));
   field("view", it.view);
   field("from", it.from);
   field("builds", it.builds, schema::line(schema::kMostBuildBytes).noun("an object of builds"));
@@ -100,7 +100,7 @@ void fields(schema::Is<RunRecord> auto& it, auto&& field) {
   field("member_names", it.member_names,
         schema::list(schema::kMostMembers, schema::node_name()).named("members").noun("a list of names"));
   field("weights", it.weights,
-        schema::list(schema::kMostMembers, schema::up_to(schema::kMostWeight)).noun("a list of weights"));
+        schema::list(schema::kMostMembers, schema::between(1, schema::kMostWeight)).noun("a list of weights"));
   field("nodes", it.nodes, schema::list(schema::kMostMembers, schema::node_name()).noun("a list of names"));
   field("files", it.files, schema::plain().noun("an object of objects"));
   field("others", it.others, schema::plain().noun("an object of nodes"));

@@ -44,7 +44,7 @@ void fields(schema::Is<Stretch> auto& it, auto&& field) {
   field("to_step", it.to_step);
   field("members", it.members, schema::list(schema::kMostMembers, schema::node_name()).noun("a list of names"));
   field("weights", it.weights,
-        schema::list(schema::kMostMembers, schema::up_to(schema::kMostWeight)).noun("a list of weights"));
+        schema::list(schema::kMostMembers, schema::between(1, schema::kMostWeight)).noun("a list of weights"));
   field("builds", it.builds, schema::line(schema::kMostBuildBytes).noun("an object of builds"));
   field("settings", it.settings, schema::line(schema::kMostReasonBytes).noun("an object of strings"));
   field("ended", it.ended, schema::line(schema::kMostReasonBytes));

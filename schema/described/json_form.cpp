@@ -118,7 +118,9 @@ const char* TakeJson::take_count(const OrderedJson& json, std::uint64_t& value, 
   }
   if (!json.is_number_unsigned()) return "a whole number";
   value = json.get<std::uint64_t>();
-  if (rule.most != Rule::kUnbounded && value > static_cast<std::uint64_t>(rule.most)) return "a whole number in bounds";
+  if (rule.most == Rule::kUnbounded || (rule.or_zero && value == 0)) return nullptr;
+  if (value < static_cast<std::uint64_t>(rule.least) || value > static_cast<std::uint64_t>(rule.most))
+    return "a whole number in bounds";
   return nullptr;
 }
 

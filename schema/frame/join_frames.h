@@ -45,7 +45,7 @@ void fields(Is<Invite> auto& it, auto&& field) {
   field("run_id", it.run_id, run_id());
   field("spec", it.spec, lines(kMostSpecBytes));
   field("weights", it.weights, list(kMostMembers, between(1, kMostWeight)));
-  field("global_batch", it.global_batch);
+  field("global_batch", it.global_batch, up_to(kMostBatch));
   field("lineage", it.lineage);
   field("view", it.view);
   field("choice", it.choice);

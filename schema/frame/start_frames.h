@@ -113,7 +113,7 @@ void fields(Is<Vote> auto& it, auto&& field) {
   field("workers", it.workers, up_to(kMostExchangeThreads));
   field("directory", it.directory);
   field("incarnation", it.incarnation);
-  field("global_batch", it.global_batch);
+  field("global_batch", it.global_batch, up_to(kMostBatch));
 }
 inline std::string odd(const Vote& it) {
   const auto is_measured = [](double value) { return std::isfinite(value) && value >= 0; };

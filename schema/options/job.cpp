@@ -12,7 +12,6 @@ namespace {
 
 constexpr std::uint64_t kMostEpochs = 1'000'000;
 constexpr std::uint64_t kMostSteps = UINT32_MAX - 1;  // a step's number is 32 bits of a frame's header
-constexpr std::uint64_t kMostBatch = 1u << 24;
 constexpr std::uint64_t kMostThreads = 1024;
 constexpr std::uint64_t kMostChunkParameters = kMostChunkPayloadBytes * 4;  // raw codes take at most two bits each
 static_assert(kLargeChunkParameters <= kMostChunkParameters, "what is chosen without a wish can be wished for");

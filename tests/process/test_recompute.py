@@ -114,9 +114,9 @@ class Recompute(unittest.TestCase):
         for words, change in {
             "was RUNNING": {"state": "RUNNING"},
             "never began": {"spec": {}},
-            "how they shared a batch": {"weights": [0, 1, 1]},
+            "field weights is not a list of weights": {"weights": [0, 1, 1]},
             "does not say whose it was": {"members": ["node-a", "node-a", "node-c"]},
-            "run.json is damaged: a global batch of": {"global_batch": 10**15},
+            "field global_batch is not a whole number in bounds": {"global_batch": 10**15},
         }.items():
             before = {}
 
