@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "kernels/base/utf8.h"
 #include "kernels/base/words.h"
 #include "schema/options/options.h"
 #include "schema/options/other_words.h"
@@ -24,8 +25,9 @@ inline Error bad_value(std::string_view value, const std::string& expected) {
   return {ErrorKind::kUsage, "\"" + clip_text(value, 100) + "\" is not " + expected};
 }
 
-// Printable, without # (which starts a comment) and outer spaces: every such value survives a file.
+// Printable UTF-8, without # (which starts a comment) and outer spaces: every such value survives a file.
 inline Status check_text(const std::string& value, std::size_t most_bytes) {
+  if (!is_utf8(value)) return bad_value(value, "UTF-8; write it so, or rename the folder or file");
   const bool padded = !value.empty() && (value.front() == ' ' || value.back() == ' ');
   if (value.size() <= most_bytes && is_printable(value) && value.find('#') == std::string::npos && !padded) return {};
   return bad_value(value, "a text of at most " + std::to_string(most_bytes) + " printable bytes without #");

@@ -108,6 +108,14 @@ TEST(Job, WhatOnlyAShellUnderstandsIsNamed) {
   EXPECT_NE(error_of("compute = replay\nreplay-gradients = ~/g.f32\n").find("expands ~"), std::string::npos);
 }
 
+// Each state of a run has its job in JSON, which is UTF-8: such a run could save nothing.
+TEST(Job, TextIsUtf8) {
+  EXPECT_EQ(error_of("data-dir = /srv/\xc3\xa9t\xc3\xa9\n"), "");
+  for (const std::string odd : {"/srv/\xe9", "/srv/\xc3", "/srv/\xed\xa0\x80", "/srv/\xc0\xaf"})
+    EXPECT_NE(error_of("data-dir = " + odd + "\n").find("is not UTF-8; write it so, or rename"), std::string::npos)
+        << odd;
+}
+
 TEST(Job, AFileMayBeginWithAByteOrderMark) {
   EXPECT_EQ(error_of("\xef\xbb\xbfsteps = 5\r\nseed = 2\r\n"), "");
   EXPECT_EQ(error_of(std::string("\xff\xfes\0t\0", 6)), "x.job is UTF-16 text; save it as UTF-8");
