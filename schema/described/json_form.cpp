@@ -98,13 +98,16 @@ const char* TakeJson::take(const OrderedJson& json, std::string& value, const Ru
     if (!json.is_array()) return "a list of lines";
     for (const OrderedJson& line : json) {
       if (!line.is_string()) return "a list of lines";
-      value += (value.empty() ? "" : "\n") + line.get_ref<const std::string&>();
+      if (value.size() + 1 >= rule.most_bytes()) break;
+      if (!value.empty()) value += '\n';
+      value += clip_text(line.get_ref<const std::string&>(), rule.most_bytes() - value.size());
     }
     return nullptr;
   }
   if (!json.is_string()) return "a string";
   value = clip_text(json.get_ref<const std::string&>(), rule.most_bytes());
   if (rule.text == Rule::Text::kRunId && !is_run_id(json.get_ref<const std::string&>())) return "a run's id";
+  if (rule.text == Rule::Text::kNodeName && !is_node_name(json.get_ref<const std::string&>())) return "a node's name";
   return nullptr;
 }
 

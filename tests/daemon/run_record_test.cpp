@@ -55,6 +55,19 @@ TEST(RunRecord, NoMemberIsForgotten) {
   EXPECT_EQ(schema::rules_of<engine::FileMark>().size(), schema::member_count<engine::FileMark>());
 }
 
+// What is sent must fit what is taken: a record that somebody edited makes no node unreadable.
+TEST(RunRecord, TextsBeyondTheirBoundsAreCut) {
+  auto json = nlohmann::json::parse(record_to_json(sample_record("run-1")));
+  json["data_warnings"] = {"bell \x07", std::string(3000, 'x'), std::string(3000, 'y'), "z"};
+  const Result<RunRecord> read = record_from_json(json.dump());
+  ASSERT_TRUE(read.ok()) << read.error().message;
+  EXPECT_EQ(read->status.data_warnings.substr(0, 10), "bell  \nxxx");
+  EXPECT_EQ(read->status.data_warnings.size(), schema::kMostWarningsBytes);
+  json["data_warnings"] = nlohmann::json::array();
+  json["members"] = {"node-a", "node b"};
+  EXPECT_EQ(record_from_json(json.dump()).error().message, "field members is not a list of names");
+}
+
 // Its keys are those of the version before.
 TEST(RunRecord, WhatAnOlderOneLacksIsLineageOneFromTheBeginning) {
   auto json = nlohmann::json::parse(record_to_json(sample_record("run-1")));
