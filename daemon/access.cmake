@@ -3,6 +3,7 @@ add_library(tgd_access STATIC
   ${CMAKE_CURRENT_LIST_DIR}/access/config_problems.cpp
   ${CMAKE_CURRENT_LIST_DIR}/access/connections.cpp
   ${CMAKE_CURRENT_LIST_DIR}/access/dial.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/access/io_threads.cpp
   ${CMAKE_CURRENT_LIST_DIR}/access/doorkeeper.cpp
   ${CMAKE_CURRENT_LIST_DIR}/access/keyring.cpp
   ${CMAKE_CURRENT_LIST_DIR}/access/name_watch.cpp

@@ -115,8 +115,8 @@ static_assert(kSmallChunkParameters <= kLargeChunkParameters);
 static_assert(2 * kLargeChunkParameters / 8 <= kMostChunkPayloadBytes, "raw codes, two bits each, fit a frame");
 
 // Open files and connections of a node. A peer needs, on both ports, a connection each way and the sockets' own pipes;
-// a peer given by name needs an I/O thread as well.
-inline constexpr std::size_t kDescriptorsPerPeer = 12;
+// a peer given by name needs an I/O thread on each as well.
+inline constexpr std::size_t kDescriptorsPerPeer = 14;
 inline constexpr std::size_t kOwnDescriptors = 48;      // sockets, I/O threads, standard streams, a run's files
 inline constexpr std::size_t kReserveDescriptors = 64;  // for tgctl, strangers and restarts, on both ports
 inline constexpr std::size_t kMetricsDescriptors = 48;  // connections to the metrics port

@@ -79,8 +79,6 @@ inline void set_socket_options(zmq::socket_t& socket, const SocketOptions& optio
   }
 }
 
-// libzmq resolves names on the I/O thread that reconnects, and a resolver may take seconds to say that a dead peer's
-// name is gone. So a peer given by name gets an I/O thread away from the others'.
 inline bool is_address_literal(const std::string& host) { return schema::is_ipv4(host) || schema::is_ipv6(host); }
 
 // How to dial a host: a name is looked up as IPv6 (and IPv4 where there is none) if we listen on IPv6 ourselves.

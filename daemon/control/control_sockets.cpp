@@ -22,6 +22,7 @@
 #include "daemon/access/connections.h"
 #include "daemon/access/dial.h"
 #include "daemon/access/doorkeeper.h"
+#include "daemon/access/io_threads.h"
 #include "daemon/access/networks.h"
 #include "daemon/access/socket_options.h"
 #include "engine/resources/descriptors.h"
@@ -31,9 +32,6 @@
 namespace tg::daemon {
 
 namespace {
-
-// Threads for peers given by name; an affinity mask has 63 bits besides thread 0.
-constexpr std::size_t kMostNamedPeerThreads = 16;
 
 // Limit for a connection that says nothing: tgctl asks something each second or leaves, and peers beat.
 constexpr std::chrono::milliseconds kMostSilence{60'000};
@@ -51,12 +49,6 @@ SocketOptions socket_options(int linger_ms, std::uint64_t io_threads, std::size_
           .linger_ms = linger_ms,
           .most_reconnect_ms = 1000,
           .io_threads = io_threads};
-}
-
-std::size_t named_peers(const schema::NodeConfig& config) {
-  return static_cast<std::size_t>(std::count_if(config.peers.begin(), config.peers.end(), [&](const auto& peer) {
-    return peer.name != config.node && !is_address_literal(peer.host);
-  }));
 }
 
 struct Message {
@@ -401,17 +393,15 @@ ControlSockets::~ControlSockets() = default;
 
 Result<std::unique_ptr<ControlSockets>> ControlSockets::open(const schema::NodeConfig& config, Keyring& keyring,
                                                              Log& log) {
-  const std::size_t named_threads = std::min(named_peers(config), kMostNamedPeerThreads);
-  auto impl = std::make_unique<Impl>(static_cast<int>(1 + named_threads), config, keyring, log);
+  const IoThreads threads = io_threads_of(config);
+  auto impl = std::make_unique<Impl>(threads.count, config, keyring, log);
   try {
     impl->doorkeeper.start();
     if (Status bound = impl->bind(); !bound) return bound.error();
     if (Status bound = impl->bind_local(); !bound) return bound.error();
-    std::size_t named = 0;
     for (const Seat peer : config.peers.places()) {
       if (peer == config.seat()) continue;
-      const bool literal = is_address_literal(config.peers[peer].host);
-      impl->links[peer].io_threads = literal ? 1 : std::uint64_t{2} << (named++ % named_threads);
+      impl->links[peer].io_threads = threads.of_peers[peer];
       impl->dial(peer);
     }
   } catch (const zmq::error_t& error) {

@@ -13,6 +13,7 @@ constexpr std::chrono::milliseconds kProblemHolds{5000};  // since it was last n
 
 MeshSelf::MeshSelf(const schema::NodeConfig& c, std::uint64_t i, std::string b)
     : config(c),
+      io_threads(io_threads_of(c)),
       incarnation(i),
       build(std::move(b)),
       names(schema::joined(c.names())),

@@ -9,6 +9,7 @@
 #include <optional>
 #include <string>
 
+#include "daemon/access/io_threads.h"
 #include "daemon/access/name_watch.h"
 #include "kernels/base/log.h"
 #include "schema/options/node_config.h"
@@ -32,6 +33,7 @@ struct MeshSelf {
   MeshSelf(const schema::NodeConfig& config, std::uint64_t incarnation, std::string build);
 
   const schema::NodeConfig config;
+  const IoThreads io_threads;  // of the context
   const std::uint64_t incarnation;
   const std::string build;
   const std::string names;  // of all nodes

@@ -17,7 +17,7 @@ struct Mesh::State {
 
   const MeshSelf self;
   LinkTable& links;
-  zmq::context_t context{1};
+  zmq::context_t context{self.io_threads.count};
   Outbound outbound;
   Inbound inbound;
 };

@@ -49,6 +49,7 @@ void Outbound::dial(Seat peer, std::uint64_t now_ms) {
   }
   SocketOptions options = mesh_options(self_.config);
   options.ipv6 = takes_ipv6(address.host, self_.config.listen);
+  options.io_threads = self_.io_threads.of_peers[peer];
   Dial made = daemon::dial(context_, options, introduction, address.mesh_endpoint());
   Dial::end_events(way.dealer);
   way.dealer = std::move(made.dealer);  // closes the previous one

@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "control_fixture.h"
+#include "daemon/access/io_threads.h"
 
 namespace tg::daemon {
 namespace {
@@ -29,6 +30,17 @@ TEST(SocketOptions, NoConnectionIsGivenUpBeforePeerTimeout) {
     EXPECT_LE(probes, 127);
     EXPECT_GE(kKeepAliveIdle + probes * dealer.get(zmq::sockopt::tcp_keepalive_intvl), seconds);
   }
+}
+
+// A name that resolves slowly holds up its own I/O thread alone.
+TEST(SocketOptions, APeerGivenByNameHasAnIoThreadOfItsOwn) {
+  schema::NodeConfig config;
+  config.node = "node-a";
+  for (const char* host : {"127.0.0.1", "lab-2", "10.0.0.3", "lab-4", "::1"})
+    config.peers.push_back({std::string("node-") + static_cast<char>('a' + config.peers.size()), host});
+  const IoThreads threads = io_threads_of(config);
+  EXPECT_EQ(threads.count, 3);
+  EXPECT_EQ(threads.of_peers, (Per<Seat, std::uint64_t>{1, 2, 1, 4, 1}));
 }
 
 TEST(SocketOptions, ARouterSaysThatSomeoneLeft) {

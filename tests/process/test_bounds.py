@@ -79,7 +79,7 @@ class Descriptors(unittest.TestCase):
                     idle[-1].greet()
                 wait_until(lambda: f"those above the bound are cut: {taken()} of 256 descriptors are taken", lambda: taken() < 240)
             # By their number, and not because they were silent for long.
-            self.assertEqual(set(re.findall(r"event=connection-cut port=(\w+) .*more than 70 connections", mesh[0].log_text())), {"mesh", "control"})
+            self.assertEqual(set(re.findall(r"event=connection-cut port=(\w+) .*more than 68 connections", mesh[0].log_text())), {"mesh", "control"})
             known = mesh[0].log_text().count("event=checkpoint ")
             wait_until("two more checkpoints are written", lambda: mesh[0].log_text().count("event=checkpoint ") > known + 1)
             self.assertNotIn("event=checkpoint-failed", mesh[0].log_text())

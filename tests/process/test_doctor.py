@@ -203,7 +203,7 @@ class OneMachine(Doctor):
             self.skipTest("prlimit is not installed")
         with Mesh(3) as mesh:
             subprocess.run(["prlimit", f"--pid={mesh[1].process.pid}", "--nofile=120:120"], check=True)
-            found = self.finds(mesh, "descriptors", "node-b", "120 open files and connections are allowed, and this mesh needs 196", "LimitNOFILE=196")
+            found = self.finds(mesh, "descriptors", "node-b", "120 open files and connections are allowed, and this mesh needs 202", "LimitNOFILE=202")
             self.only(found, "descriptors")
             # One that is started so does not begin: its log says why, and doctor where to look.
             mesh[2].end()

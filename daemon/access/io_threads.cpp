@@ -1,0 +1,25 @@
+#include "daemon/access/io_threads.h"
+
+#include <algorithm>
+#include <cstddef>
+
+#include "daemon/access/socket_options.h"
+
+namespace tg::daemon {
+namespace {
+
+constexpr std::size_t kMostNamedPeerThreads = 16;  // an affinity mask has 63 bits besides thread 0
+
+}  // namespace
+
+IoThreads io_threads_of(const schema::NodeConfig& config) {
+  IoThreads threads{.of_peers = Per<Seat, std::uint64_t>(config.peers.size(), 1)};
+  std::size_t named = 0;
+  for (const Seat peer : config.peers.places())
+    if (peer != config.seat() && !is_address_literal(config.peers[peer].host))
+      threads.of_peers[peer] = std::uint64_t{2} << (named++ % kMostNamedPeerThreads);
+  threads.count += static_cast<int>(std::min(named, kMostNamedPeerThreads));
+  return threads;
+}
+
+}  // namespace tg::daemon
