@@ -134,6 +134,9 @@ void Membership::begin_admission() {
 
 // What a change in which this node has no vote yet has come to.
 void Membership::follow_joining(std::uint64_t now_ms) {
+  // Who does not come in after all has no state of the run.
+  for (auto& [key, voter] : voters_)
+    if (voter.change->has_state() && !(joining_.is(key) && joining_.is_fed())) voter.change->drop_state();
   if (!joining_.prepares()) return;
   const auto found = voters_.find(joining_.run().key);
   if (found == voters_.end()) return;
@@ -266,12 +269,7 @@ void Membership::join_frame(Seat from, const schema::FrameHeader& header, const 
     if (ViewChange* const change = joining_.is(key) ? change_of(key) : nullptr) change->learn(invite->view, now_ms);
     return;
   }
-  if (const auto* hold = std::get_if<schema::Hold>(&body)) {
-    const bool had_the_state = joining_.is_fed();
-    joining_.on(from, key, *hold, now_ms);
-    // What comes next may be another state: this one begins no view any more.
-    if (ViewChange* const change = change_of(key); had_the_state && !joining_.is_fed() && change) change->drop_state();
-  }
+  if (const auto* hold = std::get_if<schema::Hold>(&body)) joining_.on(from, key, *hold, now_ms);
   if (const auto* feed = std::get_if<schema::Feed>(&body)) joining_.on(from, key, header.view, *feed, now_ms);
   if (!change_ || !end_.is(key)) return;
   if (header.view != end_.view().number()) return speaks(from, key, header.view, now_ms);

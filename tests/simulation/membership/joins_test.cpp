@@ -376,6 +376,15 @@ TEST(Joining, ADecisionWithoutItOrOfAnotherStateIsNotItsOwn) {
   EXPECT_EQ(ahead.hears(kA, Decide{next}, kKey, 2).find("join run-1 in"), std::string::npos) << "P6: of another state";
 }
 
+TEST(Joining, WhoStaysOutAfterAllHasNoState) {
+  Machine c = has_the_state();
+  EXPECT_EQ(c.stays_out(), "drop");
+  c.waits(0);
+  const std::string said = c.hears(kA, Decide{with_c()}, kKey, 2);
+  EXPECT_EQ(said.find("install"), std::string::npos) << said;
+  EXPECT_NE(said.find("suspect c to a b (view 3): node-c has no state of the run"), std::string::npos) << said;
+}
+
 TEST(Joining, AsksAgainAfterANo) {
   Machine c = ready();
   EXPECT_EQ(c.hears(kA, Hold{2, 0, 0, true, "node-b joins first"}, kKey, 2), "note: node-b joins first");

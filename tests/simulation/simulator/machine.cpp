@@ -382,6 +382,9 @@ std::string Machine::leaves() {
   });
   return *no + done;
 }
+std::string Machine::stays_out() {
+  return after([](Membership& machine, std::uint64_t) { machine.stays_out(); });
+}
 std::string Machine::shuts_down() {
   return after([](Membership& machine, std::uint64_t now_ms) { machine.shut_down(now_ms); });
 }

@@ -72,6 +72,7 @@ class Machine {
   std::string stops(const std::string& id = "run-1");  // a client's stop; "no: ..." where it is refused
   std::string leaves();                                // a client's leave; "no: ..." where it is refused
   std::string shuts_down();
+  std::string stays_out();
   std::string waits(std::uint64_t ms);
 
   // The frame of this kind that it sent at the last event, for another machine to hear.
