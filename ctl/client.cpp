@@ -318,7 +318,7 @@ Result<schema::ReplyBody> Client::State::ask(const schema::RequestBody& body, in
   if (!send(id, body)) return unreachable("");
   // The port may be bound anew meanwhile, and other keys be tried: that is not the node's silence.
   if (changed_lately(key_file)) timeout_ms += static_cast<int>(std::chrono::milliseconds(kRotationTakes).count());
-  const Clock::time_point deadline = Clock::now() + std::chrono::milliseconds(timeout_ms);
+  Clock::time_point deadline = Clock::now() + std::chrono::milliseconds(timeout_ms);
   Clock::time_point heard = Clock::now();
   const std::chrono::milliseconds probe_every(meanwhile != nullptr ? kMeanwhileMs : kProbeMs);
   const schema::RequestBody question = meanwhile != nullptr ? meanwhile->question : schema::VersionRequest{};
@@ -347,7 +347,8 @@ Result<schema::ReplyBody> Client::State::ask(const schema::RequestBody& body, in
         if (const auto* error = std::get_if<Error>(&answer)) return *error;
         return std::move(answer);
       }
-      if (meanwhile != nullptr && answered > id) meanwhile->answered(answer);
+      if (meanwhile != nullptr && answered > id && meanwhile->answered(answer))
+        deadline = now + std::chrono::milliseconds(timeout_ms);
     }
     // Whoever answers what was not asked holds nobody up beyond the deadline.
     if (!probe && now >= deadline) return unreachable(within(timeout_ms));

@@ -16,7 +16,7 @@ namespace tg::ctl {
 // A request sent at once and then each second while waiting for another answer, and the receiver of the replies.
 struct Meanwhile {
   schema::RequestBody question;
-  std::function<void(const schema::ReplyBody&)> answered;
+  std::function<bool(const schema::ReplyBody&)> answered;  // whether the node is at work on it: then it has time anew
 };
 
 class Client {

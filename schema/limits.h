@@ -12,7 +12,7 @@ inline constexpr std::uint16_t kProtocolVersion = 11;
 inline constexpr std::size_t kMostMembers = 127;  // sums of that many codes fit int8
 inline constexpr std::size_t kMostNameBytes = 63;
 inline constexpr std::size_t kMostNamesBytes = kMostMembers * (kMostNameBytes + 2);  // all names together
-inline constexpr std::uint16_t kMostWeight = 1000;  // weight of a member's share of a batch; at least 1
+inline constexpr std::uint16_t kMostWeight = 1000;     // weight of a member's share of a batch; at least 1
 inline constexpr std::uint64_t kMostBatch = 1u << 24;  // samples of a step, of all members together
 inline constexpr std::size_t kMostRunIdBytes = 63;
 inline constexpr std::size_t kMostReasonBytes = 2000;
@@ -196,8 +196,9 @@ static_assert(kShortAnswerBytes < kFileSliceBytes, "who asks for slices and read
 inline constexpr int kControlHighWaterMark = 64;  // messages per connection; beats beyond it are dropped
 inline constexpr int kMostMessagesPerTurn = 64;   // from one socket, before beats and liveness get their turn
 inline constexpr int kRelayReplyMs = kControlReplyMs - 500;  // a node waits this long for another's log or file
-inline constexpr int kMostCallMs = 3'600'000;                // then a start or stop without an answer is void
-inline constexpr int kMostBeatMs = 500;                      // beats go out every min(peer-timeout / 10, this)
+inline constexpr int kMostCallMs =
+    90'000'000;                          // then a call without an answer is void; a start may wait a day for nodes
+inline constexpr int kMostBeatMs = 500;  // beats go out every min(peer-timeout / 10, this)
 inline constexpr int kLivenessTickMs = 50;
 inline constexpr int kControlLingerMs = 500;  // time for the last replies of a node that shuts down
 static_assert(kPeerStatusMs < kControlReplyMs && kRelayReplyMs < kControlReplyMs,

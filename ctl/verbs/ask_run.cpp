@@ -1,4 +1,5 @@
 #include "ctl/terminal/console.h"
+#include "ctl/terminal/interrupt.h"
 #include "ctl/verbs/verbs.h"
 
 namespace tg::ctl {
@@ -19,6 +20,14 @@ Result<schema::RunStatus> ask_run(Client& client, const std::string& name, schem
   Result<schema::MeshStatus> mesh = ask_mesh(client, name, pick);
   if (!mesh) return mesh.error();
   return std::move(mesh->runs.front());
+}
+
+Result<schema::RunStatus> ask_run_again(Client& client, const std::string& id) {
+  constexpr int kMostSilentPolls = 3;  // each of kControlReplyMs
+  for (int polls = 1;; ++polls) {
+    Result<schema::RunStatus> run = ask_run(client, id);
+    if (run || run.error().kind != ErrorKind::kUnreachable || interrupted() || polls == kMostSilentPolls) return run;
+  }
 }
 
 }  // namespace tg::ctl

@@ -14,7 +14,7 @@ int data(Client& client, const Command& command, const schema::JobSpec& job) {
   request.pictures = true;
   Talk talk;
   const Meanwhile looks{schema::StatusRequest{kNoRun, true},
-                        [&talk](const schema::ReplyBody& reply) { talk.looking(reply); }};
+                        [&talk](const schema::ReplyBody& reply) { return talk.looking(reply); }};
   const Result<schema::StartReply> found = Client::as<schema::StartReply>(
       client.ask_patiently(request, static_cast<int>(job.start_timeout_ms) + kPreparationMs, &looks));
   talk.end();

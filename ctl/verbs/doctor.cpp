@@ -48,7 +48,10 @@ int doctor(Client& client, const Command& command) {
   const int expected_ms = schema::examine_ms(nodes, seconds);
   Result<schema::Diagnosis> diagnosis = [&] {
     Waiting waiting(expected_ms);
-    const Meanwhile meanwhile{schema::VersionRequest{}, [&](const schema::ReplyBody&) { waiting.show(); }};
+    const Meanwhile meanwhile{schema::VersionRequest{}, [&](const schema::ReplyBody&) {
+                                waiting.show();
+                                return false;
+                              }};
     const schema::ExamineRequest request{false, static_cast<std::uint8_t>(seconds), command.link_mbps, 0};
     return Client::as<schema::Diagnosis>(client.ask_patiently(request, expected_ms + kSlackMs, &meanwhile));
   }();

@@ -12,7 +12,6 @@ namespace {
 
 constexpr int kFollowPollMs = 500;
 constexpr std::int64_t kQuietMs = 1000, kCountEveryMs = 10'000;
-constexpr int kMostSilentPolls = 3;  // each of kControlReplyMs
 constexpr int kWithdrawMs = 5000, kWithdrawPollMs = 100;
 
 int ended(const schema::RunStatus& run) {
@@ -61,28 +60,37 @@ int withdraw(Client& client, const std::string& id) {
   return kInterrupted;
 }
 
-void Talk::preparing(const schema::ReplyBody& reply) {
+bool Talk::preparing(const schema::ReplyBody& reply) {
   const auto* mesh = std::get_if<schema::MeshStatus>(&reply);
-  if (mesh == nullptr || mesh->runs.size() != 1 || mesh->runs[0].state > schema::RunState::kStarting) return;
+  if (mesh == nullptr || mesh->runs.size() != 1 || mesh->runs[0].state > schema::RunState::kStarting) return false;
   const schema::RunStatus& run = mesh->runs[0];
   const std::int64_t now_ms = unix_time_ms();
   // Most starts are over by then.
-  if (run.state == schema::RunState::kStarting && now_ms - began_ms_ < kQuietMs) return;
-  if (terminal_) return live_.show(preparing_line(*mesh, run, now_ms, columns()));
+  if (run.state == schema::RunState::kStarting && now_ms - began_ms_ < kQuietMs) return true;
+  if (terminal_) {
+    live_.show(preparing_line(*mesh, run, now_ms, columns()));
+    return true;
+  }
   constexpr std::size_t kWhole = schema::kMostReasonBytes;
-  if (run.state == schema::RunState::kStarting && !run.reason.empty() && !count_due(now_ms)) return;
+  if (run.state == schema::RunState::kStarting && !run.reason.empty() && !count_due(now_ms)) return true;
   if (std::string said = preparing_line(*mesh, run, 0, kWhole); said != std::exchange(said_, said))
     say(preparing_line(*mesh, run, now_ms, kWhole));
+  return true;
 }
 
-void Talk::looking(const schema::ReplyBody& reply, const char* asked) {
+bool Talk::looking(const schema::ReplyBody& reply, const char* asked) {
   const auto* mesh = std::get_if<schema::MeshStatus>(&reply);
-  if (mesh == nullptr) return;
+  bool at_work = false;
+  if (mesh == nullptr) return at_work;
   const std::int64_t now_ms = unix_time_ms();
-  for (const schema::NodeStatus& node : mesh->nodes)
-    if (node.name == mesh->node && !node.problem.empty() && (terminal_ || count_due(now_ms)))
+  for (const schema::NodeStatus& node : mesh->nodes) {
+    if (node.name != mesh->node || node.problem.empty()) continue;
+    at_work = node.problem != std::exchange(said_, node.problem);
+    if (terminal_ || count_due(now_ms))
       terminal_ ? live_.show(looking_line(asked, node.problem, began_ms_, now_ms, columns()))
                 : say(looking_line(asked, node.problem, began_ms_, now_ms, columns()));
+  }
+  return at_work;
 }
 
 bool Talk::count_due(std::int64_t now_ms) {
@@ -109,20 +117,16 @@ void Talk::tell(const schema::RunStatus& run, std::int64_t now_ms, const std::st
 }
 
 int follow(Client& client, const std::string& id, Talk& talk) {
-  int silent_polls = 0;
   while (true) {
-    const Result<schema::RunStatus> run = ask_run(client, id);
+    const Result<schema::RunStatus> run = ask_run_again(client, id);
     if (interrupted()) {
       talk.end();
       return detached(id);
     }
     if (!run) {
-      // One lost answer is no reason to leave a run that goes on.
-      if (run.error().kind == ErrorKind::kUnreachable && ++silent_polls < kMostSilentPolls) continue;
       talk.end();
       return fail(run.error());
     }
-    silent_polls = 0;
     talk.running(*run);
     if (schema::has_ended(run->state)) {
       talk.end();

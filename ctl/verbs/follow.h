@@ -14,17 +14,18 @@
 
 namespace tg::ctl {
 
-// Beyond start-timeout: loading data, building engines, measuring a step.
+// Beyond start-timeout, for a node that does not say what it does.
 inline constexpr int kPreparationMs = 120'000;
 inline constexpr const char* kNoRun = "no-run";  // asks a node about itself, and for no run's status
 
 // Where a run's progress goes: a line that changes on a terminal, else now and then a new one.
 class Talk {
  public:
-  // A pipe gets a line when it says something else than the one before.
-  void preparing(const schema::ReplyBody& reply);
-  // A dry run, or whatever is asked for, is no run: the asked node says what it does.
-  void looking(const schema::ReplyBody& reply, const char* asked = "dry run");
+  // A pipe gets a line when it says something else than the one before. False: no such run is prepared.
+  bool preparing(const schema::ReplyBody& reply);
+  // A dry run, or whatever is asked for, is no run: the asked node says what it does. False: nothing
+  // new.
+  bool looking(const schema::ReplyBody& reply, const char* asked = "dry run");
   void running(const schema::RunStatus& run);
   void end() { live_.end(); }
 
@@ -38,7 +39,7 @@ class Talk {
   const bool terminal_ = LiveLine::possible();
   const std::int64_t began_ms_ = unix_time_ms();
   std::int64_t next_count_ms_ = 0;
-  std::string said_;  // by the last line of a start, without its time
+  std::string said_;  // by the last line of a start, without its time, or by the node that looks
   ProgressLine progress_;
   RunNews news_;
   PlainPace pace_;

@@ -45,8 +45,10 @@ Result<std::string> ask_mistakes(Client& client, const schema::RunStatus& run) {
                                           ": --mistakes is for one that is COMPLETED or STOPPED; leave it out, or ask "
                                           "again then"};
   Talk talk;
-  const Meanwhile looks{schema::StatusRequest{kNoRun, true},
-                        [&talk](const schema::ReplyBody& reply) { talk.looking(reply, "evaluation"); }};
+  const Meanwhile looks{schema::StatusRequest{kNoRun, true}, [&talk](const schema::ReplyBody& reply) {
+                          talk.looking(reply, "evaluation");
+                          return false;  // the node has its own deadline for it
+                        }};
   const Result<schema::Mistakes> found = Client::as<schema::Mistakes>(
       client.ask_patiently(schema::MistakesRequest{run.id}, schema::kMistakesMs + schema::kControlReplyMs, &looks));
   talk.end();

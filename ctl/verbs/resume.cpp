@@ -38,7 +38,7 @@ int resume(Client& client, const Command& command) {
   const int timeout_ms = static_cast<int>(job.start_timeout_ms) + kPreparationMs;
   Talk talk;
   const Meanwhile meanwhile{schema::StatusRequest{run->id, false},
-                            [&talk](const schema::ReplyBody& reply) { talk.preparing(reply); }};
+                            [&talk](const schema::ReplyBody& reply) { return talk.preparing(reply); }};
   const Result<schema::StartReply> plan =
       Client::as<schema::StartReply>(client.ask_patiently(request, timeout_ms, &meanwhile));
   talk.end();

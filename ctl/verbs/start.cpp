@@ -22,9 +22,9 @@ int start(Client& client, const Command& command, const schema::JobSpec& job) {
   const int timeout_ms = static_cast<int>(job.start_timeout_ms) + kPreparationMs;
   Talk talk;
   const Meanwhile meanwhile{schema::StatusRequest{id, false},
-                            [&talk](const schema::ReplyBody& reply) { talk.preparing(reply); }};
+                            [&talk](const schema::ReplyBody& reply) { return talk.preparing(reply); }};
   const Meanwhile looks{schema::StatusRequest{kNoRun, true},
-                        [&talk](const schema::ReplyBody& reply) { talk.looking(reply); }};
+                        [&talk](const schema::ReplyBody& reply) { return talk.looking(reply); }};
   const Result<schema::StartReply> plan = Client::as<schema::StartReply>(
       client.ask_patiently(schema::StartRequest{schema::canonical_job(job), id, command.dry_run, command.without},
                            timeout_ms, command.dry_run ? &looks : &meanwhile));

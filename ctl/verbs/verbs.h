@@ -45,5 +45,7 @@ std::string version_line();  // tgctl's own
 // this says on stderr which run it is. Ask for it by its id from then on: tomorrow the name may be another run's.
 Result<schema::MeshStatus> ask_mesh(Client& client, const std::string& name, schema::Pick pick);
 Result<schema::RunStatus> ask_run(Client& client, const std::string& name, schema::Pick pick = schema::Pick::kOnly);
+// Of a run that was seen before: one lost answer is no reason to leave it, three are.
+Result<schema::RunStatus> ask_run_again(Client& client, const std::string& id);
 
 }  // namespace tg::ctl

@@ -23,10 +23,11 @@ int wait(Client& client, const Command& command) {
   const auto timeout_ms =
       static_cast<std::int64_t>(std::min<std::uint64_t>(command.timeout_ms.value_or(INT64_MAX), INT64_MAX));
   const Clock::time_point begin = Clock::now();
-  std::string id = command.operand;
+  std::string id;  // once it is known
   RunNews news;
   while (true) {
-    const Result<schema::RunStatus> run = ask_run(client, id, schema::Pick::kNewest);
+    const Result<schema::RunStatus> run =
+        id.empty() ? ask_run(client, command.operand, schema::Pick::kNewest) : ask_run_again(client, id);
     if (!run) return fail(run.error());
     id = run->id;
     const std::string state(to_word(run->state));

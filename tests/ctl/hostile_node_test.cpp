@@ -11,6 +11,7 @@
 #include <thread>
 #include <zmq.hpp>
 
+#include "ctl/client.h"
 #include "ctl/fetch/slices.h"
 #include "ctl/terminal/visible.h"
 #include "schema/control/control.h"
@@ -342,6 +343,41 @@ class EndlessParts {
   std::atomic<std::uint64_t> sent_ = 0;
   std::thread thread_;
 };
+
+// A start may take as long as the node says that it is at work.
+TEST_F(Hostile, WhoIsAtWorkHasTimeAnew) {
+  for (const bool at_work : {true, false}) {
+    std::uint64_t asked = 0;
+    int told = 0;
+    const HostileNode node([&](HostileNode& self, const Request& request) {
+      if (asked == 0) asked = request.id;
+      if (request.id == asked) return;
+      self.reply(request.id, mesh_of({}));
+      if (++told == 4) self.reply(asked, schema::StopReply{"first", schema::RunState::kStopped});
+    });
+    Result<Client> client = Client::connect(node.address(), "");
+    ASSERT_TRUE(client.ok());
+    const Meanwhile meanwhile{schema::StatusRequest{}, [&](const schema::ReplyBody&) { return at_work; }};
+    const Result<schema::ReplyBody> answer = client->ask_patiently(schema::StopRequest{"first"}, 1500, &meanwhile);
+    EXPECT_EQ(answer.ok(), at_work);
+    if (!at_work) {
+      EXPECT_EQ(answer.error().kind, ErrorKind::kTimeout);
+    }
+  }
+}
+
+TEST_F(Hostile, OneLostAnswerEndsNoWait) {
+  std::atomic<int> asked = 0;
+  const HostileNode node([&](HostileNode& self, const Request& request) {
+    schema::MeshStatus mesh = mesh_of({member("node-a")});
+    ++asked;
+    if (asked == 1) mesh.runs[0].state = schema::RunState::kRunning;
+    if (asked != 2) self.reply(request.id, mesh);
+  });
+  const Outcome waited = ask(node, {"wait", "first"});
+  EXPECT_EQ(waited.code, 0) << waited.err;
+  EXPECT_EQ(waited.out, "COMPLETED\n");
+}
 
 TEST_F(Hostile, AMessageWithoutEndIsCut) {
   const EndlessParts node;
