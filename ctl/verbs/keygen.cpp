@@ -5,8 +5,10 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <filesystem>
 #include <string>
 
+#include "ctl/fetch/part_file.h"
 #include "ctl/terminal/console.h"
 #include "ctl/verbs/verbs.h"
 #include "schema/keys/keys.h"
@@ -33,15 +35,20 @@ Status write_new(const std::string& path, const std::string& text) {
   const bool written =
       ::write(file, text.data(), text.size()) == static_cast<ssize_t>(text.size()) && ::fsync(file) == 0;
   const bool closed = ::close(file) == 0;
-  return written && closed ? Status() : Status(failed(path, "written"));
+  if (written && closed) return {};
+  const Error error = failed(path, "written");
+  ::unlink(path.c_str());  // half a file would be in the way next time
+  return error;
 }
 
 // In place of a file: whoever reads it meets the one or the other, whole.
 Status replace(const std::string& path, const std::string& text) {
   const std::string beside = path + ".new";
   if (Status written = write_new(beside, text); !written) return written;
-  if (std::rename(beside.c_str(), path.c_str()) != 0) return failed(path, "replaced");
-  return {};
+  if (std::rename(beside.c_str(), path.c_str()) == 0) return {};
+  const Error error = failed(path, "replaced");
+  ::unlink(beside.c_str());
+  return error;
 }
 
 std::string format(const schema::ClusterKeys& keys) {
@@ -93,7 +100,11 @@ Status make(const Command& command) {
   Result<schema::ClusterKeys> keys = read_cluster(command.operand);
   if (!keys) return keys.error();
   if (Status done = command.rotate.empty() ? add_operator(command, *keys) : rotate(command, *keys); !done) return done;
-  return replace(command.operand, format(*keys));
+  Status replaced = replace(command.operand, format(*keys));
+  if (!replaced && command.rotate.empty()) ::unlink(operator_file(command).c_str());  // no node lists it
+  if (!replaced) return replaced;
+  const std::string folder = std::filesystem::path(command.operand).parent_path();
+  return sync_folder(folder.empty() ? "." : folder);
 }
 
 }  // namespace

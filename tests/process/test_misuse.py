@@ -3,6 +3,7 @@
 import os
 import pathlib
 import re
+import resource
 import signal
 import socket
 import subprocess
@@ -14,7 +15,7 @@ from asking import TGCTL, Answer
 from files import PNG, write_idx
 from mesh import Mesh
 from node import TGD
-from patience import wait_until
+from patience import PATIENCE, wait_until
 
 MNIST = {"data": "mnist", "data-train": None, "data-test": None}
 USAGE, UNREACHABLE, NO_SUCH_RUN = 2, 3, 4
@@ -375,6 +376,16 @@ class BadNode(unittest.TestCase):
         self.mesh.keygen(path, "--operator", "alice")
         self.mesh.configure(0, key_file=os.path.join(self.mesh.folder, "alice.key"))
         self.checked().refuses(USAGE, "alice.key is the key file of an operator")
+
+    def test_a_key_that_cannot_be_written_is_in_nobodys_way(self):
+        path = os.path.join(self.mesh.folder, "full.key")
+        self.mesh.keygen(path)
+        for arguments in (["--rotate", "add"], ["--operator", "dora"]):
+            full = subprocess.run([TGCTL, "keygen", path, *arguments], cwd=self.mesh.folder, capture_output=True, text=True, timeout=PATIENCE,
+                                  restore_signals=False, preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0)))  # fmt: skip
+            self.assertEqual(full.returncode, 1, full.stderr)
+            self.assertIn("cannot be written: File too large", full.stderr)
+            self.mesh.keygen(path, *arguments)
 
     def test_peer_whose_name_does_not_resolve(self):
         with open(self.mesh[0].config, "a") as file:
