@@ -165,10 +165,11 @@ void add_hearsay(MeshStatus& own, const MeshStatus& answer) {
 
 MeshStatus merge_statuses(MeshStatus own, const std::vector<MeshStatus>& answers) {
   std::map<std::string, RunStatus> merged;
-  std::map<std::string, std::vector<std::string>> tellers;  // by run: the nodes that reported it
+  // By run: the nodes that reported it, and of which of its beginnings.
+  std::map<std::string, std::map<std::string, std::uint32_t>> tellers;
   for (const RunStatus& run : own.runs) {
     merged.emplace(run.id, told_by(own.node, run));
-    tellers[run.id].push_back(own.node);
+    tellers[run.id].emplace(own.node, run.lineage);
   }
   for (const MeshStatus& answer : answers) {
     schema::NodeStatus* const node = row_of(own, answer.node);
@@ -179,7 +180,7 @@ MeshStatus merge_statuses(MeshStatus own, const std::vector<MeshStatus>& answers
       node->state = node->problem.empty() ? schema::NodeState::kUp : schema::NodeState::kNoLink;
     if (node != nullptr && told != nullptr && node->problem.empty()) node->problem = told->problem;
     for (const RunStatus& run : answer.runs) {
-      tellers[run.id].push_back(answer.node);
+      tellers[run.id].emplace(answer.node, run.lineage);
       const auto [at, is_new] = merged.try_emplace(run.id);
       if (is_new) {
         at->second = told_by(answer.node, run);
@@ -192,11 +193,14 @@ MeshStatus merge_statuses(MeshStatus own, const std::vector<MeshStatus>& answers
   own.runs.clear();
   for (auto& [id, run] : merged) {
     // Each row holds the sum of what the other members' views say of it; a member says nothing of itself.
-    const auto views = std::ranges::count_if(tellers[id], [&](const std::string& one) { return !run.has_left(one); });
+    const auto views = std::ranges::count_if(tellers[id], [&](const auto& one) { return !run.has_left(one.first); });
     const auto others = static_cast<double>(std::max<std::ptrdiff_t>(views, 2) - 1);
     for (MemberStatus& row : run.members) row.wait_share /= others;
-    // Who left has its own idea of the run.
-    std::erase_if(run.members, [&](const MemberStatus& row) { return run.has_left(row.node); });
+    // Who left, or was not there when it began again, has its own idea of the run.
+    const auto was_away = [&, &known = tellers[id]](const std::string& node) {
+      return schema::is_final(run.state) && known.contains(node) && known[node] < run.lineage;
+    };
+    std::erase_if(run.members, [&](const MemberStatus& row) { return run.has_left(row.node) || was_away(row.node); });
     std::sort(run.members.begin(), run.members.end(),
               [](const MemberStatus& a, const MemberStatus& b) { return a.node < b.node; });
     if (const std::string problem = schema::is_final(run.state) ? unsaved(run) : ""; !problem.empty())

@@ -578,6 +578,9 @@ void Node::carry_out(SendFrame& action) {
 }
 
 void Node::carry_out(FindStates& action) {
+  // Who proposes has missed a beginning: that needs no look at the disk, and nobody shall see a run start.
+  if (const std::uint32_t lineage = resumption_.known_lineage(action.run.id); lineage >= action.run.resume->lineage)
+    return membership_.offered(action.run.key, {}, lineage, now_ms());
   if (const Result<schema::JobSpec> job = schema::parse_job(action.run.spec, "proposal"); job.ok()) {
     pending_.show(action.run, *job, schema::RunState::kStarting);
     control_.watch(action.run.id, job->step_timeout_ms);  // a member may die while it looks, too
@@ -600,8 +603,10 @@ void Node::carry_out(PrepareRun& action) {
       context_.disk.store.exists(action.run.id))
     valid = Error{ErrorKind::kRefused,
                   context_.self.config.node + " knows a run " + action.run.id + " already; choose another --id"};
-  mistakes_.give_way({ErrorKind::kRefused, "run " + action.run.id + " begins; ask again when it has ended"});
-  if (valid.ok()) valid = nothing_left_behind();
+  const Error begins{ErrorKind::kRefused, "run " + action.run.id + " begins; ask again when it has ended"};
+  mistakes_.give_way(begins);
+  dry_run_.give_way(begins);
+  if (valid.ok()) valid = nothing_left_behind();  // by the two as well
   std::optional<SavedStart> start;
   if (valid.ok() && action.run.resume && !action.joins) {
     Result<SavedStart> found = resumption_.start_of(action.run);
@@ -624,7 +629,6 @@ void Node::carry_out(PrepareRun& action) {
     control_.watch(action.run.id, job->step_timeout_ms);  // a member may die while it prepares, too
   advisor_.give_way(context_.self.config.node + " cannot measure while a run is on; ask again when it has ended");
   examiner_.give_way("run " + action.run.id + " began");
-  dry_run_.give_way({ErrorKind::kRefused, "run " + action.run.id + " begins; ask again when it has ended"});
   if (action.run.global_batch == 0)
     action.run.global_batch = start && start->record->global_batch != 0
                                   ? start->record->global_batch
@@ -667,6 +671,7 @@ void Node::carry_out(DropRun& action) {
   control_.unwatch();
   if (is_current(action.key)) {
     context_.news.progress.phase = schema::Phase::kIdle;
+    context_.news.log.set_sink(nullptr);  // it may have been fed
     run_.reset();
   }
   pending_.came_to_nothing();
@@ -746,7 +751,11 @@ void Node::carry_out(AnswerStart& action) {
   if (error.kind == ErrorKind::kRunFailed || error.kind == ErrorKind::kUnreachable)
     error.message += absent_problems(error.message);
   if (error.kind == ErrorKind::kUnreachable) error.kind = ErrorKind::kFailed;  // a peer is; this node has answered
-  context_.disk.store.forget(action.run_id);  // a start that was refused; one that FAILED has been written
+  // A start that was refused; one that FAILED has been written. Another of this run may go on.
+  if (const RunIdentity* const current = membership_.current(); current == nullptr || current->id != action.run_id) {
+    if (pending_.id() == action.run_id) pending_.began();
+    context_.disk.store.forget(action.run_id);
+  }
   control_.reply(action.token, std::move(error));
 }
 

@@ -85,6 +85,20 @@ TEST(Merge, ALaterBeginningIsTheRun) {
   }
 }
 
+// It has a state that the others gave up: no part of what became of the run.
+TEST(Merge, WhoMissedABeginningIsNoMemberOfItsEnd) {
+  RunStatus ended = told("node-b", "r", RunState::kCompleted, 5000);
+  ended.lineage = 2;
+  ended.members.erase(ended.members.begin());
+  const RunStatus missed = told("node-a", "r", RunState::kInterrupted);
+  for (const MeshStatus& merged : {merge_statuses(mesh("node-a", {missed}), {mesh("node-b", {ended})}),
+                                   merge_statuses(mesh("node-b", {ended}), {mesh("node-a", {missed})})}) {
+    ASSERT_EQ(merged.runs[0].members.size(), 2u);
+    EXPECT_EQ(merged.runs[0].members[0].node, "node-b");
+    EXPECT_EQ(merged.runs[0].members[1].node, "node-c");
+  }
+}
+
 TEST(Merge, WhoCouldNotSaveIsNamedInTheReason) {
   RunStatus a = told("node-a", "r", RunState::kCompleted), b = told("node-b", "r", RunState::kCompleted);
   a.reason.clear();

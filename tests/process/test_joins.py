@@ -181,6 +181,33 @@ class PowerBack(Joining):
             self.assertGreaterEqual(mesh.run(run)["step"], before, "nothing that was saved is done again")
             self.finish(mesh, run, None)
 
+    def test_whoever_missed_a_beginning_and_the_end_changes_neither(self):
+        """The first node, which begins for all: it wants to go on with what is over, and has a state that nobody else has."""
+        with Mesh(3, MESH) as mesh:
+            _, run = self.begin(mesh, self.JOB)
+            self.wait_for_a_checkpoint(mesh.nodes, run, 1)
+            self.kill(mesh[0])
+            wait_for_change(mesh[1], run, members=2)
+            self.wait_for_a_checkpoint(mesh.nodes[1:], run, 2)
+            self.kill_all(mesh, mesh.nodes[1:])
+            mesh[1].start()
+            mesh[2].start()
+            wait_until(lambda: f"the two go on: {[node.record(run) for node in mesh.nodes[1:]]}",
+                       lambda: all(node.record(run)["state"] == "RUNNING" and node.record(run)["lineage"] == 2 for node in mesh.nodes[1:]))  # fmt: skip
+            mesh.ctl_ok("stop", run, node=1)
+            mesh.ctl_ok("wait", run, node=1)
+            mesh[0].start()
+            mesh.wait_ready()
+
+            def refused():
+                self.assertEqual([mesh.run(run, node=node)["state"] for node in range(3)], ["STOPPED"] * 3)
+                return "knows a later beginning" in mesh[0].log_text()
+
+            wait_until(lambda: f"node-a is told: {mesh[0].log}", refused)
+            for node in range(3):
+                self.assertEqual([member["node"] for member in mesh.run(run, node=node)["members"]], ["node-b", "node-c"])
+                mesh.fetch(run, node=node)
+
     def test_it_waits_for_its_members_alone(self):
         """The first node is dead for good. The others went on, lose power, and go on when they are back; by order they would
         as well if one of them were not. A new machine under its name comes in later."""
