@@ -8,6 +8,8 @@
 #include <chrono>
 #include <thread>
 
+#include "tests/elapsed.h"
+
 namespace tg::tests {
 
 std::vector<std::uint16_t> free_ports(std::size_t count) {
@@ -34,9 +36,9 @@ std::uint64_t now_ms() {
 }
 
 bool eventually(const std::function<bool()>& condition) {
-  const std::uint64_t deadline_ms = now_ms() + kPatienceMs;
+  const Elapsed elapsed;
   while (!condition()) {
-    if (now_ms() > deadline_ms) return false;
+    if (elapsed.ms() > static_cast<std::uint64_t>(kPatienceMs)) return false;
     std::this_thread::sleep_for(std::chrono::milliseconds(5));  // between two looks
   }
   return true;

@@ -110,7 +110,7 @@ TEST_F(Port, WhoReadsIsAnsweredAtOnceWhateverIsOwedToOthers) {
       schema::kMostUntakenBytesInAll - schema::kUntakenBytesOfReaders - 2 * schema::kFileSliceBytes;
   ASSERT_TRUE(tests::eventually([&] { return ask(greedy), sockets_->untaken_bytes() > kFull; }));
   Dial honest = dial(clients_, {}, std::nullopt, endpoint_);
-  for (int question = 0; question < 20; ++question) {
+  for (int question = 0; question < 8; ++question) {
     ASSERT_TRUE(tests::eventually([&] { return ask(greedy), sockets_->untaken_bytes() > kFull; }));
     ASSERT_TRUE(tests::eventually(
         [&] { return honest.dealer.send(zmq::str_buffer("y"), zmq::send_flags::dontwait).has_value(); }));
