@@ -56,12 +56,6 @@ std::string unsaved(const RunStatus& run) {
   return text;
 }
 
-// Of two ends of one beginning the nearer to the truth (daemon/membership/run_end.h), the higher.
-int weight_of(RunState end) {
-  if (is_fact(end)) return 2;
-  return end == RunState::kFailed ? 1 : 0;
-}
-
 // Whose word about the run counts more. A later beginning and a later view know more; of one view, who goes on knows
 // more than who left it (INTERRUPTED).
 bool is_nearer(const RunStatus& one, const RunStatus& other) {
@@ -123,10 +117,6 @@ void add_view(RunStatus& merged, const std::string& node, const RunStatus& view)
       merged.members.push_back(row);
     }
   }
-}
-
-bool newer(const RunStatus& a, const RunStatus& b) {
-  return a.started_ms != b.started_ms ? a.started_ms > b.started_ms : a.id < b.id;
 }
 
 std::string first_ids(const std::vector<RunStatus>& runs) {
@@ -207,7 +197,7 @@ MeshStatus merge_statuses(MeshStatus own, const std::vector<MeshStatus>& answers
       run.reason += (run.reason.empty() ? "" : "; ") + problem;
     own.runs.push_back(std::move(run));
   }
-  std::sort(own.runs.begin(), own.runs.end(), newer);
+  std::sort(own.runs.begin(), own.runs.end(), schema::newer);
   for (schema::NodeStatus& node : own.nodes)
     if (node.state == schema::NodeState::kUnreachable && node.problem.empty()) node.problem = no_answer(node.address);
   return own;

@@ -5,21 +5,12 @@
 #include <utility>
 
 namespace tg::daemon {
-namespace {
-
-bool is_fact(const schema::Ended& end) { return schema::is_fact(end.state); }
-
-// The nearer to the truth, the higher.
-int weight_of(const schema::Ended& end) {
-  if (is_fact(end)) return 2;
-  return end.state == schema::RunState::kFailed ? 1 : 0;
-}
-
-}  // namespace
 
 bool overrides(const schema::Ended& a, const schema::Ended& b) {
-  if (weight_of(a) != weight_of(b)) return weight_of(a) > weight_of(b);
-  if (is_fact(a)) return std::tie(b.state, a.since_ms) < std::tie(a.state, b.since_ms);  // never two kinds of one run
+  const int weight = weight_of(a.state), other = weight_of(b.state);
+  if (weight != other) return weight > other;
+  if (is_fact(a.state))
+    return std::tie(b.state, a.since_ms) < std::tie(a.state, b.since_ms);  // never two kinds of one run
   return std::tie(a.since_ms, a.reason) < std::tie(b.since_ms, b.reason);
 }
 
@@ -36,7 +27,7 @@ RunEnd settled(Per<Seat, std::optional<schema::Ended>> words, Seat self) {
   own.digest = end.truth.digest;
   own.asks = false;
   const bool other_state = own.held_step != own.step || own.held_digest != own.digest;
-  if (is_fact(own) && other_state && own.save != schema::SaveState::kNothing) {
+  if (is_fact(own.state) && other_state && own.save != schema::SaveState::kNothing) {
     own.problem = own.held_step == 0 ? "" : "it has the state of step " + std::to_string(own.held_step);
     own.save = schema::SaveState::kNothing;
   }

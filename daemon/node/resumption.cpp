@@ -12,12 +12,6 @@
 namespace tg::daemon {
 namespace {
 
-std::string joined(const std::vector<std::string>& names) {
-  std::string text;
-  for (const std::string& name : names) text += (text.empty() ? "" : ", ") + name;
-  return text;
-}
-
 // State 0 of the first lineage.
 schema::StateId beginning_of(const RunRecord& record) { return {1, View::kFirst, 0, record.initial_digest}; }
 
@@ -87,8 +81,8 @@ std::string Resumption::why_none(const RunIdentity& run, const std::optional<Run
   const std::vector<std::string> then_all =
       record->nodes.empty() ? beginners(*record, context_.disk.store.directory(record->id)).members : record->nodes;
   if (then_all != all)
-    return "run " + run.id + " was trained in a mesh of " + joined(then_all) + ", and the nodes of this one are " +
-           joined(all) + "; a run goes on in the mesh it had";
+    return "run " + run.id + " was trained in a mesh of " + schema::joined(then_all) +
+           ", and the nodes of this one are " + schema::joined(all) + "; a run goes on in the mesh it had";
   const Result<schema::JobSpec> then = schema::parse_job(record->spec, "run.json"),
                                 now = schema::parse_job(run.spec, "proposal");
   if (!then.ok()) return node + ": " + then.error().message;

@@ -104,9 +104,7 @@ std::vector<std::string> only_in(const View& view, const View& other, const Per<
 
 // What people read of the end of a view.
 std::string difference(const std::vector<std::string>& left) {
-  std::string names;
-  for (const std::string& name : left) names += (names.empty() ? "" : ", ") + name;
-  return left.empty() ? "the same members go on" : "without " + names;
+  return left.empty() ? "the same members go on" : "without " + schema::joined(left);
 }
 
 }  // namespace

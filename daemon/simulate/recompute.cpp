@@ -20,6 +20,7 @@
 #include "kernels/base/hex.h"
 #include "kernels/host_home.h"
 #include "kernels/kernels.h"
+#include "schema/text.h"
 #include "schema/version.h"
 
 namespace tg::daemon {
@@ -27,12 +28,6 @@ namespace {
 
 constexpr std::chrono::seconds kSayStepEvery{10};
 constexpr const char* kHere = "this machine";
-
-std::string joined(const std::vector<std::string>& names) {
-  std::string text;
-  for (const std::string& name : names) text += (text.empty() ? "" : ", ") + name;
-  return text;
-}
 
 std::string counted(std::uint64_t count, const char* noun) {
   return std::to_string(count) + " " + noun + (count == 1 ? "" : "s");
@@ -240,13 +235,14 @@ Status Recomputation::compute_leg(const Leg& leg) {
   digest_ = Replica::combine(nodes_[holders_.front()].replica->segment_digests());
   if ((leg.digest != 0 && leg.digest != digest_) || other_loss_) return difference(leg);
   say_("steps " + std::to_string(leg.first + 1) + " to " + std::to_string(leg.last) + " of " +
-       joined(leg.stretch.members) + ": digest " + hex_digest(digest_) + (leg.digest != 0 ? ", as recorded" : ""));
+       schema::joined(leg.stretch.members) + ": digest " + hex_digest(digest_) +
+       (leg.digest != 0 ? ", as recorded" : ""));
   return {};
 }
 
 Status Recomputation::difference(const Leg& leg) const {
   std::string text = "steps " + std::to_string(leg.first + 1) + " to " + std::to_string(leg.last) + " of " +
-                     joined(leg.stretch.members) + ": digest " + hex_digest(digest_);
+                     schema::joined(leg.stretch.members) + ": digest " + hex_digest(digest_);
   text += leg.digest == 0         ? ""
           : leg.digest == digest_ ? ", as recorded"
                                   : ", and " + hex_digest(leg.digest) + " is recorded";
@@ -335,7 +331,7 @@ void say_what_is_not_known(const RecordedRun& run, const std::function<void(cons
   for (const std::string& node : run.names)
     if (!run.members.contains(node)) unknown.push_back(node);
   if (!unknown.empty())
-    say("what " + joined(unknown) + " computed with is not recorded here; taken to be what " + run.record.node +
+    say("what " + schema::joined(unknown) + " computed with is not recorded here; taken to be what " + run.record.node +
         " computed with");
 }
 

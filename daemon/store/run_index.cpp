@@ -12,11 +12,6 @@ namespace {
 using schema::MemberStatus;
 using schema::RunState;
 using schema::RunStatus;
-
-bool newer(const RunStatus& a, const RunStatus& b) {
-  return a.started_ms != b.started_ms ? a.started_ms > b.started_ms : a.id < b.id;
-}
-
 }  // namespace
 
 void RunIndex::put(RunRecord record, OnDisk on_disk) {
@@ -137,7 +132,7 @@ std::vector<RunStatus> RunIndex::statuses() const {
       if (row.node == node_ && schema::has_ended(status.state)) row.states = entry.on_disk.states;
     all.push_back(std::move(status));
   }
-  std::sort(all.begin(), all.end(), newer);
+  std::sort(all.begin(), all.end(), schema::newer);
   return all;
 }
 

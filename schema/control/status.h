@@ -33,6 +33,8 @@ Result<RunState> parse_run_state(std::string_view name);  // in any case
 inline bool is_final(RunState s) { return s >= RunState::kStopped && s <= RunState::kFailed; }
 // What all members know to be so, whatever one of them thought before.
 inline bool is_fact(RunState s) { return s == RunState::kStopped || s == RunState::kCompleted; }
+// Of two ends of one beginning the nearer to the truth (daemon/membership/run_end.h), the higher.
+inline int weight_of(RunState end) { return is_fact(end) ? 2 : end == RunState::kFailed ? 1 : 0; }
 // Whoever says so trains it no more, and will not unless told.
 inline bool has_ended(RunState s) { return is_final(s) || s == RunState::kInterrupted; }
 
@@ -261,6 +263,11 @@ void fields(Is<RunStatus> auto& it, auto&& field) {
   field("data_read", it.data_read, line(kMostSeenBytes));
   field("data_warnings", it.data_warnings, lines(kMostWarningsBytes));
   field("settings", it.settings, lines(kMostSettingsBytes).not_kept());  // the record has the whole job
+}
+
+// In lists of runs the first of the two.
+inline bool newer(const RunStatus& a, const RunStatus& b) {
+  return a.started_ms != b.started_ms ? a.started_ms > b.started_ms : a.id < b.id;
 }
 
 struct MeshStatus {
