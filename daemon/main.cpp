@@ -15,7 +15,6 @@
 #include <fstream>
 #include <future>
 #include <memory>
-#include <random>
 #include <thread>
 
 #include "daemon/access/config_problems.h"
@@ -41,6 +40,7 @@
 #include "engine/resources/processors.h"
 #include "engine/storage/disk_fault.h"
 #include "kernels/base/log.h"
+#include "kernels/base/random.h"
 #include "kernels/host_home.h"
 #include "kernels/kernels.h"
 #include "schema/frame/frame.h"
@@ -105,11 +105,6 @@ int print(const std::string& text) {
 [[noreturn]] void leave(int status) {
   std::fflush(nullptr);
   _exit(status);
-}
-
-std::uint64_t draw_incarnation() {
-  std::random_device device;
-  return ((std::uint64_t{device()} << 32) | device()) | 1;  // never 0
 }
 
 // For tests: the disk as the configured fault has it.
@@ -322,7 +317,7 @@ int run_node(Lasting& lasting, EndSignals& end_signals, const std::vector<std::s
   for (const std::string& warning : config_warnings) log.warning("configuration", {{"what", warning}});
   log_device(lasting.compute, lasting.device.status(), log);
 
-  const std::uint64_t incarnation = draw_incarnation();
+  const std::uint64_t incarnation = draw_bits() | 1;  // never 0
   const std::uint64_t threads = compute_threads(config, log);
   const FaultInjection fault(config.fault);
   EventQueue queue(config.peers.size());

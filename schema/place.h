@@ -5,8 +5,11 @@
 //   Rank   place among the members of a view (daemon/membership/view.h). Layout, exchange and step.
 #pragma once
 
+#include <algorithm>
 #include <compare>
 #include <cstddef>
+#include <iterator>
+#include <optional>
 #include <ranges>
 #include <vector>
 
@@ -38,6 +41,16 @@ class Per : public std::vector<T> {
   decltype(auto) operator[](P place) { return std::vector<T>::operator[](place.index()); }
   decltype(auto) operator[](P place) const { return std::vector<T>::operator[](place.index()); }
   auto places() const { return tg::places<P>(this->size()); }
+  // The first that has this value.
+  std::optional<P> place_of(const auto& value) const {
+    const auto found = std::ranges::find(*this, value);
+    return found == this->end() ? std::nullopt : std::optional(P(static_cast<std::size_t>(found - this->begin())));
+  }
+  std::vector<P> places_where(auto condition) const {
+    std::vector<P> found;
+    std::ranges::copy_if(places(), std::back_inserter(found), condition);
+    return found;
+  }
 };
 
 using Seat = Place<struct SeatTag>;

@@ -1,7 +1,6 @@
 #include "daemon/control/control_server.h"
 
 #include <algorithm>
-#include <chrono>
 #include <mutex>
 #include <thread>
 #include <utility>
@@ -12,6 +11,7 @@
 #include "daemon/control/control_sockets.h"
 #include "daemon/control/merge.h"
 #include "daemon/control/questions.h"
+#include "kernels/base/now.h"
 #include "schema/limits.h"
 
 namespace tg::daemon {
@@ -26,11 +26,6 @@ using schema::ReplyBody;
 constexpr std::uint64_t kComplaintMs = 1000, kSameComplaintMs = 60'000;
 constexpr std::uint64_t kAskNamesMs = 1000;
 constexpr std::uint64_t kTellViewMs = 1000;
-
-std::uint64_t steady_ms() {
-  using namespace std::chrono;
-  return static_cast<std::uint64_t>(duration_cast<milliseconds>(steady_clock::now().time_since_epoch()).count());
-}
 
 bool reads_only(const schema::RequestBody& body) {
   // To measure links fills them.
@@ -86,6 +81,14 @@ struct ControlServer::State {
   template <class SliceRequest>
   void slice(const Client& client, SliceRequest request, const std::string& file, std::size_t most_bytes);
   void relay(const Client& client, const std::string& node, schema::RequestBody body);
+  // Passes on what is meant for another node; false: it is for this one.
+  template <class Request>
+  bool relayed(const Client& client, Request& request) {
+    const std::string node = std::exchange(request.node, "");
+    if (node.empty() || node == config.node) return false;
+    relay(client, node, std::move(request));
+    return true;
+  }
   void send_relays();
   void send_beats(std::uint64_t now_ms);
   void ask_names(std::uint64_t now_ms);
@@ -301,9 +304,9 @@ void ControlServer::State::from_client(const ClientMessage& message) {
 
 // The mesh's link decides which process a peer is; while it is up no other one counts.
 bool ControlServer::State::is_rival(const schema::Beat& beat) const {
-  const auto found = std::find(names.begin(), names.end(), beat.node);
-  if (found == names.end() || !hooks.link) return false;
-  const LinkView link = hooks.link(Seat(static_cast<std::size_t>(found - names.begin())));
+  const std::optional<Seat> peer = names.place_of(beat.node);
+  if (!peer || !hooks.link) return false;
+  const LinkView link = hooks.link(*peer);
   return link.up && link.incarnation != 0 && link.incarnation != beat.incarnation;
 }
 
@@ -328,10 +331,7 @@ void ControlServer::State::from_peer(Seat peer, const std::string& bytes) {
 void ControlServer::State::handle(const Client& client, const schema::StatusRequest& request) {
   MeshStatus own = own_status();
   if (request.local) return answer(client, select_prefix(std::move(own), request.run));
-  std::vector<Seat> peers;
-  for (const Seat peer : names.places()) {
-    if (peer != self) peers.push_back(peer);
-  }
+  const std::vector<Seat> peers = names.places_where([this](Seat peer) { return peer != self; });
   if (peers.empty()) return answer(client, select_run(merge_statuses(std::move(own), {}), request));
   const auto token = questions.gather(client, request, std::move(own), peers, steady_ms());
   if (!token) return refuse(client);
@@ -372,22 +372,15 @@ void ControlServer::State::handle(const Client& client, schema::FetchRequest req
 }
 
 void ControlServer::State::handle(const Client& client, schema::StopRequest request) {
-  const std::string node = std::exchange(request.node, "");
-  if (!node.empty() && node != config.node) return relay(client, node, std::move(request));
-  pass_on(client, std::move(request));
+  if (!relayed(client, request)) pass_on(client, std::move(request));
 }
 
 void ControlServer::State::handle(const Client& client, schema::LeaveRequest request) {
-  const std::string node = std::exchange(request.node, "");
-  if (!node.empty() && node != config.node) return relay(client, node, std::move(request));
-  pass_on(client, std::move(request));
+  if (!relayed(client, request)) pass_on(client, std::move(request));
 }
 
 void ControlServer::State::handle(const Client& client, schema::DeleteRequest request) {
-  if (!request.node.empty() && request.node != config.node) {
-    const std::string node = std::exchange(request.node, "");
-    return relay(client, node, std::move(request));
-  }
+  if (relayed(client, request)) return;
   const Result<std::uint64_t> freed = store.remove(request.run);
   if (!freed) return answer(client, freed.error());
   log.info("run-deleted", {{"run", request.run}, {"why", "tgctl delete"}, {"bytes", *freed}});
@@ -395,10 +388,7 @@ void ControlServer::State::handle(const Client& client, schema::DeleteRequest re
 }
 
 void ControlServer::State::handle(const Client& client, schema::FetchedRequest request) {
-  if (!request.node.empty() && request.node != config.node) {
-    const std::string node = std::exchange(request.node, "");
-    return relay(client, node, std::move(request));
-  }
+  if (relayed(client, request)) return;
   const Status marked = store.mark_fetched(request.run);
   if (!marked) return answer(client, marked.error());
   answer(client, schema::DoneReply{request.run, config.node, 0});
@@ -410,9 +400,9 @@ void ControlServer::State::handle(const Client& client, schema::VersionRequest) 
 
 void ControlServer::State::handle(const Client& client, const schema::Beat& beat) {
   (void)client;  // beats are one way
-  const auto found = std::find(names.begin(), names.end(), beat.node);
-  if (found == names.end()) return complain(beat.node, "a beat of a node that no peer line names");
-  const auto peer = Seat(static_cast<std::size_t>(found - names.begin()));
+  const std::optional<Seat> found = names.place_of(beat.node);
+  if (!found) return complain(beat.node, "a beat of a node that no peer line names");
+  const Seat peer = *found;
   if (peer == self) return complain(beat.node, "a beat under our own name: are two nodes called " + beat.node + "?");
   runs_of_peers[peer] = beat.run_id;
   liveness.beat(peer, beat, steady_ms());
@@ -449,23 +439,19 @@ void ControlServer::State::pass_on(const Client& client, schema::RequestBody bod
 template <class SliceRequest>
 void ControlServer::State::slice(const Client& client, SliceRequest request, const std::string& file,
                                  std::size_t most_bytes) {
-  if (!request.node.empty() && request.node != config.node) {
-    const std::string node = std::exchange(request.node, "");
-    return relay(client, node, std::move(request));
-  }
+  if (relayed(client, request)) return;
   Result<schema::SliceReply> found = store.read_slice(request.run, file, request.offset, most_bytes);
   if (found) return answer(client, std::move(*found));
   answer(client, found.error());
 }
 
 void ControlServer::State::relay(const Client& client, const std::string& node, schema::RequestBody body) {
-  const auto found = std::find(names.begin(), names.end(), node);
-  if (found == names.end()) {
+  const std::optional<Seat> seat = names.place_of(node);
+  if (!seat) {
     return answer(client,
                   Error{ErrorKind::kNotFound, "no node '" + node + "'; the nodes are " + schema::joined(names)});
   }
-  const auto token =
-      questions.relay(client, Seat(static_cast<std::size_t>(found - names.begin())), std::move(body), steady_ms());
+  const auto token = questions.relay(client, *seat, std::move(body), steady_ms());
   if (!token) refuse(client);
 }
 
@@ -553,9 +539,9 @@ MeshStatus ControlServer::State::own_status() {
       if (std::string reads = reading(); !reads.empty()) run.reason = std::move(reads);
     for (schema::MemberStatus& member : run.members) {
       if (member.node == config.node) member.phase = progress.phase;
-      const auto found = std::find(names.begin(), names.end(), member.node);
-      if (found == names.end() || run.id != watching.run_id) continue;
-      const auto time = liveness.phase_time(Seat(static_cast<std::size_t>(found - names.begin())), now_ms);
+      const std::optional<Seat> seat = names.place_of(member.node);
+      if (!seat || run.id != watching.run_id) continue;
+      const auto time = liveness.phase_time(*seat, now_ms);
       if (!time) continue;
       member.phase = time->phase;
       member.phase_ms = time->ms;

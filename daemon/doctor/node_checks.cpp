@@ -20,7 +20,7 @@
 #include "engine/data/folder/list.h"
 #include "engine/dataset.h"
 #include "engine/engine.h"
-#include "engine/storage/atomic_file.h"
+#include "engine/storage/safetensors.h"
 #include "kernels/home_array.h"
 #include "kernels/kernels.h"
 #include "schema/keys/keys.h"
@@ -73,12 +73,8 @@ void check_disk(const schema::NodeConfig& config, Report& report) {
   }
   report.note([&](Examination& facts) { facts.disk_free = left; });
   if (problem.empty() && left >= kBytes) {  // a disk with less counts as full
-    const std::vector<char> bytes(kBytes);
     const std::string path = config.state_dir + "/doctor";
-    engine::AtomicFile file(path);
-    Status written = file.open();
-    if (written) written = file.write(bytes.data(), bytes.size());
-    if (written) written = file.commit();
+    const Status written = engine::write_file_atomically(path, std::string(kBytes, '\0'));
     if (!written) problem = written.error().message + "; repair or free up the disk of state-dir";
     ::unlink(path.c_str());
   }

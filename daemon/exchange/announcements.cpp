@@ -127,8 +127,7 @@ std::vector<float> Announcements::statistics() const {
 Announcements::Wrong Announcements::compare_digests() const {
   Per<Rank, std::vector<std::uint64_t>> digests;
   for (const auto& frame : step_frames_) digests.push_back(frame->digests);
-  return daemon::compare_digests(members_.names, members_.segment_names, digests,
-                                 "before step " + std::to_string(round_.value()));
+  return daemon::compare_digests(members_, digests, "before step " + std::to_string(round_.value()));
 }
 
 }  // namespace tg::daemon

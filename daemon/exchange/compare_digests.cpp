@@ -7,10 +7,10 @@
 
 namespace tg::daemon {
 
-std::optional<schema::Fail> compare_digests(const Per<Rank, std::string>& names,
-                                            const std::vector<std::string>& segment_names,
+std::optional<schema::Fail> compare_digests(const Members& members,
                                             const Per<Rank, std::vector<std::uint64_t>>& digests,
                                             const std::string& when) {
+  const Per<Rank, std::string>& names = members.names;
   const std::size_t segments = digests.front().size();
   for (const Rank r : names.places()) {
     if (digests[r].size() == segments) continue;
@@ -32,9 +32,8 @@ std::optional<schema::Fail> compare_digests(const Per<Rank, std::string>& names,
       about = names[r];
     }
     const bool minority = majority->second * 2 > names.size();
-    const std::string segment = s < segment_names.size() ? segment_names[s] : std::to_string(s);
     return schema::Fail{ErrorKind::kRunFailed, about, "scaler wait",
-                        "replicas differ " + when + ", first in segment " + segment + ": " +
+                        "replicas differ " + when + ", first in segment " + members.segment(s) + ": " +
                             (minority ? odd + " against the others" : "no majority") + " (" + values +
                             "); check that machine's memory and build"};
   }

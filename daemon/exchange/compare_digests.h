@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "daemon/exchange/members.h"
 #include "schema/frame/frame.h"
 #include "schema/place.h"
 
@@ -13,8 +14,7 @@ namespace tg::daemon {
 
 // digests: each member's, by segment. Nothing if all agree; else a cause that names the first differing segment, the
 // members in the minority there and every value. `when` reads like "before step 12".
-std::optional<schema::Fail> compare_digests(const Per<Rank, std::string>& names,
-                                            const std::vector<std::string>& segment_names,
+std::optional<schema::Fail> compare_digests(const Members& members,
                                             const Per<Rank, std::vector<std::uint64_t>>& digests,
                                             const std::string& when);
 

@@ -50,7 +50,9 @@ void Exchange::announce(LocalBucket local) {
   if (failed_) return;
   ++announced_buckets_;
   announcements_.clip_own(local.bucket, local.clips);
-  if (local.bucket == 0 && !local.non_finite_segment) local.non_finite_segment = first_not_finite();
+  if (local.bucket == 0 && !local.non_finite_segment)  // our own statistics are numbered after the segments
+    if (const auto found = announcements_.batch_statistics().first_not_finite(measured_))
+      local.non_finite_segment = layout_->bucket_of_segment.size() + *found;
   const bool finite = !local.non_finite_segment.has_value();
   const std::uint32_t flags = finite ? 0u : std::uint32_t{schema::kNonFinite};
   const auto segment = static_cast<std::uint32_t>(local.non_finite_segment.value_or(0));
@@ -67,12 +69,6 @@ void Exchange::announce(LocalBucket local) {
   }
   if (members_.count() > 1) actions_.push_back(Send{members_.others(), members_.header(local_.round), body});
   announcement(members_.self, body);
-}
-
-// The first of our own statistics that is not finite; statistics are numbered after the segments.
-std::optional<std::size_t> Exchange::first_not_finite() const {
-  const std::optional<std::size_t> found = announcements_.batch_statistics().first_not_finite(measured_);
-  return found ? std::optional(layout_->bucket_of_segment.size() + *found) : std::nullopt;
 }
 
 void Exchange::announcement(Rank from, const schema::FrameBody& body) {

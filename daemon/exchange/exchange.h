@@ -94,7 +94,6 @@ class Exchange {
  private:
   friend struct PlainWaiting;  // a simple version of waiting() in the tests
   void announce(LocalBucket local);
-  std::optional<std::size_t> first_not_finite() const;
   void give_credit(Rank to, std::optional<std::uint64_t> taken_bytes);
   void announcement(Rank from, const schema::FrameBody& body);
   void fail(std::optional<schema::Fail> cause);

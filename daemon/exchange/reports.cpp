@@ -41,8 +41,7 @@ std::optional<Reports::Sum> Reports::take_sum(Round round) {
     sum.loss_sum += report->loss_sum;
   }
   by_round_.erase(round);
-  sum.difference =
-      compare_digests(members_.names, members_.segment_names, digests, "after step " + std::to_string(round.value()));
+  sum.difference = compare_digests(members_, digests, "after step " + std::to_string(round.value()));
   return sum;
 }
 

@@ -53,9 +53,7 @@ void Aftermath::saved(std::uint64_t key, const schema::Ended& own) {
   run.end.members[self_] = own;
   run.end = settled(std::move(run.end.members), self_);
   actions_.emplace_back(RecordEnd{key, run.end});
-  std::vector<Seat> others;
-  for (const Seat peer : run.members.places())
-    if (peer != self_ && run.members[peer]) others.push_back(peer);
+  const auto others = run.members.places_where([&](Seat peer) { return peer != self_ && run.members[peer]; });
   if (!others.empty()) tell(others, key, run, false);
 }
 

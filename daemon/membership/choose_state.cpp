@@ -43,13 +43,11 @@ std::vector<Seat> of_the_newest_view(const Per<Seat, Offer>& offers) {
   StateId newest;
   for (const Offer& offer : offers)
     for (const StateId& one : offer.states) newest = std::max(newest, one);
-  std::vector<Seat> seats;
-  for (const Seat seat : offers.places())
-    if (std::ranges::any_of(offers[seat].states, [&](const StateId& one) {
-          return one.lineage == newest.lineage && one.view == newest.view;
-        }))
-      seats.push_back(seat);
-  return seats;
+  return offers.places_where([&](Seat seat) {
+    return std::ranges::any_of(offers[seat].states, [&](const StateId& one) {
+      return one.lineage == newest.lineage && one.view == newest.view;
+    });
+  });
 }
 
 // "900, 600", the largest first

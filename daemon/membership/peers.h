@@ -28,11 +28,7 @@ class Peers {
   const std::string& name(Seat seat) const { return names_[seat]; }
   const std::string& own_name() const { return names_[self_]; }
 
-  std::optional<Seat> seat_of(const std::string& name) const {
-    for (const Seat seat : names_.places())
-      if (names_[seat] == name) return seat;
-    return std::nullopt;
-  }
+  std::optional<Seat> seat_of(const std::string& name) const { return names_.place_of(name); }
 
   bool connected(Seat peer) const { return connected_[peer]; }
   void set_connected(Seat peer, bool up) { connected_[peer] = up; }
@@ -41,13 +37,13 @@ class Peers {
   void set_weight(Seat seat, std::uint16_t weight) { weights_[seat] = weight; }
 
   std::vector<Seat> all() const {
-    return those([](Seat) { return true; });
+    return names_.places_where([](Seat) { return true; });
   }
   std::vector<Seat> others() const {
-    return those([this](Seat seat) { return seat != self_; });
+    return names_.places_where([this](Seat seat) { return seat != self_; });
   }
   std::vector<Seat> disconnected() const {
-    return those([this](Seat seat) { return !connected_[seat]; });
+    return names_.places_where([this](Seat seat) { return !connected_[seat]; });
   }
   // "node-b, node-c"
   std::string names_of(const std::vector<Seat>& seats) const {
@@ -57,14 +53,6 @@ class Peers {
   }
 
  private:
-  template <class Condition>
-  std::vector<Seat> those(Condition condition) const {
-    std::vector<Seat> seats;
-    for (const Seat seat : names_.places())
-      if (condition(seat)) seats.push_back(seat);
-    return seats;
-  }
-
   Per<Seat, std::string> names_;
   Seat self_;
   Per<Seat, bool> connected_;

@@ -70,10 +70,7 @@ std::string Votes::differing_files(Seat one, Seat other) const {
 }
 
 std::vector<Seat> Votes::missing() const {
-  std::vector<Seat> seats;
-  for (const Seat seat : votes_.places())
-    if (!votes_[seat]) seats.push_back(seat);
-  return seats;
+  return votes_.places_where([this](Seat seat) { return !votes_[seat]; });
 }
 
 std::vector<schema::ViewMember> Votes::members(const Per<Seat, std::uint16_t>& weights) const {

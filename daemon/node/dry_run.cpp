@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "daemon/membership/choose_exchange.h"
+#include "kernels/base/random.h"
 
 namespace tg::daemon {
 
@@ -30,7 +31,7 @@ void DryRun::foresee(const schema::Vote& vote, bool busy) {
   }
   Question question = advisor_.weighed({run_->job(), members});
   question.model = run_->model();
-  advisor_.foresee(std::move(question), draw_(), busy, [this, vote, members](const Result<Forecast>& forecast) {
+  advisor_.foresee(std::move(question), draw_bits(), busy, [this, vote, members](const Result<Forecast>& forecast) {
     // The other members are taken to be like this one.
     const std::vector<schema::Vote> votes(members, vote);
     schema::StartReply reply =

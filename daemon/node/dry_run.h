@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <memory>
 
 #include "daemon/control/control_server.h"
@@ -14,9 +13,9 @@ namespace tg::daemon {
 
 class DryRun {
  public:
-  // All of it outlives this. draw: of keys.
-  DryRun(const RunContext& context, ControlServer& control, Advisor& advisor, std::function<std::uint64_t()> draw)
-      : context_(context), control_(control), advisor_(advisor), draw_(std::move(draw)) {}
+  // All of it outlives this.
+  DryRun(const RunContext& context, ControlServer& control, Advisor& advisor)
+      : context_(context), control_(control), advisor_(advisor) {}
 
   bool on() const { return run_ != nullptr; }
   bool has(std::uint64_t key) const { return run_ && run_->identity().key == key; }
@@ -35,7 +34,6 @@ class DryRun {
   const RunContext& context_;
   ControlServer& control_;
   Advisor& advisor_;
-  const std::function<std::uint64_t()> draw_;
   std::unique_ptr<Run> run_;
   std::uint64_t token_ = 0;
   bool pictures_ = false;

@@ -2,12 +2,13 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <random>
 #include <utility>
 
 #include "daemon/run/recorded_end.h"
 #include "daemon/store/vote_file.h"
 #include "kernels/base/check.h"
+#include "kernels/base/now.h"
+#include "kernels/base/random.h"
 #include "schema/limits.h"
 #include "schema/run_id.h"
 #include "schema/text.h"
@@ -53,7 +54,7 @@ Node::Node(const RunContext& context, EventQueue& queue, ControlServer& control,
       service_manager_(service_manager),
       membership_(membership_options(context)),
       advisor_(context, queue, control),
-      dry_run_(context, control, advisor_, [this] { return draw(); }),
+      dry_run_(context, control, advisor_),
       resumption_(context, queue),
       auto_resume_(context, resumption_),
       pending_(context),
@@ -90,16 +91,6 @@ void Node::remember(const RunRecord& record) {
   } else if (!vote.ok() && vote.error().kind != ErrorKind::kNotFound) {
     context_.news.log.warning("vote", {{"run", record.id}, {"what", vote.error().message}});
   }
-}
-
-std::uint64_t Node::now_ms() const {
-  return static_cast<std::uint64_t>(
-      std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now().time_since_epoch()).count());
-}
-
-std::uint64_t Node::draw() {
-  std::random_device device;
-  return (std::uint64_t{device()} << 32) | device();
 }
 
 void Node::run() {
@@ -143,12 +134,12 @@ void Node::take_events() {
 void Node::take_votes() {
   if (run_)
     if (const std::optional<schema::Vote> vote = run_->candidate().take_vote())
-      membership_.prepared(run_->identity().key, *vote, now_ms(), run_->candidate().data_names());
+      membership_.prepared(run_->identity().key, *vote, steady_ms(), run_->candidate().data_names());
   dry_run_.tick(run_ != nullptr);
 }
 
 void Node::tick() {
-  const std::uint64_t now = now_ms();
+  const std::uint64_t now = steady_ms();
   if (now - last_tick_ms_ < kTickMs) return;
   last_tick_ms_ = now;
   service_manager_.tick(now, control_.turns(), [this] { return service_status(); });
@@ -223,7 +214,7 @@ void Node::save_held() {
   for (const std::uint64_t key : context_.disk.store.save_held()) {
     context_.disk.store.amend(key, [&](RunRecord& record) {
       context_.news.log.info("saved-at-last", {{"run", record.id}});
-      membership_.saved(key, past_run(record, context_.self.names, context_.self.config.seat()).end.truth, now_ms());
+      membership_.saved(key, past_run(record, context_.self.names, context_.self.config.seat()).end.truth, steady_ms());
     });
   }
 }
@@ -247,7 +238,7 @@ void Node::on(FrameArrived& event) {
     return advisor_.on_probe_reply(header.run, event.from, *reply);
   }
   if (const auto* slice = std::get_if<schema::FeedSlice>(&body)) return take_slice(event.from, header, *slice);
-  if (!of_a_step(body)) return membership_.frame(event.from, header, body, now_ms());
+  if (!of_a_step(body)) return membership_.frame(event.from, header, body, steady_ms());
   const bool takes = is_current(header.run) && run_->view().is_prepared() && (!run_->begun() || run_->goes_on());
   if (takes && !view_links_.whole(event.from) && header.view == run_->view().view().number()) {
     ++dropped_frames_;
@@ -256,7 +247,7 @@ void Node::on(FrameArrived& event) {
   if (!takes || !run_->view().member().frame(event.from, header, body, std::move(event.keep))) {
     ++dropped_frames_;
     ++rejected(Rejection::kOtherRun);
-    return membership_.speaks(event.from, header.run, header.view, now_ms());
+    return membership_.speaks(event.from, header.run, header.view, steady_ms());
   }
   ++context_.news.progress.count;
   const auto* report = std::get_if<schema::Report>(&body);
@@ -266,14 +257,14 @@ void Node::on(FrameArrived& event) {
 void Node::take_slice(Seat from, const schema::FrameHeader& header, const schema::FeedSlice& slice) {
   if (!is_current(header.run) || run_->begun()) return;
   if (run_->is_fed()) return;
-  const Status taken = run_->slice(from, slice, now_ms());
+  const Status taken = run_->slice(from, slice, steady_ms());
   if (taken.ok() && !run_->is_fed()) return;
   const Status right = taken.ok() ? run_->check_fed() : taken;
-  membership_.fed(header.run, right.ok() ? "" : right.error().message, now_ms());
+  membership_.fed(header.run, right.ok() ? "" : right.error().message, steady_ms());
 }
 
 void Node::on(PastRead& event) {
-  if (is_current(event.key) && run_->held()) membership_.feeds(event.key, run_->begin_feed(event.views), now_ms());
+  if (is_current(event.key) && run_->held()) membership_.feeds(event.key, run_->begin_feed(event.views), steady_ms());
 }
 
 void Node::on(StepHappened& event) {
@@ -286,7 +277,7 @@ void Node::on(RunSaved& event) {
   if (!event.problem.empty()) context_.news.log.error("save-failed", {{"error", event.problem}});
   if (is_current(event.key)) {
     run_->keeper().saved(event);
-    return membership_.saved(event.key, run_->keeper().own_end(event.save, event.problem), now_ms());
+    return membership_.saved(event.key, run_->keeper().own_end(event.save, event.problem), steady_ms());
   }
   // Its disk took longer than anybody waited.
   std::optional<schema::Ended> own;
@@ -297,7 +288,7 @@ void Node::on(RunSaved& event) {
   if (!own) return;
   own->save = event.save;
   own->problem = schema::clip_text(event.problem, schema::kMostProblemBytes);
-  membership_.saved(event.key, *own, now_ms());
+  membership_.saved(event.key, *own, steady_ms());
 }
 
 void Node::on(CheckpointWritten& event) {
@@ -311,15 +302,15 @@ void Node::on(RunPrepared& event) {
 
 void Node::on(RunFitted& event) {
   if (!is_current(event.key)) return;
-  if (now_ms() < begins_ms_) {
+  if (steady_ms() < begins_ms_) {
     fitted_ = std::move(event);
     return;
   }
   const Status goes_on = run_->fitted(event.view, std::move(event.result));
   if (!goes_on.ok() && event.view == View::kFirst)  // it could not even begin
     return membership_.failed({ErrorKind::kRunFailed, context_.self.config.node, "prepare", goes_on.error().message},
-                              now_ms());
-  if (!goes_on.ok()) return membership_.lost(context_.self.config.seat(), goes_on.error().message, now_ms());
+                              steady_ms());
+  if (!goes_on.ok()) return membership_.lost(context_.self.config.seat(), goes_on.error().message, steady_ms());
   if (run_->view().begun()) tell_change(true);
 }
 
@@ -327,13 +318,13 @@ void Node::on(ConnectionChanged& event) {
   membership_.weighs(event.peer, context_.network.mesh.links().weight(event.peer));
   if (event.up && last_words_.came_back(event.peer)) return;
   if (event.up || !run_ || !run_->begun())
-    return membership_.connection(event.peer, event.up, now_ms(), context_.network.mesh.links()[event.peer].rekeys);
+    return membership_.connection(event.peer, event.up, steady_ms(), context_.network.mesh.links()[event.peer].rekeys);
   view_links_.broke(event.peer);
   last_words_.broke(event.peer,
                     context_.self.config.node + " lost the connection to " + context_.self.names[event.peer] + " in " +
                         std::string(to_word(context_.news.progress.phase.load())) + " of step " +
                         std::to_string(context_.news.progress.step),
-                    now_ms(), context_.network.mesh.links()[event.peer].rekeys);
+                    steady_ms(), context_.network.mesh.links()[event.peer].rekeys);
 }
 
 void Node::on(PeerLost& event) {
@@ -343,13 +334,13 @@ void Node::on(PeerLost& event) {
   if (!event.run_id.empty() && (current == nullptr || current->id != event.run_id)) return;  // of a run that has ended
   if (event.peer == context_.self.config.seat() && run_ && run_->keeper().writes_state())    // our own disk hangs
     return membership_.saved(run_->identity().key, run_->keeper().own_end(schema::SaveState::kNotSaved, event.message),
-                             now_ms());
-  membership_.lost(event.peer, event.message, now_ms());
+                             steady_ms());
+  membership_.lost(event.peer, event.message, steady_ms());
 }
 
 void Node::on(PeerPrepares& event) {
   const RunIdentity* current = membership_.current();
-  if (current != nullptr && current->id == event.run_id) membership_.prepares(event.peer, now_ms());
+  if (current != nullptr && current->id == event.run_id) membership_.prepares(event.peer, steady_ms());
 }
 
 void Node::on(PeerBeats& event) {
@@ -357,10 +348,10 @@ void Node::on(PeerBeats& event) {
   // Of a beginning that the run has left behind, or that has ended: who is still in it will hear of that.
   if (record && record->begun() && event.lineage < record->status.lineage + schema::is_fact(record->status.state))
     return;
-  auto_resume_.hears_of(event.run_id, now_ms());
-  membership_.beats(event.peer, event.run_id, event.lineage, event.view, now_ms());
+  auto_resume_.hears_of(event.run_id, steady_ms());
+  membership_.beats(event.peer, event.run_id, event.lineage, event.view, steady_ms());
   if (leaving_ || (run_ && run_->begun())) return;
-  if (!(record && record->left_by_order)) membership_.is_on(event.run_id, now_ms());
+  if (!(record && record->left_by_order)) membership_.is_on(event.run_id, steady_ms());
 }
 
 void Node::on(ShutDown&) {
@@ -368,7 +359,7 @@ void Node::on(ShutDown&) {
   examiner_.give_way("it is being shut down");
   mistakes_.give_way({ErrorKind::kFailed, context_.self.config.node + " is being shut down"});
   save_held();
-  membership_.shut_down(now_ms());
+  membership_.shut_down(steady_ms());
   carry_out_all();
   leaving_ = true;  // until the run, if there is one, is saved
 }
@@ -379,13 +370,13 @@ void Node::on(ControlCall& event) {
   if (const auto* request = std::get_if<schema::StopRequest>(&event.body)) return stop(event.token, *request);
   if (const auto* request = std::get_if<schema::LeaveRequest>(&event.body)) return leave(event.token, *request);
   if (const auto* request = std::get_if<schema::ExamineRequest>(&event.body)) return examine(event.token, *request);
-  if (std::holds_alternative<schema::BenchRequest>(event.body)) return advisor_.bench(event.token, draw(), busy());
+  if (std::holds_alternative<schema::BenchRequest>(event.body)) return advisor_.bench(event.token, draw_bits(), busy());
   if (const auto* request = std::get_if<schema::ForecastRequest>(&event.body))
-    return advisor_.plan(event.token, *request, draw(), busy());
+    return advisor_.plan(event.token, *request, draw_bits(), busy());
   if (const auto* request = std::get_if<schema::MistakesRequest>(&event.body)) {
     const std::string why = at_work();
     const std::string busy = why.empty() && examiner_.measuring() ? "links are measured (tgctl doctor)" : why;
-    return mistakes_.begin(event.token, *request, busy, draw());
+    return mistakes_.begin(event.token, *request, busy, draw_bits());
   }
 }
 
@@ -404,7 +395,7 @@ std::string Node::at_work() const {
 }
 
 void Node::examine(std::uint64_t token, const schema::ExamineRequest& request) {
-  examiner_.examine(request, at_work(), draw(), [this, token](Result<schema::Examination> found) {
+  examiner_.examine(request, at_work(), draw_bits(), [this, token](Result<schema::Examination> found) {
     found ? control_.reply(token, *std::move(found)) : control_.reply(token, found.error());
   });
 }
@@ -417,9 +408,9 @@ void Node::start(std::uint64_t token, const schema::StartRequest& request) {
   if (!asked.ok()) return refuse(asked.error());
   const std::size_t members = asked->empty() ? context_.self.names.size() : asked->size();
   if (const Status valid = schema::validate_job(*job, members); !valid.ok()) return refuse(valid.error());
-  RunIdentity identity{draw(), request.run_id, schema::canonical_job(*job), job->start_timeout_ms};
+  RunIdentity identity{draw_bits(), request.run_id, schema::canonical_job(*job), job->start_timeout_ms};
   identity.members = *std::move(asked);
-  if (identity.id.empty()) identity.id = schema::draw_run_id(to_word(job->model), unix_time_ms(), draw());
+  if (identity.id.empty()) identity.id = schema::draw_run_id(to_word(job->model), unix_time_ms(), draw_bits());
   if (context_.disk.store.exists(identity.id))
     return refuse({ErrorKind::kRefused, "run " + identity.id + " exists already; choose another --id"});
   if (request.dry_run) {
@@ -435,9 +426,9 @@ void Node::start(std::uint64_t token, const schema::StartRequest& request) {
 }
 
 void Node::resume(std::uint64_t token, const schema::ResumeRequest& request) {
-  Result<RunIdentity> identity = resumption_.asked(request, draw());
+  Result<RunIdentity> identity = resumption_.asked(request, draw_bits());
   if (!identity.ok()) return control_.reply(token, identity.error());
-  if (identity->id == auto_resume_.on_elsewhere(now_ms()))
+  if (identity->id == auto_resume_.on_elsewhere(steady_ms()))
     return control_.reply(
         token, Error{ErrorKind::kRefused,
                      "run " + identity->id + " is on; " + context_.self.config.node + " comes into it by itself"});
@@ -449,13 +440,12 @@ void Node::resume(std::uint64_t token, const schema::ResumeRequest& request) {
 
 // Who is asked to take part; empty: all nodes.
 Result<std::vector<Seat>> Node::all_but(const std::vector<std::string>& names) const {
-  std::vector<Seat> seats;
-  for (const Seat seat : context_.self.names.places())
-    if (std::ranges::count(names, context_.self.names[seat]) == 0) seats.push_back(seat);
+  const Per<Seat, std::string>& all = context_.self.names;
+  std::vector<Seat> seats = all.places_where([&](Seat seat) { return std::ranges::count(names, all[seat]) == 0; });
   for (const std::string& name : names) {
     if (name == context_.self.config.node)
       return Error{ErrorKind::kUsage, "--without " + name + ": that is the asked node; ask another one: --address"};
-    if (std::ranges::count(context_.self.names, name) == 0)
+    if (std::ranges::count(all, name) == 0)
       return Error{ErrorKind::kUsage, "--without " + name + ": no node has that name; tgctl status shows them"};
   }
   if (names.empty()) seats.clear();
@@ -464,7 +454,7 @@ Result<std::vector<Seat>> Node::all_but(const std::vector<std::string>& names) c
 
 // A run, new or to go on, on its way to all who are asked.
 void Node::propose(std::uint64_t token, const RunIdentity& identity) {
-  membership_.start(token, identity, now_ms());
+  membership_.start(token, identity, steady_ms());
   const RunIdentity* const current = membership_.current();
   if (current == nullptr || current->key != identity.key) return;
   if (const Result<schema::JobSpec> job = schema::parse_job(identity.spec, "job"); job.ok())
@@ -478,7 +468,7 @@ void Node::resume_by_itself(std::uint64_t now) {
                                          (context_.network.mesh.links().up(seat) && control_.up(seat));
                                 },
                                 [this](const std::string& run) { return membership_.voters_of(run); }};
-  if (const std::optional<RunIdentity> run = auto_resume_.due(nodes, now, draw())) propose(kNobody, *run);
+  if (const std::optional<RunIdentity> run = auto_resume_.due(nodes, now, draw_bits())) propose(kNobody, *run);
 }
 
 // What an earlier run still takes is not there for another one.
@@ -495,7 +485,7 @@ void Node::stop(std::uint64_t token, const schema::StopRequest& request) {
   if (!resolved.ok() && resolved.error().kind == ErrorKind::kUsage) return control_.reply(token, resolved.error());
   const std::string id = resolved.ok() ? *resolved : request.run;
   if (current != nullptr && current->id == id) {
-    const Status stopped = membership_.stop(id, now_ms());
+    const Status stopped = membership_.stop(id, steady_ms());
     if (!stopped.ok()) return control_.reply(token, stopped.error());
     return control_.reply(token, schema::StopReply{id, schema::RunState::kStopping});
   }
@@ -510,12 +500,12 @@ void Node::leave(std::uint64_t token, const schema::LeaveRequest& request) {
   const std::string& node = context_.self.config.node;
   const bool begun = run_ && run_->begun();
   if (begun && !request.back) {
-    const Status leaves = membership_.leave(now_ms());
+    const Status leaves = membership_.leave(steady_ms());
     if (!leaves.ok()) return control_.reply(token, leaves.error());
     return control_.reply(token, schema::DoneReply{run_->identity().id, node, 0});
   }
   const std::optional<RunRecord> record =
-      begun ? std::nullopt : context_.disk.store.recorded(auto_resume_.on_elsewhere(now_ms()));
+      begun ? std::nullopt : context_.disk.store.recorded(auto_resume_.on_elsewhere(steady_ms()));
   if (!record)
     return control_.reply(token, Error{ErrorKind::kRefused, begun          ? node + " is in run " + run_->identity().id
                                                             : request.back ? "no run is on that " + node + " has left"
@@ -555,22 +545,22 @@ void Node::carry_out_all() {
 void Node::take_outcome() {
   if (!run_ || !run_->goes_on()) return;
   const Member& member = run_->view().member();
-  if (run_->held()) membership_.held(run_->identity().key, now_ms());
+  if (run_->held()) membership_.held(run_->identity().key, steady_ms());
   if (member.stopping()) membership_.stopping();
   if (member.failed())
     cannot_go_on(*member.failed());
   else if (member.finished())
-    membership_.finished(*member.finished(), member.why_finished(), now_ms());
+    membership_.finished(*member.finished(), member.why_finished(), steady_ms());
 }
 
 // The causes that end a run for all are told as such; what fails here, or a member that is not heard, costs a member.
 void Node::cannot_go_on(const schema::Fail& cause) {
   const Member& member = run_->view().member();
   if (member.frozen()) return;  // another view follows
-  if (!member.unfit().empty()) return membership_.lost(context_.self.config.seat(), member.unfit(), now_ms());
-  if (cause.kind != ErrorKind::kUnreachable) return membership_.failed(cause, now_ms());
+  if (!member.unfit().empty()) return membership_.lost(context_.self.config.seat(), member.unfit(), steady_ms());
+  if (cause.kind != ErrorKind::kUnreachable) return membership_.failed(cause, steady_ms());
   for (const Seat seat : context_.self.names.places())
-    if (context_.self.names[seat] == cause.node) membership_.lost(seat, cause.message, now_ms());
+    if (context_.self.names[seat] == cause.node) membership_.lost(seat, cause.message, steady_ms());
 }
 
 void Node::carry_out(SendFrame& action) {
@@ -580,7 +570,7 @@ void Node::carry_out(SendFrame& action) {
 void Node::carry_out(FindStates& action) {
   // Who proposes has missed a beginning: that needs no look at the disk, and nobody shall see a run start.
   if (const std::uint32_t lineage = resumption_.known_lineage(action.run.id); lineage >= action.run.resume->lineage)
-    return membership_.offered(action.run.key, {}, lineage, now_ms());
+    return membership_.offered(action.run.key, {}, lineage, steady_ms());
   if (const Result<schema::JobSpec> job = schema::parse_job(action.run.spec, "proposal"); job.ok()) {
     pending_.show(action.run, *job, schema::RunState::kStarting);
     control_.watch(action.run.id, job->step_timeout_ms);  // a member may die while it looks, too
@@ -593,7 +583,7 @@ void Node::carry_out(FindStates& action) {
 void Node::on(StatesFound& event) {
   const std::uint32_t lineage = resumption_.known_lineage(event.run_id);
   const std::uint64_t key = event.key;
-  membership_.offered(key, resumption_.offer(std::move(event)), lineage, now_ms());
+  membership_.offered(key, resumption_.offer(std::move(event)), lineage, steady_ms());
 }
 
 void Node::carry_out(PrepareRun& action) {
@@ -619,7 +609,7 @@ void Node::carry_out(PrepareRun& action) {
     schema::Vote refusal;
     refusal.kind = valid.error().kind;
     refusal.message = valid.error().message;
-    return membership_.prepared(action.run.key, refusal, now_ms());
+    return membership_.prepared(action.run.key, refusal, steady_ms());
   }
   pending_.show(action.run, *job, schema::RunState::kStarting);
   context_.news.progress.view = 0;
@@ -652,7 +642,7 @@ void Node::carry_out(BeginRun& action) {
   if (const Status begun = run_->begin(choice_.commit); !begun.ok()) {
     membership_.failed({ErrorKind::kRunFailed, context_.self.config.node, "prepare",
                         context_.self.config.node + ": " + begun.error().message},
-                       now_ms());
+                       steady_ms());
   }
 }
 
@@ -686,7 +676,7 @@ void Node::carry_out(SaveRun& action) {
   own.reason = action.reason;
   own.since_ms = unix_time_ms();
   own.save = schema::SaveState::kNothing;
-  membership_.saved(action.key, own, now_ms());
+  membership_.saved(action.key, own, steady_ms());
 }
 
 void Node::carry_out(RecordEnd& action) {
@@ -724,7 +714,7 @@ void Node::carry_out(EndRun& action) {
   if (is_current(action.key)) run_.reset();
   pending_.began();
   for (const LastWords::Gone& gone : last_words_.take_all())  // the next run has nothing to do with them
-    membership_.gave_up(gone.peer, gone.message, gone.up_again, now_ms());
+    membership_.gave_up(gone.peer, gone.message, gone.up_again, steady_ms());
 }
 
 void Node::carry_out(AnswerStart& action) {
@@ -760,7 +750,7 @@ void Node::carry_out(AnswerStart& action) {
 }
 
 void Node::carry_out(StartAnew& action) {
-  action.run.key = draw();
+  action.run.key = draw_bits();
   propose(action.token, action.run);
 }
 
@@ -772,19 +762,13 @@ void Node::carry_out(AskStop& action) {
 
 void Node::carry_out(Freeze& action) {
   Standing standing;
+  if (is_current(action.key) && run_->goes_on()) standing = run_->freeze();
   standing.leaves = leaving_;
   const std::chrono::milliseconds silence(context_.self.config.peer_timeout_ms);
-  for (const Seat seat : context_.self.names.places())
-    if (seat != context_.self.config.seat() && context_.network.mesh.links().hears(seat, silence))
-      standing.hears.push_back(seat);
-  if (is_current(action.key) && run_->goes_on()) {
-    const Run::Standing own = run_->freeze();
-    standing.has_state = true;
-    standing.step = own.step;
-    standing.unfit = own.unfit;
-    standing.goes_back = own.goes_back;
-  }
-  membership_.stands(action.key, standing, now_ms());
+  standing.hears = context_.self.names.places_where([&](Seat seat) {
+    return seat != context_.self.config.seat() && context_.network.mesh.links().hears(seat, silence);
+  });
+  membership_.stands(action.key, standing, steady_ms());
 }
 
 void Node::carry_out(WriteVote& action) {
@@ -801,13 +785,13 @@ void Node::carry_out(WriteVote& action) {
                                                     : schema::ChangePoint::kPromise,
                 changed);
   if (!written.ok()) context_.news.log.error("vote-failed", {{"run", run->second}, {"error", written.error().message}});
-  membership_.voted(action.key, written.ok(), now_ms());
+  membership_.voted(action.key, written.ok(), steady_ms());
 }
 
 void Node::carry_out(InstallView& action) {
   if (!is_current(action.key) || !run_->goes_on()) return;
   context_.machine.fault.reached(schema::ChangePoint::kInstall, action.next.number - 1);
-  const std::uint64_t now = now_ms();
+  const std::uint64_t now = steady_ms();
   const View next(action.next);
   tell_change(false);
   changed_ = action;
@@ -842,7 +826,7 @@ void Node::tell_change(bool begun) {
                                              {"why", change->next.why},
                                              {"promised-ms", after(times.promised_ms)},
                                              {"decided-ms", after(times.decided_ms)},
-                                             {"rebuilt-ms", begun ? after(now_ms()) : "-"}});
+                                             {"rebuilt-ms", begun ? after(steady_ms()) : "-"}});
 }
 
 void Node::carry_out(LeaveView& action) {
@@ -885,8 +869,8 @@ void Node::carry_out(TakeFeed& action) {
   log_run(run_->identity().id);
   voted_in_[action.key] = run_->identity().id;
   const Status fed = run_->be_fed(action.from, action.view, action.feed);
-  if (!fed.ok()) return membership_.fed(action.key, fed.error().message, now_ms());
-  run_->ask_for_slices(now_ms());
+  if (!fed.ok()) return membership_.fed(action.key, fed.error().message, steady_ms());
+  run_->ask_for_slices(steady_ms());
 }
 
 void Node::carry_out(JoinRun& action) {
@@ -894,7 +878,7 @@ void Node::carry_out(JoinRun& action) {
   choice_ = {action.choice, "", 0};
   pending_.began();
   step_timeout_ms_ = 0;
-  begins_ms_ = action.next.waits ? now_ms() + ViewChange::kGraceMs : 0;
+  begins_ms_ = action.next.waits ? steady_ms() + ViewChange::kGraceMs : 0;
   fitted_.reset();
   changed_.reset();
   view_links_.begin_view();
@@ -902,7 +886,7 @@ void Node::carry_out(JoinRun& action) {
   const Status joined = run_->join(View(action.next), action.choice, action.next.why);
   if (!joined.ok()) context_.news.log.error("join-failed", {{"run", action.run.id}, {"error", joined.error().message}});
   watch(action.run.id);
-  if (!joined.ok()) membership_.lost(context_.self.config.seat(), joined.error().message, now_ms());
+  if (!joined.ok()) membership_.lost(context_.self.config.seat(), joined.error().message, steady_ms());
 }
 
 // The members of the run's present view.

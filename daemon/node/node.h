@@ -124,8 +124,6 @@ class Node {
   std::uint64_t& rejected(Rejection reason) {
     return context_.news.metrics.numbers().rejected[static_cast<std::size_t>(reason)];
   }
-  std::uint64_t now_ms() const;
-  std::uint64_t draw();
 
   const RunContext& context_;
   EventQueue& queue_;

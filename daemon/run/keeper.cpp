@@ -78,8 +78,7 @@ void Keeper::write_checkpoint(const schema::StateId& state, const schema::RunSta
   }
   checkpointed_ = Clock::now();
   writes_ = state.step;
-  RunRecord record = record_;
-  record.status = status;
+  RunRecord record = record_with(status);
   record.status.reason.clear();
   record.status.digest = state.digest;
   record.status.digest_step = state.step;

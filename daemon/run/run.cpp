@@ -376,7 +376,7 @@ void Run::checkpointed(const CheckpointWritten& outcome) {
 
 // --- a change of its members ---
 
-Run::Standing Run::freeze() {
+Standing Run::freeze() {
   TG_CHECK(goes_on());
   Member& member = view_->member();
   if (!member.frozen()) {
@@ -388,7 +388,10 @@ Run::Standing Run::freeze() {
     }
   }
   if (unfit_.empty()) unfit_ = member.unfit();
-  return {prepared_->replica->committed_rounds().value(), unfit_, member.can_go_back()};
+  return {.has_state = true,
+          .step = prepared_->replica->committed_rounds().value(),
+          .unfit = unfit_,
+          .goes_back = member.can_go_back()};
 }
 
 // In this order: nobody writes the state any more; it goes to where the next view begins, which is told as the old

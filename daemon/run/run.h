@@ -19,6 +19,7 @@
 
 #include "daemon/membership/run_end.h"
 #include "daemon/membership/run_identity.h"
+#include "daemon/membership/voter.h"
 #include "daemon/run/candidate.h"
 #include "daemon/run/journal.h"
 #include "daemon/run/keeper.h"
@@ -56,13 +57,8 @@ class Run {
   void tick();
 
   // --- a change of its members. Begun, and not saving ---
-  // What a promise says of this node's state in memory.
-  struct Standing {
-    std::uint64_t step = 0;  // committed
-    std::string unfit;       // why this node cannot go on as a member; "" if it can
-    bool goes_back = false;  // the last one of them can be undone
-  };
-  // From now on nothing is committed in this view. Said as often as it is asked for.
+  // From now on nothing is committed in this view. What it returns tells of the state in memory. Said as often as it is
+  // asked for.
   Standing freeze();
   // Frozen: the next view takes up the run where these rounds are committed, with this node. Its frames may come from
   // now on. why: the view before ended, for people; "" = what the two lists say. An error says why this node cannot go

@@ -27,11 +27,6 @@ CodeCounts sum_of(const StepTraffic& traffic) {
   return sum;
 }
 
-double zeros_of(const StepTraffic& traffic) {
-  const CodeCounts sum = sum_of(traffic);
-  return sum.elements == 0 ? 0 : 1.0 - nonzero_share(sum);
-}
-
 // The share of zeros of each segment that travels in codes, in the network's order.
 nlohmann::ordered_json zeros_by_segment(const StepTraffic& traffic, const engine::SegmentTable& segments) {
   std::vector<CodeCounts> sums(segments.size());
@@ -128,7 +123,7 @@ void RunNumbers::show(schema::RunStatus& status) const {
   if (!steps_.empty()) status.sent_bytes_per_step = sent / static_cast<double>(steps_.size());
   if (traffic_.contribution_elements > 0) status.code_bits_per_parameter = code_bits_of(traffic_);
   status.sent_bits_per_parameter = 8.0 * status.sent_bytes_per_step / parameters;
-  if (!traffic_.codes.empty()) status.zeros = zeros_of(traffic_);
+  if (!traffic_.codes.empty()) status.zeros = 1.0 - nonzero_ratio().value_or(1);
   for (const Rank r : waits.places()) {
     schema::MemberStatus& row = status.members[r.index()];
     row.state = status.state;
@@ -155,7 +150,7 @@ std::string RunNumbers::line(const schema::RunStatus& status, bool evaluated,
   }
   row["sent_bytes"] = sent_bytes_step_;
   row["sent_bits_per_parameter"] = 8.0 * static_cast<double>(sent_bytes_step_) / static_cast<double>(status.parameters);
-  if (!traffic_.codes.empty()) row["zeros"] = zeros_of(traffic_);
+  if (!traffic_.codes.empty()) row["zeros"] = 1.0 - nonzero_ratio().value_or(1);
   const bool by_layer = evaluated || status.step % std::max<std::uint64_t>(status.steps / kLayerLines, 1) == 0;
   if (by_layer && !traffic_.codes.empty()) row["layer_zeros"] = zeros_by_segment(traffic_, segments);
   if (traffic_.contribution_elements > 0) row["code_bits_per_parameter"] = code_bits_of(traffic_);

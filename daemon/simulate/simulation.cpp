@@ -5,7 +5,6 @@
 #include <exception>
 #include <memory>
 #include <new>
-#include <random>
 #include <utility>
 
 #include "daemon/run/preparation.h"
@@ -20,6 +19,7 @@
 #include "engine/compute_device.h"
 #include "kernels/base/hex.h"
 #include "kernels/base/log.h"
+#include "kernels/base/random.h"
 #include "kernels/host_home.h"
 #include "kernels/kernels.h"
 #include "schema/options/shown_job.h"
@@ -192,7 +192,7 @@ schema::RunStatus Simulation::first_status(const std::optional<SavedStart>& star
   } else {
     status.started_ms = status.since_ms;
     status.initial_digest = prepared_->initial_digest;
-    status.id = schema::draw_run_id(status.model, status.started_ms, std::random_device()() * (std::uint64_t{1} << 32));
+    status.id = schema::draw_run_id(status.model, status.started_ms, draw_bits());
   }
   return status;
 }

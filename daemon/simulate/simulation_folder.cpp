@@ -126,12 +126,13 @@ Status SimulationFolder::save(RunRecord& record, const Prepared& prepared) {
   const Result<Artefacts> artefacts = artefacts_of(prepared.model, saved_arrays(arrays_of(*prepared.replica), status),
                                                    saved_metadata(record, state, prepared));
   if (!artefacts) return artefacts.error();
-  for (LineFile* file : {metrics_.get(), gradients_.get()})
-    if (file != nullptr) file->flush();
-  if (schema::is_final(status.state)) {
-    for (LineFile* file : {metrics_.get(), gradients_.get()})
-      if (file != nullptr)
-        if (Status closed = file->close(); !closed) return closed;
+  const bool ends = schema::is_final(status.state);
+  for (LineFile* file : {metrics_.get(), gradients_.get()}) {
+    if (file == nullptr) continue;
+    file->flush();
+    if (Status written = ends ? file->close() : file->sync(); !written) return written;
+  }
+  if (ends) {
     Result<FileMarks> marks = write_artefacts(path_, *artefacts);
     if (!marks) return marks.error();
     record.files = *std::move(marks);
@@ -139,15 +140,12 @@ Status SimulationFolder::save(RunRecord& record, const Prepared& prepared) {
     if (!lines) return lines.error();
     record.files[kMetricsFile] = *lines;
   } else {
-    for (LineFile* file : {metrics_.get(), gradients_.get()})
-      if (file != nullptr)
-        if (Status synced = file->sync(); !synced) return synced;
     if (Status written = write_checkpoint(path_, state, record.from, artefacts->at(kStateFile)); !written)
       return written;
   }
   if (Status written = engine::write_file_atomically(path_ + "/" + kRecordFile, record_to_json(record)); !written)
     return written;
-  if (schema::is_final(status.state)) delete_checkpoints(path_);
+  if (ends) delete_checkpoints(path_);
   return {};
 }
 

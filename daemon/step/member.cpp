@@ -275,28 +275,23 @@ void Member::finish_reports() {
   const Pending pending = *std::exchange(pending_, std::nullopt);
   if (sum->difference) return fail(*std::move(sum->difference));
   std::optional<Evaluation> evaluation;
-  if (sum->total > 0)
+  if (sum->total > 0) {
     evaluation = Evaluation{step_of(pending.round).value(), {sum->correct, sum->total, sum->loss_sum, sum->correct_5}};
-  if (evaluation) take_best(*evaluation);
+    best_.take(accuracy_of(*evaluation), evaluation->step);
+    // Evaluated once more by another view, its state is kept once more: not all may have done so.
+    Replica& replica = resources_->replica;
+    if (replica.keeps_best() && best_.step == evaluation->step) replica.keep_best();
+  }
   delegate_.reported(evaluation);
-  if (evaluation && !pending.last && ends_with(*evaluation)) return;
+  if (evaluation && !pending.last) {
+    why_finished_ = why_it_ends(options_.job, best_, accuracy_of(*evaluation), evaluation->step);
+    if (!why_finished_.empty()) finished_ = schema::RunState::kCompleted;
+    if (finished_) return;
+  }
   held_ = pending.holds;
   if (held_) return;
   if (!pending.last) return begin_step();
   finished_ = pending.stopped ? schema::RunState::kStopped : schema::RunState::kCompleted;
-}
-
-// Evaluated once more by another view, its state is kept once more: not all may have done so.
-void Member::take_best(const Evaluation& evaluation) {
-  best_.take(accuracy_of(evaluation), evaluation.step);
-  Replica& replica = resources_->replica;
-  if (replica.keeps_best() && best_.step == evaluation.step) replica.keep_best();
-}
-
-bool Member::ends_with(const Evaluation& evaluation) {
-  why_finished_ = why_it_ends(options_.job, best_, accuracy_of(evaluation), evaluation.step);
-  if (!why_finished_.empty()) finished_ = schema::RunState::kCompleted;
-  return finished_.has_value();
 }
 
 // --- beginning and end ---

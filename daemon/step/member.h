@@ -212,8 +212,6 @@ class Member {
   void finish_barrier();
   void report(const engine::EvaluationCounts& counts);
   void finish_reports();
-  void take_best(const Evaluation& evaluation);
-  bool ends_with(const Evaluation& evaluation);  // before the last step
   void send(const std::vector<Rank>& to, const schema::SharedFrame& frame);
   Round committed_rounds() const;
 

@@ -12,12 +12,6 @@ PayloadCodec::PayloadCodec(const kernels::CodecKernels& kernels, const Layout& l
       nonzero_(words_ * slots(layout)),
       negative_(words_ * slots(layout)) {}
 
-std::size_t PayloadCodec::codes_bound(const ChunkLayout& chunk) { return kernels::codes_bound(chunk.size()); }
-
-std::size_t PayloadCodec::sums_bound(const ChunkLayout& chunk, std::size_t members) {
-  return kernels::sums_bound(chunk.size(), static_cast<int>(members));
-}
-
 kernels::Planes PayloadCodec::scratch(const ChunkLayout& chunk, std::size_t slot) {
   const std::size_t first = slot * words_, count = chunk.size() / kernels::kWordBits;
   return {nonzero_.span().subspan(first, count), negative_.span().subspan(first, count)};

@@ -23,9 +23,6 @@ class PayloadCodec {
     std::size_t bytes = 0;
     schema::PayloadFormat format = schema::PayloadFormat::kCodesRaw;
   };
-  static std::size_t codes_bound(const ChunkLayout& chunk);
-  static std::size_t sums_bound(const ChunkLayout& chunk, std::size_t members);
-
   Written write_codes(const ChunkLayout& chunk, kernels::ConstPlanes codes, std::span<std::byte> payload);
   Written write_sums(const ChunkLayout& chunk, std::span<const std::int8_t> sums, std::span<std::byte> payload);
   // sums[i] += code[i].

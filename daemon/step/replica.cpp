@@ -304,6 +304,25 @@ std::size_t Replica::best_bytes(const engine::Model& model) {
 
 // --- its arrays ---
 
+namespace {
+
+// read: what reads an array of its home; read_host: one in host memory.
+template <class Read, class ReadHost>
+StateArrays read_by(const Replica& replica, Read read, ReadHost read_host) {
+  StateArrays arrays;
+  arrays.parameters = read(replica.parameters());
+  for (int slot = 0; slot < replica.slot_count(); ++slot) arrays.slots.push_back(read(replica.slot(slot)));
+  if (replica.keeps_average()) arrays.average = read(replica.average());
+  arrays.statistics = read_host(replica.statistics());
+  if (replica.keeps_best()) {
+    arrays.best = read_host(replica.best().parameters.span());
+    arrays.best_statistics = read_host(replica.best().statistics.span());
+  }
+  return arrays;
+}
+
+}  // namespace
+
 StateArrays arrays_of(const Replica& replica, const std::function<void()>& advance) {
   const auto read = [&](kernels::ConstFloats array) -> engine::ReadFloats {
     return [&replica, array, advance](std::size_t first, std::span<float> values) -> Status {
@@ -316,16 +335,7 @@ StateArrays arrays_of(const Replica& replica, const std::function<void()>& advan
       return {};
     };
   };
-  StateArrays arrays;
-  arrays.parameters = read(replica.parameters());
-  for (int slot = 0; slot < replica.slot_count(); ++slot) arrays.slots.push_back(read(replica.slot(slot)));
-  if (replica.keeps_average()) arrays.average = read(replica.average());
-  arrays.statistics = read_from(replica.statistics());
-  if (replica.keeps_best()) {
-    arrays.best = read_from(replica.best().parameters.span());
-    arrays.best_statistics = read_from(replica.best().statistics.span());
-  }
-  return arrays;
+  return read_by(replica, read, [](std::span<const float> values) { return read_from(values); });
 }
 
 StateArrays copy_of(const Replica& replica, std::size_t padded_count) {
@@ -334,16 +344,7 @@ StateArrays copy_of(const Replica& replica, std::size_t padded_count) {
     replica.copy_out(array, 0, values->span());
     return read_from(values->span(), values);
   };
-  StateArrays arrays;
-  arrays.parameters = copy(replica.parameters());
-  for (int slot = 0; slot < replica.slot_count(); ++slot) arrays.slots.push_back(copy(replica.slot(slot)));
-  if (replica.keeps_average()) arrays.average = copy(replica.average());
-  arrays.statistics = copied(replica.statistics());
-  if (replica.keeps_best()) {
-    arrays.best = copied(replica.best().parameters.span());
-    arrays.best_statistics = copied(replica.best().statistics.span());
-  }
-  return arrays;
+  return read_by(replica, copy, copied);
 }
 
 }  // namespace tg::daemon

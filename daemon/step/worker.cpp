@@ -119,7 +119,7 @@ PieceResult Worker::execute(const Contribute& work) {
   if (chunk.coded()) {
     const kernels::Planes codes = ternarize(chunk, result.traffic);
     result.contribution = make_frame(work.chunk, schema::ChunkPhase::kContribution, work.to,
-                                     PayloadCodec::codes_bound(chunk), [&](std::span<std::byte> payload) {
+                                     kernels::codes_bound(chunk.size()), [&](std::span<std::byte> payload) {
                                        return payload_->write_codes(chunk, {codes.nonzero, codes.negative}, payload);
                                      });
   } else {
@@ -149,8 +149,8 @@ PieceResult Worker::execute(const Reduce& work, const Send& send) {
                                     : sum_floats(chunk, work.contributions, floats);
   if (result.broken) return result;
   if (!work.to.empty()) {
-    const std::size_t bound =
-        chunk.coded() ? PayloadCodec::sums_bound(chunk, options_.members) : FloatPayload::bytes(chunk);
+    const std::size_t bound = chunk.coded() ? kernels::sums_bound(chunk.size(), static_cast<int>(options_.members))
+                                            : FloatPayload::bytes(chunk);
     MadeFrame total =
         make_frame(work.chunk, schema::ChunkPhase::kTotal, work.to, bound, [&](std::span<std::byte> payload) {
           return chunk.coded() ? payload_->write_sums(chunk, sums, payload)

@@ -2,12 +2,12 @@
 
 #include <array>
 #include <optional>
-#include <random>
 #include <span>
 #include <string_view>
 
 #include "engine/storage/safetensors.h"
 #include "kernels/base/hex.h"
+#include "kernels/base/random.h"
 #include "kernels/base/regular_file.h"
 
 namespace tg::daemon {
@@ -15,20 +15,14 @@ namespace {
 
 constexpr std::size_t kDigits = 16;
 
-std::uint64_t draw() {
-  std::random_device device;
-  std::uint64_t id = 0;
-  while (id == 0) id = (std::uint64_t{device()} << 32) | device();
-  return id;
-}
-
 }  // namespace
 
 Result<std::uint64_t> directory_id(const std::string& state_dir) {
   const std::string path = state_dir + "/" + kDirectoryIdFile;
   const Result<RegularFile> file = RegularFile::open(path, RegularFile::Links::kRefuse);
   if (!file && file.error().kind == ErrorKind::kNotFound) {
-    const std::uint64_t id = draw();
+    std::uint64_t id = 0;
+    while (id == 0) id = draw_bits();
     if (Status written = engine::write_file_atomically(path, hex_digest(id) + "\n"); !written.ok())
       return written.error();
     return id;

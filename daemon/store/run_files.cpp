@@ -28,25 +28,6 @@ constexpr const char* kReserveFile = "reserve";  // room for the last record, re
 constexpr std::size_t kReserveBytes = 64 * 1024;
 constexpr const char* kDeletedPrefix = ".deleted-";  // no run's id begins like this
 
-std::string errno_text() { return std::strerror(errno); }
-
-// A link in a run's directory leads nowhere.
-Result<FileSlice> read_file(const std::string& path, std::uint64_t offset, std::size_t most_bytes) {
-  const auto unreadable = [&](const Error& cause) {
-    return Error{cause.kind, "cannot read " + path + ": " + cause.message};
-  };
-  const Result<RegularFile> file = RegularFile::open(path, RegularFile::Links::kRefuse);
-  if (!file) return unreadable(file.error());
-  FileSlice slice;
-  slice.total_bytes = file->bytes();
-  if (offset >= slice.total_bytes) return slice;
-  slice.data.resize(std::min<std::uint64_t>(most_bytes, slice.total_bytes - offset));
-  const Result<std::size_t> got = file->read(offset, std::as_writable_bytes(std::span(slice.data)));
-  if (!got) return unreadable(got.error());
-  slice.data.resize(*got);  // less if the file shrank meanwhile
-  return slice;
-}
-
 }  // namespace
 
 OpenFile::OpenFile(const std::string& path, int flags) : fd_(::open(path.c_str(), flags | O_CLOEXEC, 0644)) {}
@@ -66,7 +47,7 @@ Result<std::unique_ptr<RunFiles>> RunFiles::open(const std::string& state_dir, c
   }
   std::unique_ptr<RunFiles> files(new RunFiles(state_dir, node));
   if (files->lock_.fd() < 0)
-    return Error{ErrorKind::kIo, "cannot write in state-dir " + state_dir + ": " + errno_text()};
+    return Error{ErrorKind::kIo, "cannot write in state-dir " + state_dir + ": " + std::strerror(errno)};
   if (::flock(files->lock_.fd(), LOCK_EX | LOCK_NB) != 0) {
     return Error{ErrorKind::kRefused,
                  "state-dir " + state_dir + " is in use by another tgd; give every node a state-dir of its own"};
@@ -108,9 +89,23 @@ Result<RunRecord> RunFiles::read_record(const std::string& id) const {
   return record;
 }
 
-Result<FileSlice> RunFiles::read(const std::string& id, const std::string& file, std::uint64_t offset,
+// A link in a run's directory leads nowhere.
+Result<FileSlice> RunFiles::read(const std::string& id, const std::string& name, std::uint64_t offset,
                                  std::size_t most_bytes) const {
-  return read_file(directory(id) + "/" + file, offset, most_bytes);
+  const std::string path = directory(id) + "/" + name;
+  const auto unreadable = [&](const Error& cause) {
+    return Error{cause.kind, "cannot read " + path + ": " + cause.message};
+  };
+  const Result<RegularFile> file = RegularFile::open(path, RegularFile::Links::kRefuse);
+  if (!file) return unreadable(file.error());
+  FileSlice slice;
+  slice.total_bytes = file->bytes();
+  if (offset >= slice.total_bytes) return slice;
+  slice.data.resize(std::min<std::uint64_t>(most_bytes, slice.total_bytes - offset));
+  const Result<std::size_t> got = file->read(offset, std::as_writable_bytes(std::span(slice.data)));
+  if (!got) return unreadable(got.error());
+  slice.data.resize(*got);  // less if the file shrank meanwhile
+  return slice;
 }
 
 Status RunFiles::recover(RunRecord& record) const {

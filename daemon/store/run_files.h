@@ -56,7 +56,7 @@ class RunFiles {
   Status record_stretch(RunRecord& record) const;
   Status record_stretch(RunRecord& record, const Stretch& stretch) const;  // of an earlier view of it
   // kNotFound if there is no such file.
-  Result<FileSlice> read(const std::string& id, const std::string& file, std::uint64_t offset,
+  Result<FileSlice> read(const std::string& id, const std::string& name, std::uint64_t offset,
                          std::size_t most_bytes) const;
   EndedRun ended_run(const RunRecord& record) const;
   // Removes a run in one instant: a crash leaves no half of it.

@@ -2,7 +2,7 @@
 
 #include <span>
 
-#include "engine/storage/atomic_file.h"
+#include "engine/storage/safetensors.h"
 #include "kernels/base/log.h"
 #include "kernels/base/regular_file.h"
 #include "schema/described/json_form.h"
@@ -35,11 +35,7 @@ std::string bench_path(const std::string& state_dir) { return state_dir + "/benc
 Status write_bench(const std::string& path, const schema::BenchReply& bench) {
   schema::OrderedJson json = {{"schema_version", kBenchSchemaVersion}, {"measured", format_utc(bench.measured_ms)}};
   json.update(to_json(bench, schema::JsonView::kKept));
-  const std::string text = json.dump(2) + "\n";
-  engine::AtomicFile file(path);
-  if (const Status status = file.open(); !status) return status;
-  if (const Status status = file.write(text.data(), text.size()); !status) return status;
-  return file.commit();
+  return engine::write_file_atomically(path, json.dump(2) + "\n");
 }
 
 KeptBench read_bench(const std::string& path, const schema::BenchReply& now) {
