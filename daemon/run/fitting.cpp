@@ -23,11 +23,6 @@ constexpr int kProbes = 3;           // timed forward + backward passes; the med
 constexpr double kLongProbe = 5.0;   // seconds after which one is enough
 constexpr double kSplitProbe = 1.0;  // seconds of them, at least, where they split the batch
 
-// Samples in memory are copied faster than any model takes them; others are decoded or drawn.
-int data_threads(const Prepared& prepared) {
-  return prepared.data->train.source == nullptr ? 1 : std::max(1, static_cast<int>(prepared.threads));
-}
-
 // Two training batches, of which one is filled while the other is trained on, and one to evaluate.
 std::uint64_t sample_bytes(const engine::Model& model, int batch) {
   return static_cast<std::uint64_t>(2 * batch + evaluation_samples(model.input)) * model.input.elements() *
@@ -150,15 +145,6 @@ double probe(const PreparationOptions& options, const ViewPart& part, const Prep
   return median(std::move(seconds));
 }
 
-// first: the step that they begin at.
-std::unique_ptr<engine::BatchSource> batches_of(const PreparationOptions& options, const ViewPart& part,
-                                                const Prepared& prepared, std::uint64_t first, kernels::Home& home) {
-  if (replays(options.job)) return nullptr;
-  return std::make_unique<engine::BatchSource>(
-      prepared.data, engine::BatchSource::Options{options.job.seed, part.global_batch, part.share(), first,
-                                                  prepared.steps, prepared.recipe, data_threads(prepared), &home});
-}
-
 // What is known of it once the kit has its engine.
 std::shared_ptr<const PreparedView> view_of(const PreparationOptions& options, const ViewPart& part,
                                             const TrainingKit& kit, double step_seconds,
@@ -181,6 +167,17 @@ std::shared_ptr<const PreparedView> view_of(const PreparationOptions& options, c
 
 }  // namespace
 
+std::unique_ptr<engine::BatchSource> batches_of(const PreparationOptions& options, const ViewPart& part,
+                                                const Prepared& prepared, Step first, std::uint64_t steps,
+                                                kernels::Home& home) {
+  if (replays(options.job)) return nullptr;
+  // Samples in memory are copied faster than any model takes them; others are decoded or drawn.
+  const int threads = prepared.data->train.source == nullptr ? 1 : std::max(1, static_cast<int>(prepared.threads));
+  return std::make_unique<engine::BatchSource>(
+      prepared.data, engine::BatchSource::Options{options.job.seed, part.global_batch, part.share(), first.value(),
+                                                  steps, prepared.recipe, threads, &home});
+}
+
 Result<TrainingKit> prepare_view(const PreparationOptions& options, const ViewPart& part,
                                  std::shared_ptr<const Prepared> prepared, std::uint64_t host_bytes,
                                  const engine::ComputeDevice& compute, const std::function<void()>& advance) {
@@ -194,7 +191,8 @@ Result<TrainingKit> prepare_view(const PreparationOptions& options, const ViewPa
     return made.error();
   const double step_seconds = probe(options, part, *kit.prepared, home, kit, advance);
   kit.view = view_of(options, part, kit, step_seconds, compute);
-  kit.batches = batches_of(options, part, *kit.prepared, kit.prepared->replica->committed_rounds().value(), home);
+  const Step first(kit.prepared->replica->committed_rounds().value());
+  kit.batches = batches_of(options, part, *kit.prepared, first, kit.prepared->steps, home);
   return kit;
 }
 
@@ -236,7 +234,7 @@ Status refit_kit(const PreparationOptions& options, TrainingKit& kit, const View
     if (Status made = make_engine(options, part, host_bytes, compute, advance, kit); !made.ok()) return made;
   }
   kit.view = view_of(options, part, kit, sample_seconds * share.count, compute);
-  if (!same_batches) kit.batches = batches_of(options, part, *kit.prepared, first.value(), compute.home());
+  if (!same_batches) kit.batches = batches_of(options, part, *kit.prepared, first, kit.prepared->steps, compute.home());
   return {};
 }
 

@@ -7,14 +7,6 @@
 #include "kernels/base/check.h"
 
 namespace tg::daemon {
-namespace {
-
-// Samples in memory are copied faster than any model takes them; others are decoded or drawn.
-int data_threads(const Prepared& prepared) {
-  return prepared.data->train.source == nullptr ? 1 : std::max(1, static_cast<int>(prepared.threads));
-}
-
-}  // namespace
 
 ShareEngines::ShareEngines(const PreparationOptions& options, TrainingKit kit, const engine::ComputeDevice& compute,
                            std::size_t lanes)
@@ -68,11 +60,7 @@ Status ShareEngines::fit(const schema::JobSpec& job, const Per<Rank, std::uint16
     while (engines_[key].all.size() < std::min(lane_count_, alike))
       if (Status made = make_learner(key, part.share, first); !made.ok()) return made;
     part.engines = &engines_[key];
-    if (replays(job)) continue;
-    part.batches = std::make_unique<engine::BatchSource>(
-        prepared_->data,
-        engine::BatchSource::Options{job.seed, global_batch, part.share.share(), first.value(), job.steps,
-                                     prepared_->recipe, data_threads(*prepared_), &compute_.home()});
+    part.batches = batches_of(options_, part.share, *prepared_, first, job.steps, compute_.home());
   }
   return {};
 }
@@ -106,25 +94,13 @@ void ShareEngines::train(Rank member, const Origin& of, const Layout& layout, ke
   }
   engine.backward(static_cast<float>(part.share.factor()), gradient.address(),
                   [&](std::size_t first, std::size_t last) {
-                    add_weight_decay(*learner.kit.tensors, parameters, gradient, first, last);
+                    add_weight_decay(options_.job, learner.kit, parameters, gradient, first, last);
                     for (; told.bucket < layout.buckets.size() && layout.buckets[told.bucket].first_segment >= first;
                          ++told.bucket) {
                       ready(GradientReady(told));
                       told.statistics.clear();
                     }
                   });
-}
-
-void ShareEngines::add_weight_decay(kernels::TensorKernels& tensors, kernels::ConstFloats parameters,
-                                    kernels::Floats gradient, std::size_t first, std::size_t last) const {
-  const auto decay = static_cast<float>(options_.job.weight_decay);
-  if (decay == 0 || !schema::decays_inside(options_.job)) return;
-  for (std::size_t s = first; s < last; ++s) {
-    const engine::Segment& segment = prepared_->model.segments[s];
-    if (!segment.decays) continue;
-    const std::size_t begin = segment.offset, count = segment.padded_count();
-    tensors.add_scaled(parameters.subspan(begin, count), decay, gradient.subspan(begin, count));
-  }
 }
 
 engine::EvaluationCounts ShareEngines::evaluate(Rank member, const Replica& replica) {

@@ -79,8 +79,6 @@ class ShareEngines final : public SimulatedLearning {
   };
   Status make_learner(const Key& key, const ViewPart& share, Step first);
   void add(const Key& key, TrainingKit kit);
-  void add_weight_decay(kernels::TensorKernels& tensors, kernels::ConstFloats parameters, kernels::Floats gradient,
-                        std::size_t first, std::size_t last) const;
 
   PreparationOptions options_;
   const std::shared_ptr<const Prepared> prepared_;

@@ -96,7 +96,6 @@ struct Trainer::State {
   bool prefetch();
   void wait_for_segments(std::uint64_t step, std::size_t first, std::size_t last);
   void evaluate(const Evaluate& asked);
-  void add_weight_decay(kernels::ConstFloats parameters, std::size_t first, std::size_t last);
   // Hooks are called under the lock, so never after the trainer was destroyed.
   template <class Call>
   void tell(Call call) {
@@ -294,7 +293,7 @@ void Trainer::State::train(const Train& asked) {
       [&](std::size_t first, std::size_t last) {
         TG_CHECK(last == complete_from, first, last, complete_from);
         complete_from = first;
-        add_weight_decay(asked.parameters, first, last);
+        add_weight_decay(options.job, kit, asked.parameters, kit.gradients.floats(), first, last);
         advance();
         while (ready.bucket < asked.first_segments.size() && asked.first_segments[ready.bucket] >= complete_from) {
           if (timeline->on()) {
@@ -324,14 +323,15 @@ bool Trainer::State::prefetch() {
   return next != nullptr;
 }
 
-void Trainer::State::add_weight_decay(kernels::ConstFloats parameters, std::size_t first, std::size_t last) {
-  const auto decay = static_cast<float>(options.job.weight_decay);
-  if (decay == 0 || !schema::decays_inside(options.job)) return;
+void add_weight_decay(const schema::JobSpec& job, const TrainingKit& kit, kernels::ConstFloats parameters,
+                      kernels::Floats gradient, std::size_t first, std::size_t last) {
+  const auto decay = static_cast<float>(job.weight_decay);
+  if (decay == 0 || !schema::decays_inside(job)) return;
   for (std::size_t s = first; s < last; ++s) {
     const engine::Segment& segment = kit.prepared->model.segments[s];
     if (!segment.decays) continue;
     const std::size_t begin = segment.offset, count = segment.padded_count();
-    kit.tensors->add_scaled(parameters.subspan(begin, count), decay, kit.gradients.floats().subspan(begin, count));
+    kit.tensors->add_scaled(parameters.subspan(begin, count), decay, gradient.subspan(begin, count));
   }
 }
 

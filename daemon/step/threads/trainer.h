@@ -96,6 +96,10 @@ struct TrainingKit {
   std::unique_ptr<engine::Engine> engine;        // goes first: it may be copying a batch
 };
 
+// Weight decay inside the ternary path, of these segments, added whole to a member's gradient.
+void add_weight_decay(const schema::JobSpec& job, const TrainingKit& kit, kernels::ConstFloats parameters,
+                      kernels::Floats gradient, std::size_t first, std::size_t last);
+
 class Trainer {
  public:
   // Called first, on the compute thread; calls advance() whenever something got done, and lets pass what that throws:
