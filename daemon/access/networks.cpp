@@ -58,23 +58,33 @@ std::optional<Network> parse_network(std::string text) {
   return network;
 }
 
+std::string address_text(const sockaddr* address, socklen_t bytes) {
+  char text[NI_MAXHOST];
+  return ::getnameinfo(address, bytes, text, sizeof text, nullptr, 0, NI_NUMERICHOST) == 0 ? text : "";
+}
+
+std::optional<std::map<std::string, std::string>> own_addresses() {
+  ifaddrs* list = nullptr;
+  if (::getifaddrs(&list) != 0) return std::nullopt;
+  std::map<std::string, std::string> all;
+  for (const ifaddrs* one = list; one != nullptr; one = one->ifa_next) {
+    if (one->ifa_addr == nullptr) continue;
+    const int family = one->ifa_addr->sa_family;
+    if (family != AF_INET && family != AF_INET6) continue;
+    all[address_text(one->ifa_addr, family == AF_INET ? sizeof(sockaddr_in) : sizeof(sockaddr_in6))] = one->ifa_name;
+  }
+  ::freeifaddrs(list);
+  return all;
+}
+
 bool is_local_address(const std::string& address) {
   const std::optional<Network> wanted = parse_network(address);
-  ifaddrs* all = nullptr;
-  if (!wanted || ::getifaddrs(&all) != 0) return false;
-  bool found = is_loopback(*wanted);
-  for (const ifaddrs* one = all; one != nullptr && !found; one = one->ifa_next) {
-    if (one->ifa_addr == nullptr) continue;
-    const bool ipv6 = one->ifa_addr->sa_family == AF_INET6;
-    if (!ipv6 && one->ifa_addr->sa_family != AF_INET) continue;
-    char text[NI_MAXHOST];
-    const socklen_t size = ipv6 ? sizeof(sockaddr_in6) : sizeof(sockaddr_in);
-    if (::getnameinfo(one->ifa_addr, size, text, sizeof text, nullptr, 0, NI_NUMERICHOST) != 0) continue;
-    const std::optional<Network> own = parse_network(text);
-    found = own && own->contains(*wanted);
-  }
-  ::freeifaddrs(all);
-  return found;
+  const auto all = own_addresses();
+  if (!wanted || !all) return false;
+  return is_loopback(*wanted) || std::any_of(all->begin(), all->end(), [&](const auto& one) {
+           const std::optional<Network> own = parse_network(one.first);
+           return own && own->contains(*wanted);
+         });
 }
 
 std::string own_line_problem(const std::string& host) {
@@ -125,9 +135,8 @@ void Networks::resolve() {
     hints.ai_socktype = SOCK_STREAM;
     if (::getaddrinfo(name.c_str(), nullptr, &hints, &found) != 0) continue;
     for (const addrinfo* one = found; one != nullptr; one = one->ai_next) {
-      char text[NI_MAXHOST];
-      if (::getnameinfo(one->ai_addr, one->ai_addrlen, text, sizeof text, nullptr, 0, NI_NUMERICHOST) != 0) continue;
-      if (const std::optional<Network> network = parse_network(text)) resolved_.push_back(*network);
+      const std::optional<Network> network = parse_network(address_text(one->ai_addr, one->ai_addrlen));
+      if (network) resolved_.push_back(*network);
     }
     ::freeaddrinfo(found);
   }

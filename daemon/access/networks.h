@@ -3,8 +3,11 @@
 // once a second. One thread.
 #pragma once
 
+#include <sys/socket.h>
+
 #include <chrono>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -22,6 +25,12 @@ struct Network {
 };
 // No value if the text is not a network.
 std::optional<Network> parse_network(std::string text);
+
+// In digits; "" if it has none.
+std::string address_text(const sockaddr* address, socklen_t bytes);
+
+// This machine's addresses, in digits, and the network device of each; no value if they cannot be read.
+std::optional<std::map<std::string, std::string>> own_addresses();
 
 // Whether this machine has that address.
 bool is_local_address(const std::string& address);

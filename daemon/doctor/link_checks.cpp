@@ -1,6 +1,5 @@
 #include "daemon/doctor/link_checks.h"
 
-#include <ifaddrs.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -19,6 +18,7 @@
 #include <thread>
 #include <vector>
 
+#include "daemon/access/networks.h"
 #include "daemon/access/socket_options.h"
 #include "schema/text.h"
 
@@ -41,12 +41,6 @@ struct Resolved {
   std::string text, problem;
 };
 
-std::string address_text(const sockaddr_storage& address, socklen_t bytes) {
-  char text[NI_MAXHOST];
-  const auto* any = reinterpret_cast<const sockaddr*>(&address);
-  return ::getnameinfo(any, bytes, text, sizeof text, nullptr, 0, NI_NUMERICHOST) == 0 ? text : "";
-}
-
 // As libzmq does.
 Resolved resolve(const std::string& host, bool ipv6) {
   addrinfo hints{}, *found = nullptr;
@@ -61,7 +55,7 @@ Resolved resolve(const std::string& host, bool ipv6) {
   }
   resolved.bytes = found->ai_addrlen;
   std::memcpy(&resolved.address, found->ai_addr, found->ai_addrlen);
-  resolved.text = address_text(resolved.address, resolved.bytes);
+  resolved.text = address_text(found->ai_addr, found->ai_addrlen);
   ::freeaddrinfo(found);
   return resolved;
 }
@@ -168,8 +162,9 @@ class Attempts {
     }
     sockaddr_storage own{};
     socklen_t own_bytes = sizeof own;
-    if (::getsockname(descriptor, reinterpret_cast<sockaddr*>(&own), &own_bytes) != 0) return;
-    link.from = address_text(own, own_bytes);
+    auto* const address = reinterpret_cast<sockaddr*>(&own);
+    if (::getsockname(descriptor, address, &own_bytes) != 0) return;
+    link.from = address_text(address, own_bytes);
     int mtu = 0;
     bytes = sizeof mtu;
     const bool ipv6 = own.ss_family == AF_INET6;
@@ -185,26 +180,8 @@ class Attempts {
   std::vector<Attempt> open_;
 };
 
-// The network device of each own address.
-std::map<std::string, std::string> devices() {
-  std::map<std::string, std::string> all;
-  ifaddrs* list = nullptr;
-  if (::getifaddrs(&list) != 0) return all;
-  for (const ifaddrs* one = list; one != nullptr; one = one->ifa_next) {
-    if (one->ifa_addr == nullptr) continue;
-    const int family = one->ifa_addr->sa_family;
-    if (family != AF_INET && family != AF_INET6) continue;
-    sockaddr_storage address{};
-    const socklen_t bytes = family == AF_INET ? sizeof(sockaddr_in) : sizeof(sockaddr_in6);
-    std::memcpy(&address, one->ifa_addr, bytes);
-    all[address_text(address, bytes)] = one->ifa_name;
-  }
-  ::freeifaddrs(list);
-  return all;
-}
-
 void note_devices(std::vector<LinkFacts>& links) {
-  const std::map<std::string, std::string> known = devices();
+  const std::map<std::string, std::string> known = own_addresses().value_or(std::map<std::string, std::string>());
   for (LinkFacts& link : links) {
     const auto device = known.find(link.from);
     if (link.from.starts_with("127.") || link.from == "::1") link.device = "lo";
