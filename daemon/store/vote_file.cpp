@@ -1,6 +1,5 @@
 #include "daemon/store/vote_file.h"
 
-#include <exception>
 #include <filesystem>
 #include <span>
 #include <system_error>
@@ -26,16 +25,7 @@ Result<VoterState> vote_from(const std::string& content) {
   const std::size_t end = content.find('\n');
   if (end == std::string::npos || content.substr(end + 1) != hash_of(content.substr(0, end)) + "\n")
     return Error{ErrorKind::kCorrupt, "its hash is another one"};
-  try {
-    const schema::OrderedJson json = schema::OrderedJson::parse(content.substr(0, end));
-    std::string problem;
-    VoterState vote;
-    fields(vote, schema::TakeJson(json, problem, schema::TakeJson::Absent::kIsOff));
-    if (!problem.empty()) return Error{ErrorKind::kCorrupt, problem};
-    return vote;
-  } catch (const std::exception& error) {
-    return Error{ErrorKind::kCorrupt, error.what()};
-  }
+  return schema::from_kept<VoterState>(content.substr(0, end), schema::TakeJson::Absent::kIsOff);
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <concepts>
 #include <cstdint>
+#include <exception>
 #include <limits>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -15,6 +16,7 @@
 #include <type_traits>
 #include <vector>
 
+#include "kernels/base/status.h"
 #include "kernels/base/words.h"
 #include "schema/described/rule.h"
 
@@ -175,5 +177,21 @@ class TakeJson {
   std::string& problem_;
   Absent absent_;
 };
+
+// What was kept as a text of its own.
+template <Described T>
+Result<T> from_kept(const std::string& text, TakeJson::Absent absent = TakeJson::Absent::kKeepsDefault) {
+  try {
+    const OrderedJson json = OrderedJson::parse(text);
+    if (!json.is_object()) return Error{ErrorKind::kCorrupt, "not a JSON object"};
+    std::string problem;
+    T it;
+    fields(it, TakeJson(json, problem, absent));
+    if (!problem.empty()) return Error{ErrorKind::kCorrupt, problem};
+    return it;
+  } catch (const std::exception& error) {
+    return Error{ErrorKind::kCorrupt, error.what()};
+  }
+}
 
 }  // namespace tg::schema
