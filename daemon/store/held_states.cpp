@@ -42,7 +42,7 @@ void HeldStates::drop(const std::string& id) {
 }
 
 Result<FileSlice> HeldStates::read(const RunRecord& record, const std::string& file, std::uint64_t offset,
-                                   std::size_t most_bytes) {
+                                   std::size_t most_bytes) const {
   const std::lock_guard lock(mutex_);
   const Artefacts* artefacts = nullptr;
   if (const auto found = states_.find(record.id); found != states_.end()) {

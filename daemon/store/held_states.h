@@ -34,7 +34,7 @@ class HeldStates {
   void drop(const std::string& id);
   // A slice of one of the files of such a state. kNotFound: it has none.
   Result<FileSlice> read(const RunRecord& record, const std::string& file, std::uint64_t offset,
-                         std::size_t most_bytes);
+                         std::size_t most_bytes) const;
 
  private:
   struct State {
@@ -46,7 +46,7 @@ class HeldStates {
   const RunFiles& files_;
   mutable std::mutex mutex_;
   std::map<std::string, State> states_;
-  std::pair<std::string, Artefacts> opened_;  // the checkpoint that was read last, by its path
+  mutable std::pair<std::string, Artefacts> opened_;  // the checkpoint that was read last, by its path
 };
 
 }  // namespace tg::daemon

@@ -10,14 +10,18 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "daemon/store/artefacts.h"
 #include "daemon/store/found_states.h"
 #include "daemon/store/held_states.h"
 #include "daemon/store/retention.h"
+#include "daemon/store/run_files.h"
+#include "daemon/store/run_index.h"
 #include "daemon/store/run_record.h"
 #include "kernels/base/status.h"
 #include "schema/control/control.h"
@@ -54,19 +58,21 @@ class RunStore {
   // The state of an ended run that could not be saved: its files are read from here until it is deleted, or the
   // disk has room (save_held). Neither reading it nor retention drops it.
   // `alive` is what the images read.
-  void hold(const std::string& id, Artefacts artefacts, std::shared_ptr<const void> alive, std::uint64_t bytes);
+  void hold(const std::string& id, Artefacts artefacts, std::shared_ptr<const void> alive, std::uint64_t bytes) {
+    held_.hold(id, std::move(artefacts), std::move(alive), bytes);
+  }
   using Held = HeldStates::Held;
-  Held held() const;
+  Held held() const { return held_.held(); }
   // Tries again to write them; the keys of the runs whose state is on the disk now.
   std::vector<std::uint64_t> save_held();
   // Memory only: what status shows of the live run. A run without a record is remembered until forget() or write().
   // A final state is shown from write() on, not before: whoever sees one may fetch what the run left.
-  void update(const schema::RunStatus& status);
+  void update(const schema::RunStatus& status) { index_.update(status); }
   // Memory only: from now on update() shows a resume of this ended run, until write() or forget(). Its record and its
   // files stay, can be fetched, and are as they were after forget().
-  void show_resuming(const std::string& id);
+  void show_resuming(const std::string& id) { index_.show_resuming(id); }
   // Memory only: what status shows as what comes next of this ended run, until it goes on.
-  void show_next(const std::string& id, const std::string& next);
+  void show_next(const std::string& id, const std::string& next) { index_.show_next(id, next); }
   // The states that an ended run may go on from (found_states.h), read whole: not on the node's thread. kNotFound if it
   // has no record here. The caller tries save_held() first, for a state that is only in memory.
   Result<FoundStates> states(
@@ -76,25 +82,44 @@ class RunStore {
   Result<std::uint64_t> remove(const std::string& id);
   // Its model was fetched, here or from another member.
   Status mark_fetched(const std::string& id);
-  void delete_what_is_due();           // by age; writes do so as well
-  void forget(const std::string& id);  // a proposal that came to nothing: no run, or the one that was to be resumed
-  std::optional<RunRecord> find(const std::string& id_or_unique_prefix) const;
+  void delete_what_is_due();  // by age; writes do so as well
+  // A proposal that came to nothing: no run, or the one that was to be resumed.
+  void forget(const std::string& id) { index_.forget(id); }
+  std::optional<RunRecord> find(const std::string& id_or_unique_prefix) const {
+    return index_.find(id_or_unique_prefix);
+  }
   // As it was written, also while a resume of it is shown. The whole id.
-  std::optional<RunRecord> recorded(const std::string& id) const;
+  std::optional<RunRecord> recorded(const std::string& id) const { return index_.written(id); }
   // Exact id, else unique prefix; errors name what was asked: none (kNotFound), or several that fit (kUsage).
-  Result<std::string> resolve(const std::string& id_or_prefix) const;
+  Result<std::string> resolve(const std::string& id_or_prefix) const { return index_.resolve(id_or_prefix); }
   // Newest first; members has a row for every member, filled for this node only: once it has ended, with the steps of
   // the states that a resume may begin at.
-  std::vector<schema::RunStatus> statuses() const;
-  std::string directory(const std::string& id) const;
+  std::vector<schema::RunStatus> statuses() const { return index_.statuses(); }
+  std::string directory(const std::string& id) const { return files_->directory(id); }
   bool exists(const std::string& id) const;
   // A slice of one of the run's files; unknown file names are refused (no path ever leaves the run's directory).
   Result<schema::SliceReply> read_slice(const std::string& id, const std::string& file, std::uint64_t offset,
                                         std::size_t most_bytes) const;
 
  private:
-  struct State;
-  std::shared_ptr<State> state_;
+  RunStore(std::unique_ptr<RunFiles> files, std::string node, Retention retention)
+      : files_(std::move(files)),
+        node_(std::move(node)),
+        retention_(std::move(retention)),
+        index_(node_),
+        held_(*files_) {}
+  void load(const std::string& id, std::vector<std::string>& warnings);
+  void put(RunRecord record, bool is_written);
+  RunIndex::OnDisk on_disk(const RunRecord& record, bool is_written) const;
+  void delete_runs();  // that are due; the caller holds `writing_`, or is alone
+
+  const std::unique_ptr<RunFiles> files_;
+  const std::string node_;
+  const Retention retention_;
+
+  std::mutex writing_;  // serializes what touches the disk; the parts below have locks of their own, taken after it
+  RunIndex index_;
+  HeldStates held_;
 };
 
 }  // namespace tg::daemon
