@@ -21,7 +21,7 @@ struct SavedStart {
   std::string directory;                    // of the run
   std::shared_ptr<const RunRecord> record;  // as it was before
   bool from_the_beginning = false;          // no file is needed
-  StateCounters counters;
+  schema::StateCounters counters;
   std::uint64_t model_hash = 0, data_hash = 0;
   std::string engine_build;   // "" = may be another one
   std::uint64_t threads = 0;  // 0 = may be other ones

@@ -234,7 +234,7 @@ schema::RunStatus Run::first_status(const schema::StartReply& facts) const {
   const schema::RunStatus& before = start_->record->status;
   status.started_ms = before.started_ms;
   status.initial_digest = before.initial_digest;
-  show(start_->counters, status);
+  status.counters() = start_->counters;
   if (start_->record->key != identity_.key) return status;
   // It joins.
   status.from_step = before.from_step;
@@ -532,7 +532,7 @@ Status Run::join(View view, const schema::Commit& choice, const std::string& why
   start.state = intake_->state();
   start.directory = context_.disk.store.directory(identity_.id);
   start.from_the_beginning = start.state.step == 0;
-  start.counters = counters_of(record->status);
+  start.counters = record->status;
   start.record = std::make_shared<const RunRecord>(*record);
   start_ = std::move(start);
   if (Status kept = fed_metrics_->commit(); !kept.ok()) return kept;

@@ -188,7 +188,7 @@ schema::RunStatus Simulation::first_status(const std::optional<SavedStart>& star
   status.members = numbers_->rows();
   status.since_ms = unix_time_ms();
   if (start) {
-    show(start->counters, status);
+    status.counters() = start->counters;
   } else {
     status.started_ms = status.since_ms;
     status.initial_digest = prepared_->initial_digest;

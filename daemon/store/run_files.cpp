@@ -137,7 +137,7 @@ bool RunFiles::recover_state(RunRecord& record) const {
   record.status.digest = own.digest = newest->id.digest;
   record.status.step = record.status.digest_step = own.step = own.digest_step = newest->id.step;
   own.save = schema::SaveState::kSaved;
-  if (newest->facts.key != 0) show(newest->facts.counters, record.status);
+  if (newest->facts.key != 0) record.status.counters() = newest->facts.counters;
   return true;
 }
 

@@ -1,8 +1,6 @@
 #include "daemon/store/state_facts.h"
 
 #include <charconv>
-#include <exception>
-#include <limits>
 #include <optional>
 
 #include "kernels/base/hex.h"
@@ -29,47 +27,7 @@ bool take(const Metadata& metadata, const char* name, T& value) {
   return code == std::errc() && stop == end;
 }
 
-std::string to_text(const StateCounters& counters) { return schema::to_json(counters, schema::JsonView::kKept).dump(); }
-
-std::optional<StateCounters> counters_in(const std::string& json) {
-  try {
-    const schema::OrderedJson parsed = schema::OrderedJson::parse(json);
-    if (!parsed.is_object()) return std::nullopt;
-    std::string problem;
-    StateCounters counters;
-    fields(counters, schema::TakeJson(parsed, problem));
-    if (!problem.empty()) return std::nullopt;
-    return counters;
-  } catch (const std::exception&) {
-    return std::nullopt;
-  }
-}
-
 }  // namespace
-
-StateCounters counters_of(const schema::RunStatus& status) {
-  return {status.loss,
-          status.learning_rate,
-          status.evaluated,
-          status.evaluation_step,
-          status.evaluation_accuracy,
-          status.evaluation_accuracy_5,
-          status.evaluation_loss,
-          status.best_accuracy,
-          status.best_step};
-}
-
-void show(const StateCounters& counters, schema::RunStatus& status) {
-  status.loss = counters.loss;
-  status.learning_rate = counters.learning_rate;
-  status.evaluated = counters.evaluated;
-  status.evaluation_step = counters.evaluation_step;
-  status.evaluation_accuracy = counters.evaluation_accuracy;
-  status.evaluation_accuracy_5 = counters.evaluation_accuracy_5;
-  status.evaluation_loss = counters.evaluation_loss;
-  status.best_accuracy = counters.best_accuracy;
-  status.best_step = counters.best_step;
-}
 
 Metadata metadata_of(const StateFacts& facts) {
   return {{"format", "pt"},
@@ -80,7 +38,7 @@ Metadata metadata_of(const StateFacts& facts) {
           {"step", std::to_string(facts.id.step)},
           {"digest", hex_digest(facts.id.digest)},
           {"spec", facts.spec},
-          {"counters", to_text(facts.counters)}};
+          {"counters", schema::to_json(facts.counters, schema::JsonView::kKept).dump()}};
 }
 
 Result<StateFacts> facts_in(const Metadata& metadata) {
@@ -100,7 +58,7 @@ Result<StateFacts> facts_in(const Metadata& metadata) {
   facts.key = *key;
   facts.spec = text(metadata, "spec");
   if (facts.spec.empty()) return damaged("spec");
-  const std::optional<StateCounters> counters = counters_in(text(metadata, "counters"));
+  const auto counters = schema::from_kept<schema::StateCounters>(text(metadata, "counters"));
   if (!counters) return damaged("counters");
   facts.counters = *counters;
   return facts;

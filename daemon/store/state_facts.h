@@ -20,40 +20,16 @@
 
 #include "kernels/base/status.h"
 #include "schema/control/status.h"
-#include "schema/described/rule.h"
 #include "schema/frame/frame.h"
 
 namespace tg::daemon {
-
-// What status shows of the step itself and does not compute anew.
-struct StateCounters {
-  double loss = 0, learning_rate = 0;
-  bool evaluated = false;
-  std::uint64_t evaluation_step = 0;
-  double evaluation_accuracy = 0, evaluation_accuracy_5 = 0, evaluation_loss = 0;
-  double best_accuracy = 0;
-  std::uint64_t best_step = 0;
-};
-void fields(schema::Is<StateCounters> auto& it, auto&& field) {
-  field("loss", it.loss);
-  field("learning_rate", it.learning_rate);
-  field("evaluated", it.evaluated);
-  field("evaluation_step", it.evaluation_step);
-  field("evaluation_accuracy", it.evaluation_accuracy);
-  field("evaluation_accuracy_5", it.evaluation_accuracy_5);
-  field("evaluation_loss", it.evaluation_loss);
-  field("best_accuracy", it.best_accuracy);
-  field("best_step", it.best_step);
-}
-StateCounters counters_of(const schema::RunStatus& status);
-void show(const StateCounters& counters, schema::RunStatus& status);
 
 struct StateFacts {
   std::string run;
   std::uint64_t key = 0;  // 0: written by the version before
   schema::StateId id;
   std::string spec;
-  StateCounters counters;
+  schema::StateCounters counters;
 };
 
 // Of these a model file says nothing: they are for going on.

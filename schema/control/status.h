@@ -171,7 +171,31 @@ void fields(Is<Departure> auto& it, auto&& field) {
   field("why", it.why, line(kMostProblemBytes));
 }
 
-struct RunStatus {
+// What status shows of the step itself and does not compute anew: in a state's file (daemon/store/state_facts.h).
+struct StateCounters {
+  double loss = 0;  // mean over the last step's global batch
+  double learning_rate = 0;
+  bool evaluated = false;
+  std::uint64_t evaluation_step = 0;
+  double evaluation_accuracy = 0;    // 0..1
+  double evaluation_accuracy_5 = 0;  // 0..1, among the five highest; 0 of five classes or fewer
+  double evaluation_loss = 0;
+  double best_accuracy = 0;     // of all evaluations
+  std::uint64_t best_step = 0;  // the first that had it; 0 = none yet
+};
+void fields(Is<StateCounters> auto& it, auto&& field) {
+  field("loss", it.loss);
+  field("learning_rate", it.learning_rate);
+  field("evaluated", it.evaluated);
+  field("evaluation_step", it.evaluation_step);
+  field("evaluation_accuracy", it.evaluation_accuracy);
+  field("evaluation_accuracy_5", it.evaluation_accuracy_5);
+  field("evaluation_loss", it.evaluation_loss);
+  field("best_accuracy", it.best_accuracy);
+  field("best_step", it.best_step);
+}
+
+struct RunStatus : StateCounters {
   std::string id;
   RunState state = RunState::kPending;
   std::string reason;
@@ -184,15 +208,6 @@ struct RunStatus {
   std::string gradients;
   std::string last_layer;  // how the gradient of the last layer travels
   std::uint64_t step = 0, steps = 0;
-  double loss = 0;  // mean over the last step's global batch
-  double learning_rate = 0;
-  bool evaluated = false;
-  std::uint64_t evaluation_step = 0;
-  double evaluation_accuracy = 0;    // 0..1
-  double evaluation_accuracy_5 = 0;  // 0..1, among the five highest; 0 of five classes or fewer
-  double evaluation_loss = 0;
-  double best_accuracy = 0;     // of all evaluations
-  std::uint64_t best_step = 0;  // the first that had it; 0 = none yet
   double samples_per_second = 0;
   double code_bits_per_parameter = 0;  // payload bits of one member's codes per parameter
   double sent_bits_per_parameter = 0;  // everything sent, per parameter and step
@@ -214,6 +229,7 @@ struct RunStatus {
   std::string data_read;      // what it trains on (engine/data/what_was_read.h); "" = replayed, or it has not begun
   std::string data_warnings;  // what in that may not be what its user meant, a line each
   std::string settings;       // the job's keys that are not the defaults, KEY = VALUE, a line each
+  StateCounters& counters() { return *this; }
   bool has_left(std::string_view node) const;
   // A run that came to its end, but not every member has its state on its disk.
   bool saved_by_all() const;
