@@ -3,13 +3,20 @@
 
 #include "ctl/client.h"
 #include "ctl/command_line/command_line.h"
+#include "ctl/command_line/completion.h"
 #include "ctl/job_file.h"
+#include "ctl/models/model_report.h"
 #include "ctl/terminal/console.h"
 #include "ctl/terminal/interrupt.h"
 #include "ctl/verbs/verbs.h"
 
 namespace tg::ctl {
 namespace {
+
+int printed(const std::string& text) {
+  print(text);
+  return kOk;
+}
 
 int run(const Command& command) {
   // A bad job is the user's to mend, whether a node answers or not.
@@ -19,10 +26,10 @@ int run(const Command& command) {
     if (!read) return fail(read.error());
     job = *std::move(read);
   }
-  if (command.verb == Verb::kModels) return models(command);
+  if (command.verb == Verb::kModels) return printed(command.json ? format_models_json() : format_models());
   if (command.verb == Verb::kKeygen) return keygen(command);
-  if (command.verb == Verb::kCompletion) return completion(command);
-  if (command.verb == Verb::kMan) return man(command);
+  if (command.verb == Verb::kCompletion) return printed(completion_script(command.operand));
+  if (command.verb == Verb::kMan) return printed(manual_page(command.operand));
   if (command.verb == Verb::kComplete) return complete(command);
   if (command.verb == Verb::kExport) return export_metrics(command);
   if (command.verb == Verb::kReport) return report(command);

@@ -1,4 +1,5 @@
-// One function per verb, one file each: asks the node, prints, gives the exit code. Main thread only.
+// One function per verb, one file each: asks the node, prints, gives the exit code. Main thread only. What only prints
+// a text stands in main.cpp.
 #pragma once
 
 #include "ctl/client.h"
@@ -32,10 +33,7 @@ int wait(Client& client, const Command& command);
 int bench(Client& client, const Command& command);
 int doctor(Client& client, const Command& command);
 int plan(Client& client, const Command& command, const schema::JobSpec& job);
-int models(const Command& command);      // asks no node
-int keygen(const Command& command);      // asks no node
-int completion(const Command& command);  // asks no node
-int man(const Command& command);         // asks no node
+int keygen(const Command& command);  // asks no node
 int complete(const Command& command);
 int version(Client& client, const Command& command);
 std::string version_line();  // tgctl's own
