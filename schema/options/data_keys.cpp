@@ -23,14 +23,14 @@ Row numbers_row(std::string name, std::vector<double> JobSpec::*field, RealRange
                   kMostChannels, "a number per channel, or one for all, such as 0.485,0.456,0.406", std::move(help));
 }
 
-constexpr std::string_view kConvert =
-    "there is no reader for it: save samples and labels as x_train.npy, y_train.npy, x_test.npy, y_test.npy with "
-    "numpy.save, and take data = npy";
-constexpr OtherWord kOtherData[] = {{"csv", kConvert},         {"txt", kConvert},          {"parquet", kConvert},
-                                    {"hdf5", kConvert},        {"npz", kConvert},          {"tfrecord", kConvert},
-                                    {"numpy", "npy"},          {"images", "folder"},       {"pictures", "folder"},
-                                    {"imagefolder", "folder"}, {"image-folder", "folder"}, {"imagenet", "folder"},
-                                    {"emnist", "idx"}};
+constexpr OtherWord kOtherData[] = {
+    {"there is no reader for it: save samples and labels as x_train.npy, y_train.npy, x_test.npy, y_test.npy with "
+     "numpy.save, and take data = npy",
+     "csv txt parquet hdf5 npz tfrecord"},
+    {"npy", "numpy"},
+    {"folder", "images pictures imagefolder image-folder imagenet"},
+    {"idx", "emnist"},
+};
 
 void add_set_keys(std::vector<Row>& rows) {
   rows.push_back(choice_row("data", &JobSpec::data,

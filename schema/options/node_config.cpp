@@ -163,7 +163,10 @@ Row kernels_row() {
       });
 }
 
-constexpr OtherWord kOtherEngines[] = {{"gpu", "cuda"}, {"nvidia", "cuda"}, {"processor", "cpu"}};
+constexpr OtherWord kOtherEngines[] = {
+    {"cuda", "gpu nvidia"},
+    {"cpu", "processor"},
+};
 
 std::vector<Row> make_rows() {
   std::vector<Row> rows;
