@@ -2,25 +2,11 @@
 
 #include <cstring>
 
-#include "schema/limits.h"
-#include "schema/text.h"
-
 namespace tg::schema {
 namespace {
 
 constexpr std::size_t kTraversalSlackWords = 1024;
 constexpr int kNestingLimit = 8;
-
-std::string_view view(capnp::Text::Reader text) { return {text.begin(), text.size()}; }
-
-[[noreturn]] void refuse(const char* field, std::string why) { throw Odd{std::string(field) + " " + std::move(why)}; }
-
-std::string_view bounded(capnp::Text::Reader text, std::size_t most_bytes, const char* field) {
-  if (text.size() > most_bytes) {
-    refuse(field, "has " + std::to_string(text.size()) + " bytes, at most " + std::to_string(most_bytes));
-  }
-  return view(text);
-}
 
 }  // namespace
 
@@ -57,38 +43,9 @@ capnp::ReaderOptions reader_options(std::size_t words) {
   return options;
 }
 
-std::string checked_text(capnp::Text::Reader text, std::size_t most_bytes, const char* field) {
-  const std::string_view checked = bounded(text, most_bytes, field);
-  if (!is_printable(checked)) refuse(field, "is not printable");
-  return std::string(checked);
-}
-
-std::string checked_lines(capnp::Text::Reader text, std::size_t most_bytes, const char* field) {
-  const std::string_view checked = bounded(text, most_bytes, field);
-  if (!is_printable_lines(checked)) refuse(field, "is not printable");
-  return std::string(checked);
-}
-
-std::string checked_node(capnp::Text::Reader text, const char* field) {
-  if (!is_node_name(view(text))) refuse(field, "is not a node's name");
-  return std::string(view(text));
-}
-
-std::string checked_node_or_empty(capnp::Text::Reader text, const char* field) {
-  return text.size() == 0 ? std::string() : checked_node(text, field);
-}
-
-std::string checked_run(capnp::Text::Reader text, const char* field) {
-  if (!is_run_id(view(text))) refuse(field, "is not a run's id");
-  return std::string(view(text));
-}
-
-std::string checked_run_or_empty(capnp::Text::Reader text, const char* field) {
-  return text.size() == 0 ? std::string() : checked_run(text, field);
-}
-
 std::uint64_t checked_below(std::uint64_t value, std::uint64_t bound, const char* field) {
-  if (value >= bound) refuse(field, "is " + std::to_string(value) + ", at most " + std::to_string(bound - 1));
+  if (value >= bound)
+    throw Odd{std::string(field) + " is " + std::to_string(value) + ", at most " + std::to_string(bound - 1)};
   return value;
 }
 

@@ -47,13 +47,7 @@ class AlignedMessage {
 // twice. Pointers may nest as deep as the schema does, with room to grow.
 capnp::ReaderOptions reader_options(std::size_t words);
 
-// Checks of fields; `field` is the name in refusals.
-std::string checked_text(capnp::Text::Reader text, std::size_t most_bytes, const char* field);
-std::string checked_lines(capnp::Text::Reader text, std::size_t most_bytes, const char* field);
-std::string checked_node(capnp::Text::Reader text, const char* field);  // the name of a node
-std::string checked_node_or_empty(capnp::Text::Reader text, const char* field);
-std::string checked_run(capnp::Text::Reader text, const char* field);  // the id of a run
-std::string checked_run_or_empty(capnp::Text::Reader text, const char* field);
+// A check of a field; `field` is its name in the refusal.
 std::uint64_t checked_below(std::uint64_t value, std::uint64_t bound, const char* field);
 
 // One of the enum's values, of which it has as many as words.

@@ -55,26 +55,30 @@ void TakeWire::operator()(const char* name, std::string& value, const Rule& rule
                                           : take_text(get(name).as<capnp::Text>(), label.c_str(), rule);
 }
 
-std::string take_text(capnp::Text::Reader text, const char* label, const Rule& rule) {
-  const auto most_bytes = rule.most_bytes();
+std::string take_text(capnp::Text::Reader from, const char* label, const Rule& rule) {
+  const std::string_view text(from.begin(), from.size());
+  const auto refuse = [label](const std::string& why) { throw Odd{std::string(label) + " " + why}; };
+  using Text = Rule::Text;
   switch (rule.text) {
-    case Rule::Text::kLine:
-      return checked_text(text, most_bytes, label);
-    case Rule::Text::kLines:
-    case Rule::Text::kMessage:
-      return checked_lines(text, most_bytes, label);
-    case Rule::Text::kNodeName:
-      return checked_node(text, label);
-    case Rule::Text::kNodeNameOrNot:
-      return checked_node_or_empty(text, label);
-    case Rule::Text::kRunId:
-      return checked_run(text, label);
-    case Rule::Text::kRunIdOrNot:
-      return checked_run_or_empty(text, label);
-    case Rule::Text::kBytes:
+    case Text::kLine:
+    case Text::kLines:
+    case Text::kMessage:
+      if (text.size() > rule.most_bytes())
+        refuse("has " + std::to_string(text.size()) + " bytes, at most " + std::to_string(rule.most_bytes()));
+      if (!(rule.text == Text::kLine ? is_printable(text) : is_printable_lines(text))) refuse("is not printable");
       break;
+    case Text::kNodeName:
+    case Text::kNodeNameOrNot:
+      if (!is_node_name(text) && !(rule.text == Text::kNodeNameOrNot && text.empty())) refuse("is not a node's name");
+      break;
+    case Text::kRunId:
+    case Text::kRunIdOrNot:
+      if (!is_run_id(text) && !(rule.text == Text::kRunIdOrNot && text.empty())) refuse("is not a run's id");
+      break;
+    case Text::kBytes:
+      TG_CHECK(false, label);
   }
-  TG_CHECK(false, label);
+  return std::string(text);
 }
 
 std::string take_bytes(capnp::Data::Reader data, const char* label, const Rule& rule) {

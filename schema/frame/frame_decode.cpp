@@ -89,7 +89,8 @@ Chunk take(wire::Chunk::Reader from, const AlignedMessage& message) {
 }
 
 Propose take(wire::Propose::Reader from) {
-  Propose proposal{checked_run(from.getRunId(), "run id"), checked_lines(from.getSpec(), kMostSpecBytes, "spec")};
+  Propose proposal{take_text(from.getRunId(), "run id", run_id()),
+                   take_text(from.getSpec(), "spec", lines(kMostSpecBytes))};
   for (const std::uint16_t weight : take_list<std::uint16_t>(from.getWeights(), kMostMembers, "weights")) {
     if (const std::string why = odd_weight(weight); !why.empty()) throw Odd{why};
     proposal.weights.push_back(weight);
