@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "engine/storage/safetensors.h"
+#include "kernels/base/joined.h"
 
 namespace tg::engine {
 namespace {
@@ -18,9 +19,8 @@ constexpr std::size_t kValuesAtOnce = std::size_t{1} << 18;   // read at a time
 constexpr std::string_view kCounter = "num_batches_tracked";  // PyTorch's counter in batch normalizations; not used
 
 std::string text_of(const std::vector<std::int64_t>& shape) {
-  std::string text;
-  for (const std::int64_t extent : shape) text += (text.empty() ? "" : "x") + std::to_string(extent);
-  return shape.empty() ? "a single number" : text;
+  if (shape.empty()) return "a single number";
+  return joined(shape, "x", [](std::int64_t extent) { return std::to_string(extent); });
 }
 
 // Segments of the dense layers that give logits, auxiliary ones included: these depend on the number of classes.

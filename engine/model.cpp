@@ -5,6 +5,7 @@
 
 #include "engine/models/models.h"
 #include "kernels/base/check.h"
+#include "kernels/base/joined.h"
 
 namespace tg::engine {
 namespace {
@@ -52,10 +53,8 @@ Status freeze(const std::vector<std::string>& prefixes, Model& model) {
     if (found) continue;
     std::set<std::string> layers;
     for (const Segment& segment : segments) layers.insert(segment.name.substr(0, segment.name.find('.')));
-    std::string known;
-    for (const std::string& layer : layers) known += (known.empty() ? "" : ", ") + layer;
     return Error{ErrorKind::kInvalidJob, "freeze: no parameter of " + model.name + " has a name that begins with " +
-                                             prefix + "; its names begin with " + known};
+                                             prefix + "; its names begin with " + joined(layers)};
   }
   if (std::ranges::all_of(segments, &Segment::frozen))
     return Error{ErrorKind::kInvalidJob, "freeze leaves no parameter of " + model.name + " to train"};

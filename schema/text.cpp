@@ -74,12 +74,6 @@ std::string clip_text(std::string_view text, std::size_t most) {
   return clipped;
 }
 
-std::string joined(const std::vector<std::string>& words) {
-  std::string text;
-  for (const std::string& word : words) text += (text.empty() ? "" : ", ") + word;
-  return text;
-}
-
 bool is_ipv4(std::string_view text) {
   in_addr address{};
   return inet_pton(AF_INET, std::string(text).c_str(), &address) == 1;

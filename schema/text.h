@@ -8,7 +8,11 @@
 #include <string_view>
 #include <vector>
 
+#include "kernels/base/joined.h"
+
 namespace tg::schema {
+
+using tg::joined;
 
 // [a-z0-9][a-z0-9.-]*, 1 to kMostNameBytes.
 bool is_node_name(std::string_view text);
@@ -21,8 +25,6 @@ bool is_printable(std::string_view text);
 bool is_printable_lines(std::string_view text);
 // Control characters become spaces; cut at `most` bytes, never inside a UTF-8 sequence.
 std::string clip_text(std::string_view text, std::size_t most);
-// The words as "a, b, c".
-std::string joined(const std::vector<std::string>& words);
 // An IPv4 or IPv6 address, not a name; is_ipv6 takes it with or without brackets.
 bool is_ipv4(std::string_view text);
 bool is_ipv6(std::string_view text);

@@ -41,9 +41,8 @@ std::string general_help() {
   add("help COMMAND", "say more about one of these");
   add("help job", "explain all keys of a job file");
   add("help node", "explain all keys of a node's configuration");
-  std::string codes;
-  for (const ExitMeaning& row : kExitMeanings)
-    codes += (codes.empty() ? "" : ", ") + std::to_string(row.code) + " " + row.meaning;
+  const std::string codes = schema::joined(
+      kExitMeanings, ", ", [](const ExitMeaning& row) { return std::to_string(row.code) + " " + row.meaning; });
   return text + "\n" +
          wrapped(
              "The node is --address, else TGCTL_ADDRESS, else 127.0.0.1:7701; a path is a node's local socket. Results "

@@ -6,6 +6,7 @@
 #include "ctl/format/comparison.h"
 #include "ctl/format/progress.h"
 #include "kernels/base/hex.h"
+#include "kernels/base/joined.h"
 
 namespace tg::ctl {
 namespace {
@@ -55,9 +56,7 @@ std::string note(const schema::RunStatus& run) {
 // "900, 600 (node-b: 600)": the steps that all members have a state of, and who has others.
 std::string states(const schema::RunStatus& run) {
   const auto listed = [](const std::vector<std::uint64_t>& steps) {
-    std::string text;
-    for (const std::uint64_t step : steps) text += (text.empty() ? "" : ", ") + std::to_string(step);
-    return text.empty() ? std::string("none") : text;
+    return steps.empty() ? "none" : joined(steps, ", ", [](std::uint64_t step) { return std::to_string(step); });
   };
   std::vector<std::uint64_t> shared = run.members.empty() ? std::vector<std::uint64_t>{} : run.members.front().states;
   for (const schema::MemberStatus& member : run.members)
@@ -94,9 +93,7 @@ void add_lines(const std::string& name, const std::string& lines, Rows& rows) {
 
 // "seed = 3, steps = 200": what its job sets.
 std::string one_line(const schema::RunStatus& run) {
-  std::string text;
-  for (const auto& [key, value] : settings_of(run)) text += (text.empty() ? "" : ", ") + key + " = " + value;
-  return text;
+  return joined(settings_of(run), ", ", [](const auto& setting) { return setting.first + " = " + setting.second; });
 }
 
 // "64, at most 16 per member", "64, split by weight: node-a 48, node-b 16"

@@ -1,17 +1,9 @@
 #include "ctl/format/table.h"
 #include "ctl/terminal/console.h"
 #include "ctl/verbs/verbs.h"
+#include "schema/text.h"
 
 namespace tg::ctl {
-namespace {
-
-std::string joined(const std::vector<std::string>& names) {
-  std::string text;
-  for (const std::string& name : names) text += (text.empty() ? "" : ", ") + name;
-  return text;
-}
-
-}  // namespace
 
 int delete_run(Client& client, const Command& command) {
   const Result<schema::MeshStatus> mesh = ask_mesh(client, command.operand, schema::Pick::kOnly);
@@ -35,11 +27,11 @@ int delete_run(Client& client, const Command& command) {
     }
   }
   if (!deleted.empty())
-    print("run " + run.id + " is deleted on " + joined(deleted) + ": " + format_bytes(static_cast<double>(bytes)) +
-          "\n");
+    print("run " + run.id + " is deleted on " + schema::joined(deleted) + ": " +
+          format_bytes(static_cast<double>(bytes)) + "\n");
   if (silent.empty()) return code;
-  say(joined(silent) + " did not answer and keeps its copy of run " + run.id + "; when it is back: tgctl delete " +
-      run.id);
+  say(schema::joined(silent) + " did not answer and keeps its copy of run " + run.id +
+      "; when it is back: tgctl delete " + run.id);
   return kError;
 }
 

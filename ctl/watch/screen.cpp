@@ -99,12 +99,6 @@ Sheet node_lines(const Facts& facts, const View& view, std::size_t most) {
   return table_lines(std::move(rows), view);
 }
 
-std::string names_left(const schema::RunStatus& run) {
-  std::string names;
-  for (const schema::Departure& one : run.left) names += (names.empty() ? "" : ", ") + one.node;
-  return names;
-}
-
 // As many as have room, the chosen one among them.
 Sheet run_lines(const Facts& facts, const View& view, std::size_t most) {
   const auto& runs = facts.mesh.runs;
@@ -126,7 +120,7 @@ Sheet run_lines(const Facts& facts, const View& view, std::size_t most) {
                     {std::to_string(run.view)},
                     {run.step == 0 ? "-" : format_fixed(run.loss, 4)},
                     {run.evaluated ? format_percent(run.evaluation_accuracy, 2) : "-"}});
-    if (without) rows.back().push_back({names_left(run)});
+    if (without) rows.back().push_back({schema::joined(run.left, ", ", &schema::Departure::node)});
   }
   Sheet lines = table_lines(std::move(rows), view);
   if (chosen >= first && chosen < first + shown) {

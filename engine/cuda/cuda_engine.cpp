@@ -12,6 +12,7 @@
 #include "engine/graph/shapes.h"
 #include "engine/network/make_engine.h"
 #include "kernels/base/check.h"
+#include "kernels/base/joined.h"
 #include "kernels/base/sha256.h"
 
 namespace tg::engine::cuda {
@@ -61,18 +62,6 @@ int evaluation_batch(Library& library, const Model& model, const EngineOptions& 
     batch = std::clamp<std::uint64_t>(batch * allowed / bytes, 1, batch - 1);
   }
   return static_cast<int>(batch);
-}
-
-const char* word_of(Math math) {
-  switch (math) {
-    case Math::kFp32:
-      return "fp32";
-    case Math::kTf32:
-      return "tf32";
-    case Math::kBf16:
-      break;
-  }
-  return "bf16";
 }
 
 // Variables that make NVIDIA's libraries compute in another arithmetic than the one that is asked for: ", NAME=VALUE".
@@ -307,11 +296,7 @@ EvaluationCounts CudaEngine::evaluate(const float* parameters, const float* stat
   return all;
 }
 
-std::string CudaEngine::choices() const {
-  std::string text;
-  for (const std::string& each : implementations_) text += (text.empty() ? "" : "\n") + each;
-  return text;
-}
+std::string CudaEngine::choices() const { return joined(implementations_, "\n"); }
 
 // The digest covers the choices that a replay has to make again, not those for evaluation (trials.h).
 std::string CudaEngine::build() const {
@@ -321,7 +306,7 @@ std::string CudaEngine::build() const {
   Sha256 hash;
   hash.add(std::as_bytes(std::span(text)));
   const std::string& why = forward_.not_captured().empty() ? backward_.not_captured() : forward_.not_captured();
-  return library_versions() + ", " + device_.name + ", " + word_of(device_.math) + ", choices " +
+  return library_versions() + ", " + device_.name + ", " + to_word(device_.math) + ", choices " +
          hash.hex().substr(0, kDigestDigits) + overrides() +
          (why.empty() ? "" : ", not captured: " + why.substr(0, kMostWhy));
 }

@@ -5,6 +5,8 @@
 #include <set>
 #include <string_view>
 
+#include "kernels/base/joined.h"
+
 namespace tg::engine {
 namespace {
 
@@ -14,15 +16,11 @@ constexpr std::uint64_t kMostElements = 1u << 30;
 bool is_row(const ImageShape& shape) { return shape.height == 1 && shape.width == 1; }
 
 std::string text_of(std::span<const ImageShape> shapes) {
-  std::string text;
-  for (const ImageShape& shape : shapes) text += (text.empty() ? "" : " and ") + text_of(shape);
-  return text;
+  return joined(shapes, " and ", [](const ImageShape& shape) { return text_of(shape); });
 }
 
 std::string text_of(const std::vector<std::int64_t>& shape) {
-  std::string text;
-  for (const std::int64_t extent : shape) text += (text.empty() ? "" : "x") + std::to_string(extent);
-  return text;
+  return joined(shape, "x", [](std::int64_t extent) { return std::to_string(extent); });
 }
 
 // The shape that an operator makes, or the reason why it cannot, which continues "conv1 takes 3x8x8: ".

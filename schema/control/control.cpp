@@ -52,10 +52,7 @@ std::string uneven_shares(const std::vector<MemberShare>& shares) {
   const auto [least, most] = std::minmax_element(shares.begin(), shares.end(),
                                                  [](const auto& a, const auto& b) { return a.samples < b.samples; });
   if (most->samples - least->samples <= 1) return "";
-  std::string text;
-  for (const MemberShare& share : shares)
-    text += (text.empty() ? "" : ", ") + share.node + " " + std::to_string(share.samples);
-  return text;
+  return joined(shares, ", ", [](const auto& share) { return share.node + " " + std::to_string(share.samples); });
 }
 
 bool RunStatus::saved_by_all() const {
@@ -73,9 +70,8 @@ Result<RunState> parse_run_state(std::string_view name) {
   std::string upper(name);
   for (char& c : upper) c = static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
   if (const std::optional<RunState> state = from_word<RunState>(upper)) return *state;
-  std::string known;
-  for (const char* const word : words_of(RunState())) known += (known.empty() ? "" : ", ") + std::string(word);
-  return Error{ErrorKind::kUsage, std::string("\"") + clip_text(name, 100) + "\" is not a state; there are " + known};
+  return Error{ErrorKind::kUsage,
+               "\"" + clip_text(name, 100) + "\" is not a state; there are " + joined(words_of(RunState()))};
 }
 
 std::string encode_request(const Request& request) { return encode<wire::Request>(request); }

@@ -10,9 +10,7 @@ namespace tg::schema {
 
 Result<Fault> parse_fault(std::string_view text) {
   const std::size_t at = text.find('@'), colon = text.rfind(':');
-  std::string kinds;
-  for (const char* const kind : words_of(FaultKind())) kinds += (kinds.empty() ? "" : "|") + std::string(kind);
-  const Error form = bad_value(text, "of the form " + kinds + "@PHASE:STEP");
+  const Error form = bad_value(text, "of the form " + joined(words_of(FaultKind()), "|") + "@PHASE:STEP");
   if (at == std::string_view::npos || colon == std::string_view::npos || colon < at) return form;
   Fault fault;
   const std::optional<FaultKind> kind = from_word<FaultKind>(text.substr(0, at));

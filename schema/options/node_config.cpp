@@ -57,10 +57,8 @@ Row peer_row() {
     return {};
   };
   const auto get = [](const NodeConfig& config) {
-    std::string text;
-    for (const PeerAddress& peer : config.peers)
-      text += (text.empty() ? "" : ",") + peer.name + "@" + host_and_port(peer.host, peer.port);
-    return text;
+    return joined(config.peers, ",",
+                  [](const PeerAddress& peer) { return peer.name + "@" + host_and_port(peer.host, peer.port); });
   };
   Row row{"peer", "NAME@host:port",
           "NAME@host:port of a node; once per node, this one included, with the same lines in every node's file. The "
@@ -106,11 +104,7 @@ Row control_allow_row() {
     }
     return hosts;
   };
-  const auto format = [](const std::vector<std::string>& hosts) {
-    std::string text;
-    for (const std::string& host : hosts) text += (text.empty() ? "" : ",") + host;
-    return text;
-  };
+  const auto format = [](const std::vector<std::string>& hosts) { return joined(hosts, ","); };
   return value_row("control-allow", &NodeConfig::control_allow, "list",
                    "Without keys: addresses, networks (10.0.0.0/8) or names, separated by commas, that may use the "
                    "control port in addition to loopback and the hosts of the peer lines.",

@@ -80,8 +80,7 @@ Option<Target> path_row(std::string name, std::string Target::*field, std::size_
 template <class Target, class Write, class Read>
 Option<Target> word_row(std::string name, const std::vector<std::string>& known, std::string help, Write write,
                         Read read, OtherWords others = {}) {
-  std::string allowed;
-  for (const std::string& word : known) allowed += (allowed.empty() ? "" : " | ") + word;
+  const std::string allowed = joined(known, " | ");
   const auto set = [known, write, allowed, others](Target& target, const std::string& value) -> Status {
     const auto found = std::find(known.begin(), known.end(), value);
     if (found == known.end()) {
