@@ -3,7 +3,10 @@
 #include <arpa/inet.h>
 
 #include <algorithm>
+#include <cctype>
 
+#include "kernels/base/hex.h"
+#include "kernels/base/log.h"
 #include "schema/limits.h"
 
 namespace tg::schema {
@@ -42,6 +45,15 @@ bool is_run_id(std::string_view text) {
 std::string run_id_rule() {
   return "an id has letters, digits, dots, dashes and underscores, begins with a letter or digit, and has at most " +
          std::to_string(kMostRunIdBytes);
+}
+
+std::string draw_run_id(const std::string& model, std::int64_t unix_ms, std::uint64_t draw) {
+  std::string stamp;  // 2017-12-04T09:00:00.000Z -> 20171204-0900
+  for (const char c : format_utc(unix_ms).substr(0, 16)) {
+    if (c == 'T') stamp += '-';
+    if (std::isdigit(static_cast<unsigned char>(c))) stamp += c;
+  }
+  return model + "-" + stamp + "-" + hex_digest(draw).substr(0, 4);
 }
 
 bool is_printable(std::string_view text) {

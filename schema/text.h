@@ -19,6 +19,9 @@ bool is_node_name(std::string_view text);
 // [A-Za-z0-9][A-Za-z0-9._-]*, 1 to kMostRunIdBytes: also a folder's name.
 bool is_run_id(std::string_view text);
 std::string run_id_rule();  // the rule of is_run_id in words
+// The id of a run that was given none, "lenet-20171204-0900-3f2a": sorts by time, and its beginning is enough to type.
+// tgctl draws it, or the node if a request has none.
+std::string draw_run_id(const std::string& model, std::int64_t unix_ms, std::uint64_t draw);
 // No control characters (of one byte or C1), so that a peer's words cannot steer a terminal.
 bool is_printable(std::string_view text);
 // As is_printable, with line breaks allowed.

@@ -9,14 +9,6 @@ namespace {
 
 constexpr int kMeasureMs = 60'000;  // a node that has not measured itself does so first
 
-Status write_picture(const std::string& path, const std::string& svg) {
-  PartFile file(path);
-  if (const Status status = file.open(); !status) return status;
-  if (const Status status = file.write(svg); !status) return status;
-  if (const Status status = file.close(); !status) return status;
-  return file.keep();
-}
-
 }  // namespace
 
 int plan(Client& client, const Command& command, const schema::JobSpec& job) {
@@ -25,8 +17,7 @@ int plan(Client& client, const Command& command, const schema::JobSpec& job) {
       Client::as<schema::ForecastReply>(client.ask_patiently(request, kMeasureMs));
   if (!reply) return fail(reply.error());
   if (!command.svg.empty())
-    if (const Status written = write_picture(command.svg, draw_forecast(*reply)); !written)
-      return fail(written.error());
+    if (const Status written = write_whole(command.svg, draw_forecast(*reply)); !written) return fail(written.error());
   print(command.json ? format_forecast_json(*reply) : format_forecast(*reply));
   if (reply->measured_now)
     say(reply->node + " had no current measurement of itself and made one; tgctl bench repeats it");

@@ -9,7 +9,7 @@
 #include "ctl/terminal/interrupt.h"
 #include "ctl/verbs/follow.h"
 #include "ctl/verbs/verbs.h"
-#include "schema/run_id.h"
+#include "schema/text.h"
 
 namespace tg::ctl {
 int start(Client& client, const Command& command, const schema::JobSpec& job) {

@@ -49,25 +49,13 @@ attr_t attributes(unsigned style, bool colours) {
 }
 
 int key_of(int code) {
-  switch (code) {
-    case ERR:
-    case KEY_RESIZE:
-      return kNoKey;
-    case KEY_UP:
-      return kUpKey;
-    case KEY_DOWN:
-      return kDownKey;
-    case KEY_PPAGE:
-      return kPageUpKey;
-    case KEY_NPAGE:
-      return kPageDownKey;
-    case KEY_HOME:
-      return kHomeKey;
-    case KEY_END:
-      return kEndKey;
-    default:
-      return code < 128 ? code : kNoKey;
-  }
+  static constexpr struct {
+    int code, key;
+  } kKeys[] = {{KEY_UP, kUpKey},          {KEY_DOWN, kDownKey}, {KEY_PPAGE, kPageUpKey},
+               {KEY_NPAGE, kPageDownKey}, {KEY_HOME, kHomeKey}, {KEY_END, kEndKey}};
+  for (const auto& one : kKeys)
+    if (one.code == code) return one.key;
+  return code >= 0 && code < 128 ? code : kNoKey;  // ERR is negative
 }
 
 }  // namespace

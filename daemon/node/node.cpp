@@ -10,7 +10,6 @@
 #include "kernels/base/now.h"
 #include "kernels/base/random.h"
 #include "schema/limits.h"
-#include "schema/run_id.h"
 #include "schema/text.h"
 
 namespace tg::daemon {

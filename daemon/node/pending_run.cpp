@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "kernels/base/log.h"
-#include "schema/options/shown_job.h"
 
 namespace tg::daemon {
 

@@ -16,7 +16,6 @@
 #include "daemon/step/job_layout.h"
 #include "kernels/base/check.h"
 #include "kernels/base/hex.h"
-#include "schema/options/shown_job.h"
 #include "schema/text.h"
 
 namespace tg::daemon {

@@ -22,8 +22,6 @@
 #include "kernels/base/random.h"
 #include "kernels/host_home.h"
 #include "kernels/kernels.h"
-#include "schema/options/shown_job.h"
-#include "schema/run_id.h"
 #include "schema/text.h"
 #include "schema/version.h"
 

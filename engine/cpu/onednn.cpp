@@ -1,31 +1,25 @@
 #include "engine/cpu/onednn.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace tg::engine::cpu {
 namespace {
 
 const char* isa_name(dnnl::cpu_isa isa) {
-  switch (isa) {
-    case dnnl::cpu_isa::sse41:
-      return "sse41";
-    case dnnl::cpu_isa::avx:
-      return "avx";
-    case dnnl::cpu_isa::avx2:
-      return "avx2";
-    case dnnl::cpu_isa::avx2_vnni:
-      return "avx2_vnni";
-    case dnnl::cpu_isa::avx512_core:
-      return "avx512_core";
-    case dnnl::cpu_isa::avx512_core_vnni:
-      return "avx512_core_vnni";
-    case dnnl::cpu_isa::avx512_core_bf16:
-      return "avx512_core_bf16";
-    case dnnl::cpu_isa::avx512_core_amx:
-      return "avx512_core_amx";
-    default:
-      return "other";
-  }
+  static constexpr std::pair<dnnl::cpu_isa, const char*> kNames[] = {
+      {dnnl::cpu_isa::sse41, "sse41"},
+      {dnnl::cpu_isa::avx, "avx"},
+      {dnnl::cpu_isa::avx2, "avx2"},
+      {dnnl::cpu_isa::avx2_vnni, "avx2_vnni"},
+      {dnnl::cpu_isa::avx512_core, "avx512_core"},
+      {dnnl::cpu_isa::avx512_core_vnni, "avx512_core_vnni"},
+      {dnnl::cpu_isa::avx512_core_bf16, "avx512_core_bf16"},
+      {dnnl::cpu_isa::avx512_core_amx, "avx512_core_amx"},
+  };
+  for (const auto& [known, name] : kNames)
+    if (isa == known) return name;
+  return "other";
 }
 
 }  // namespace

@@ -269,6 +269,4 @@ class ChunkFrameBuilder {
 // Unaligned bytes are copied to aligned scratch memory; a Chunk's payload aliases `bytes` either way.
 Result<Frame> decode_frame(std::span<const std::byte> bytes);
 
-std::string_view frame_name(const FrameBody& body);
-
 }  // namespace tg::schema

@@ -156,14 +156,4 @@ Result<Frame> decode_frame(std::span<const std::byte> bytes) {
   });
 }
 
-std::string_view frame_name(const FrameBody& body) {
-  static constexpr std::string_view kNames[] = {
-      "hello",   "claim",   "grant",   "propose", "vote",       "commit",      "fail",     "step",   "scalers",
-      "chunk",   "report",  "goodbye", "credit",  "probe",      "probe reply", "refusal",  "ended",  "offer",
-      "reached", "suspect", "prepare", "promise", "outvoted",   "accept",      "accepted", "decide", "join",
-      "invite",  "hold",    "feed",    "want",    "feed slice", "fed",         "leave"};
-  static_assert(std::size(kNames) == std::variant_size_v<FrameBody>);
-  return kNames[body.index()];
-}
-
 }  // namespace tg::schema

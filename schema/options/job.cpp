@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 
+#include "schema/control/status.h"
 #include "schema/limits.h"
 #include "schema/options/data_keys.h"
 #include "schema/options/option_rows.h"
@@ -509,6 +510,14 @@ Result<std::uint64_t> resolved_steps(const JobSpec& spec, std::uint64_t samples,
   if (steps <= kMostSteps) return std::max<std::uint64_t>(steps, 1);
   return invalid("epochs = " + std::to_string(spec.epochs) + " are " + std::to_string(steps) +
                  " steps of this set; at most " + std::to_string(kMostSteps));
+}
+
+void show_job(const JobSpec& job, RunStatus& status) {
+  status.model = to_word(job.model);
+  status.data = to_word(job.data);
+  status.gradients = to_word(job.gradients);
+  status.last_layer = to_word(job.gradients == GradientFormat::kTernary ? resolved_last_layer(job) : job.gradients);
+  status.settings = changed_keys(job, kMostSettingsBytes);
 }
 
 }  // namespace tg::schema

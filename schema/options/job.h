@@ -16,6 +16,8 @@
 
 namespace tg::schema {
 
+struct RunStatus;
+
 struct JobSpec {
   // The model and its data.
   ModelKind model = ModelKind::kLenet;
@@ -130,5 +132,8 @@ GradientFormat resolved_last_layer(const JobSpec& spec);
 std::uint64_t resolved_global_batch(const JobSpec& spec, std::size_t members);
 // Passes over so many samples, the last step's batch reaching into the next one. An error if that is too many.
 Result<std::uint64_t> resolved_steps(const JobSpec& spec, std::uint64_t samples, std::uint64_t global_batch);
+
+// What the status of a run says of its job.
+void show_job(const JobSpec& job, RunStatus& status);
 
 }  // namespace tg::schema

@@ -7,7 +7,6 @@
 #include <string>
 #include <vector>
 
-#include "engine/data/files/class_names.h"
 #include "engine/data/files/file_bytes.h"
 #include "engine/data/folder/list.h"
 #include "engine/data/limits.h"

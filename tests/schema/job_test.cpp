@@ -7,7 +7,6 @@
 #include <sstream>
 
 #include "schema/limits.h"
-#include "schema/options/shown_job.h"
 #include "schema/options/unused_keys.h"
 
 namespace tg::schema {

@@ -382,6 +382,16 @@ std::vector<Reply> sample_replies() {
   };
 }
 
+std::string_view frame_name(const FrameBody& body) {
+  static constexpr std::string_view kNames[] = {
+      "hello",   "claim",   "grant",   "propose", "vote",       "commit",      "fail",     "step",   "scalers",
+      "chunk",   "report",  "goodbye", "credit",  "probe",      "probe reply", "refusal",  "ended",  "offer",
+      "reached", "suspect", "prepare", "promise", "outvoted",   "accept",      "accepted", "decide", "join",
+      "invite",  "hold",    "feed",    "want",    "feed slice", "fed",         "leave"};
+  static_assert(std::size(kNames) == std::variant_size_v<FrameBody>);
+  return kNames[body.index()];
+}
+
 std::string describe(const FrameBody& body) {
   Describe describe;
   describe.text << frame_name(body) << ' ';

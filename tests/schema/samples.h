@@ -3,6 +3,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "schema/control/control.h"
@@ -20,6 +21,8 @@ BenchReply sample_bench();
 ForecastReply sample_forecast();
 Examination sample_examination();
 Diagnosis sample_diagnosis();
+
+std::string_view frame_name(const FrameBody& body);
 
 // Every field as text, floats by their bits: two values are equal exactly if these are.
 std::string describe(const FrameBody& body);

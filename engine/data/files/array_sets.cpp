@@ -7,7 +7,6 @@
 
 #include "engine/data/content_hash.h"
 #include "engine/data/files/array.h"
-#include "engine/data/files/class_names.h"
 #include "engine/data/files/file_bytes.h"
 #include "engine/data/hold_out.h"
 #include "engine/data/limits.h"

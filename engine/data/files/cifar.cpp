@@ -1,7 +1,6 @@
 #include "engine/data/files/cifar.h"
 
 #include "engine/data/content_hash.h"
-#include "engine/data/files/class_names.h"
 #include "engine/data/files/file_bytes.h"
 
 namespace tg::engine {

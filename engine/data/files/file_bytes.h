@@ -42,6 +42,9 @@ Status read_file(const std::string& path, std::size_t most, std::vector<std::uin
 Status read_file(const RegularFile& file, const std::string& path, std::size_t most, std::vector<std::uint8_t>& bytes);
 // A file's lines, without their ends; kCorrupt beyond kMostListBytes or kMostSamples lines, or if it has a zero byte.
 Result<std::vector<std::string>> read_lines(const std::string& path);
+// The names of classes, one per line of a file; classes without a line are named by their numbers, and without a file
+// (path "") all are. More names than classes are kept.
+Result<std::vector<std::string>> read_class_names(const std::string& path, std::size_t classes);
 
 // The first existing file of directory/name and directory/subfolder/name, for the names in order; "" if none exists.
 std::string find_file(const std::string& directory, const std::string& subfolder,

@@ -5,8 +5,7 @@
 #include <memory>
 
 #include "engine/data/limits.h"
-#include "engine/data/pictures/jpeg.h"
-#include "engine/data/pictures/png.h"
+#include "engine/data/pictures/decoder.h"
 
 namespace tg::engine {
 namespace {

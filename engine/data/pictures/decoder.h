@@ -4,7 +4,8 @@
 #pragma once
 
 #include <cstdint>
-#include <string>
+#include <memory>
+#include <span>
 
 #include "engine/data/picture.h"
 
@@ -26,5 +27,9 @@ class Decoder {
   int channels_ = 0, height_ = 0, width_ = 0;
   char problem_[256] = "it cannot be decoded";
 };
+
+// libjpeg-turbo and libpng; neither is used anywhere else. `bytes` must outlive the decoder.
+std::unique_ptr<Decoder> make_jpeg_decoder(std::span<const std::uint8_t> bytes);
+std::unique_ptr<Decoder> make_png_decoder(std::span<const std::uint8_t> bytes);
 
 }  // namespace tg::engine

@@ -1,4 +1,4 @@
-#include "engine/data/pictures/jpeg.h"
+#include "engine/data/pictures/decoder.h"
 
 #include <csetjmp>
 #include <cstdio>

@@ -1,4 +1,4 @@
-#include "engine/data/pictures/png.h"
+#include "engine/data/pictures/decoder.h"
 
 #include <png.h>
 
