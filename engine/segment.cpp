@@ -41,7 +41,7 @@ std::size_t Segment::padded_count() const { return kernels::padded(element_count
 
 SegmentTable::SegmentTable(std::vector<Segment> segments) : segments_(std::move(segments)) {
   for (Segment& segment : segments_) {
-    TG_CHECK(segment.element_count == elements_of(segment.shape), segment.name, segment.element_count);
+    segment.element_count = elements_of(segment.shape);
     segment.offset = padded_count_;
     padded_count_ += segment.padded_count();
     parameter_count_ += segment.element_count;

@@ -30,7 +30,7 @@ struct Segment {
 class SegmentTable {
  public:
   SegmentTable() = default;
-  // Sets the offsets; everything else comes from the model.
+  // Sets the counts and offsets; everything else comes from the model.
   explicit SegmentTable(std::vector<Segment> segments);
 
   const std::vector<Segment>& segments() const { return segments_; }

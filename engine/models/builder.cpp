@@ -68,26 +68,17 @@ ModelBuilder& ModelBuilder::append(const std::string& kind, Attributes attribute
 
 std::size_t ModelBuilder::add_segment(const std::string& name, std::vector<std::int64_t> shape,
                                       const Parameters& parameters, bool weight) {
-  Segment segment;
-  segment.name = name + (weight ? ".weight" : ".bias");
-  segment.element_count = 1;
-  for (const std::int64_t extent : shape) segment.element_count *= static_cast<std::size_t>(extent);
-  segment.shape = std::move(shape);
-  segment.initial_deviation = weight ? parameters.weight_deviation : 0;
-  segment.initial_bound = weight ? parameters.weight_bound : parameters.bias_bound;
-  segment.initial_value = weight ? 0 : parameters.bias_value;
-  segment.decays = weight && parameters.decays;
-  segments_.push_back(std::move(segment));
+  segments_.push_back({.name = name + (weight ? ".weight" : ".bias"),
+                       .shape = std::move(shape),
+                       .initial_deviation = weight ? parameters.weight_deviation : 0,
+                       .initial_bound = weight ? parameters.weight_bound : parameters.bias_bound,
+                       .initial_value = weight ? 0 : parameters.bias_value,
+                       .decays = weight && parameters.decays});
   return segments_.size() - 1;
 }
 
 std::size_t ModelBuilder::add_statistic(const std::string& name, double value) {
-  Segment statistic;
-  statistic.name = name;
-  statistic.shape = {shape().channels};
-  statistic.element_count = static_cast<std::size_t>(shape().channels);
-  statistic.initial_value = value;
-  statistics_.push_back(std::move(statistic));
+  statistics_.push_back({.name = name, .shape = {shape().channels}, .initial_value = value});
   return statistics_.size() - 1;
 }
 

@@ -16,14 +16,10 @@ SegmentList::SegmentList(std::string name, ImageShape input) {
 }
 
 void SegmentList::add(const std::string& name, std::vector<std::int64_t> shape, bool weight) {
-  Segment segment;
-  segment.name = name + (weight ? ".weight" : ".bias");
-  segment.element_count = 1;
-  for (const std::int64_t extent : shape) segment.element_count *= static_cast<std::size_t>(extent);
-  segment.shape = std::move(shape);
-  segment.initial_value = weight ? kInitialWeight : 0;
-  segment.decays = weight;
-  segments_.push_back(std::move(segment));
+  segments_.push_back({.name = name + (weight ? ".weight" : ".bias"),
+                       .shape = std::move(shape),
+                       .initial_value = weight ? kInitialWeight : 0,
+                       .decays = weight});
 }
 
 SegmentList& SegmentList::convolution(const std::string& name, int in_channels, int out_channels, int kernel) {
