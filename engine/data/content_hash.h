@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <cstring>
 #include <span>
+#include <string_view>
 
 namespace tg::engine {
 
@@ -19,7 +20,14 @@ class ContentHash {
     for (; i + 8 <= bytes.size(); i += 8) add(load(bytes.data() + i, 8));
     if (i < bytes.size()) add(load(bytes.data() + i, bytes.size() - i));
   }
+  void add(std::string_view text) { add(std::span(reinterpret_cast<const std::uint8_t*>(text.data()), text.size())); }
   std::uint64_t value() const { return state_; }
+  // Of this alone, bytes or a text.
+  static std::uint64_t of(const auto& content) {
+    ContentHash hash;
+    hash.add(content);
+    return hash.value();
+  }
 
  private:
   static std::uint64_t mix(std::uint64_t z) {

@@ -11,11 +11,7 @@ namespace {
 
 constexpr std::size_t kDigits = 16;  // of a sum
 
-std::uint64_t hash_of_name(const std::string& name) {
-  ContentHash hash;
-  hash.add(std::span(reinterpret_cast<const std::uint8_t*>(name.data()), name.size()));
-  return hash.value() | 1;
-}
+std::uint64_t hash_of_name(const std::string& name) { return ContentHash::of(name) | 1; }
 
 std::size_t group_of(std::uint64_t name_hash) { return (name_hash >> 32) % FileSums::kGroups; }
 
@@ -92,9 +88,7 @@ void NamedSums::add(const std::string& name, std::uint64_t content, std::uint64_
 }
 
 void NamedSums::add(const std::string& name, std::span<const std::uint8_t> bytes) {
-  ContentHash content;
-  content.add(bytes);
-  add(name, content.value(), bytes.size());
+  add(name, ContentHash::of(bytes), bytes.size());
 }
 
 EachName NamedSums::names() const {

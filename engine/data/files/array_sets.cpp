@@ -285,8 +285,7 @@ Result<Dataset> load_arrays(const DatasetOptions& options) {
     hash.add(options.seed);
     hash.add(data.test.count());
   }
-  for (const std::string& name : data.classes)
-    hash.add(std::span(reinterpret_cast<const std::uint8_t*>(name.data()), name.size()));
+  for (const std::string& name : data.classes) hash.add(name);
   data.hash = hash.value();
   data.files = sums.sums();
   data.file_names = sums.names();

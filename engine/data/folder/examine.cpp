@@ -32,9 +32,7 @@ PictureFacts examine(const std::string& path, const std::string& name, KnownPict
   if (!file) return failed(file.error());
   std::vector<std::uint8_t> bytes;
   if (const Status read = read_file(*file, path, kMostPictureFileBytes, bytes); !read) return failed(read.error());
-  ContentHash hash;
-  hash.add(bytes);
-  facts.hash = hash.value();
+  facts.hash = ContentHash::of(bytes);
   facts.bytes = bytes.size();
   const Result<PictureSize> size = read_picture_size(bytes, path);
   if (!size) return failed(size.error());

@@ -101,10 +101,6 @@ ImageShape shape_of(const std::vector<PictureSize>& sizes) {
   return stored;
 }
 
-void add_text(const std::string& text, ContentHash& hash) {
-  hash.add(std::span(reinterpret_cast<const std::uint8_t*>(text.data()), text.size()));
-}
-
 }  // namespace
 
 Result<SetSight> look_at_folder(const DatasetOptions& options) {
@@ -135,7 +131,7 @@ Result<Dataset> load_folder(const DatasetOptions& options) {
   data.classes = std::move(list->classes);
   data.left_out = std::move(list->left_out);
   ContentHash hash;
-  for (const std::string& name : data.classes) add_text(name, hash);
+  for (const std::string& name : data.classes) hash.add(name);
   std::vector<std::string> files = list->train.files;
   files.insert(files.end(), list->test.files.begin(), list->test.files.end());
   const std::vector<PictureFacts> facts = examine_pictures(options, files);
@@ -147,7 +143,7 @@ Result<Dataset> load_folder(const DatasetOptions& options) {
     rest = rest.subspan(of_part.size());
     hash.add(of_part.size());
     for (std::size_t i = 0; i < of_part.size(); ++i) {
-      add_text(part->files[i], hash);
+      hash.add(part->files[i]);
       hash.add(part->labels[i]);
       hash.add(of_part[i].hash);
       if (of_part[i].problem) hash.add(kDamagedMark);

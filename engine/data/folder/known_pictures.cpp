@@ -24,15 +24,6 @@ constexpr std::size_t kMostPictures = 2 * kMostSamples;  // for training and tes
 constexpr std::size_t kMostFileBytes = kHeadBytes + kMostPictures * sizeof(KnownPicture) + kCheckBytes;
 constexpr const char* kPrefix = "pictures-";
 
-std::uint64_t hash_of(std::span<const std::uint8_t> bytes) {
-  ContentHash hash;
-  hash.add(bytes);
-  return hash.value();
-}
-std::uint64_t hash_of(const std::string& text) {
-  return hash_of(std::span(reinterpret_cast<const std::uint8_t*>(text.data()), text.size()));
-}
-
 std::int64_t nanoseconds(const timespec& time) { return std::int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec; }
 
 bool by_name(const KnownPicture& a, const KnownPicture& b) { return a.name < b.name; }
@@ -53,7 +44,7 @@ void remove_oldest(const std::string& memory) {
 }  // namespace
 
 KnownPicture::KnownPicture(const std::string& file, const struct stat& facts)
-    : name(hash_of(file)),
+    : name(ContentHash::of(file)),
       inode(facts.st_ino),
       bytes(static_cast<std::uint64_t>(facts.st_size)),
       modified_ns(nanoseconds(facts.st_mtim)),
@@ -77,7 +68,7 @@ std::vector<KnownPicture> parse_known_pictures(std::span<const std::uint8_t> byt
   };
   const std::size_t end = bytes.size() - kCheckBytes, listed = end - kHeadBytes;
   if (listed % sizeof(KnownPicture) != 0 || number_at(sizeof kMagic) != listed / sizeof(KnownPicture)) return {};
-  if (number_at(end) != hash_of(bytes.first(end))) return {};
+  if (number_at(end) != ContentHash::of(bytes.first(end))) return {};
   std::vector<KnownPicture> pictures(listed / sizeof(KnownPicture));
   if (listed != 0) std::memcpy(pictures.data(), bytes.data() + kHeadBytes, listed);
   const auto side = [](std::uint32_t pixels) { return pixels >= 1 && pixels <= kMostPictureSide; };
@@ -90,7 +81,8 @@ std::vector<KnownPicture> parse_known_pictures(std::span<const std::uint8_t> byt
 KnownPictures::KnownPictures(std::string memory, const std::string& directory) : memory_(std::move(memory)) {
   if (memory_.empty()) return;
   std::error_code unknown;
-  path_ = memory_ + "/" + kPrefix + hex_digest(hash_of(fs::absolute(directory, unknown).lexically_normal().string()));
+  path_ = memory_ + "/" + kPrefix +
+          hex_digest(ContentHash::of(fs::absolute(directory, unknown).lexically_normal().string()));
   std::vector<std::uint8_t> bytes;
   if (read_file(path_, kMostFileBytes, bytes)) pictures_ = parse_known_pictures(bytes);
 }
@@ -114,7 +106,7 @@ Status KnownPictures::keep(std::vector<KnownPicture> pictures, bool add) const {
   std::memcpy(bytes.data(), kMagic, sizeof kMagic);
   std::memcpy(bytes.data() + sizeof kMagic, &count, sizeof count);
   if (count != 0) std::memcpy(bytes.data() + kHeadBytes, pictures.data(), count * sizeof(KnownPicture));
-  const std::uint64_t check = hash_of(std::span(bytes).first(bytes.size() - kCheckBytes));
+  const std::uint64_t check = ContentHash::of(std::span(bytes).first(bytes.size() - kCheckBytes));
   std::memcpy(bytes.data() + bytes.size() - kCheckBytes, &check, sizeof check);
   std::error_code code;
   fs::create_directories(memory_, code);

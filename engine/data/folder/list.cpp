@@ -6,7 +6,6 @@
 #include <iterator>
 #include <map>
 #include <optional>
-#include <span>
 #include <utility>
 
 #include "engine/data/content_hash.h"
@@ -237,9 +236,7 @@ Result<std::optional<FolderSight>> look_at_listing(const std::string& directory)
   std::ranges::move(list->test.files, std::back_inserter(names));
   std::ranges::sort(names);  // which are held back does not matter here
   ContentHash hash;
-  for (const std::string& name : names) {
-    hash.add(std::span(reinterpret_cast<const std::uint8_t*>(name.data()), name.size()));
-  }
+  for (const std::string& name : names) hash.add(name);
   sight.names_hash = hash.value();
   return std::optional(sight);
 }
