@@ -8,15 +8,10 @@
 #include <string_view>
 #include <vector>
 
+#include "kernels/base/sha256.h"
 #include "kernels/base/status.h"
 
 namespace tg::ctl {
-
-struct FileMark {
-  std::uint64_t bytes = 0;
-  std::string sha256;  // hexadecimal
-  bool operator==(const FileMark&) const = default;
-};
 
 struct MemberRecord {
   std::string node;

@@ -15,14 +15,14 @@
 #include "schema/control/status.h"
 #include "schema/described/rule.h"
 
-namespace tg::engine {
+namespace tg {
 
 void fields(schema::Is<FileMark> auto& it, auto&& field) {
   field("bytes", it.bytes);
   field("sha256", it.sha256, schema::line(kSha256HexDigits));
 }
 
-}  // namespace tg::engine
+}  // namespace tg
 
 namespace tg::daemon {
 

@@ -11,16 +11,12 @@
 
 #include "engine/segment.h"
 #include "engine/storage/tensor_image.h"
+#include "kernels/base/sha256.h"
 #include "kernels/base/status.h"
 
 namespace tg::engine {
 
-// Size and hash of a file on the disk.
-struct FileMark {
-  std::uint64_t bytes = 0;
-  std::string sha256;  // hexadecimal
-  bool operator==(const FileMark&) const = default;
-};
+using tg::FileMark;
 
 // Writes through a small buffer: the model is never in memory twice.
 Result<FileMark> write_image(const std::string& path, const TensorImage& image);

@@ -36,4 +36,11 @@ class Sha256 {
 
 inline constexpr std::size_t kSha256HexDigits = 64;
 
+// Size and hash of a file on the disk.
+struct FileMark {
+  std::uint64_t bytes = 0;
+  std::string sha256;  // hexadecimal
+  bool operator==(const FileMark&) const = default;
+};
+
 }  // namespace tg
