@@ -29,18 +29,6 @@ constexpr std::array<Curve, 3> kCurves = {{{"ternary sharded", "#1b6ca8", &Forec
                                            {"ternary direct", "#2e9c5a", &ForecastRow::direct},
                                            {"float32 ring", "#b03a2e", &ForecastRow::ring}}};
 
-std::string at(double value) { return format_fixed(value, 1); }
-
-std::string text_at(double x, double y, const char* anchor, const std::string& text, const char* more = "") {
-  return "<text x=\"" + at(x) + "\" y=\"" + at(y) + "\" text-anchor=\"" + anchor + "\"" + more + ">" + escaped(text) +
-         "</text>\n";
-}
-
-std::string line(double x1, double y1, double x2, double y2, const char* style) {
-  return "<line x1=\"" + at(x1) + "\" y1=\"" + at(y1) + "\" x2=\"" + at(x2) + "\" y2=\"" + at(y2) + "\" " + style +
-         "/>\n";
-}
-
 // 0 where there is none. What no mesh does is none: the upright axis has a line for each power of ten, and a node that
 // lies may say a step of no time.
 double value_of(const Outcome& outcome, bool replay) {
@@ -80,20 +68,20 @@ std::string grid(const ForecastReply& reply, const Axes& axes) {
   std::string svg;
   for (double decade = axes.low; decade <= axes.high; ++decade) {
     const double y = axes.y(std::pow(10, decade));
-    svg += line(kLeft, y, kRight, y, "stroke=\"#ddd\"");
-    svg += text_at(kLeft - 8, y + 4, "end",
-                   format_fixed(std::pow(10, decade), decade < 0 ? static_cast<int>(-decade) : 0));
+    svg += svg_line(kLeft, y, kRight, y, "stroke=\"#ddd\"");
+    svg += svg_text(kLeft - 8, y + 4, "end",
+                    format_fixed(std::pow(10, decade), decade < 0 ? static_cast<int>(-decade) : 0));
   }
   for (const ForecastRow& row : reply.table) {
-    svg += line(axes.x(row.nodes), kBottom, axes.x(row.nodes), kBottom + 5, "stroke=\"#444\"");
-    svg += text_at(axes.x(row.nodes), kBottom + 20, "middle", std::to_string(row.nodes));
+    svg += svg_line(axes.x(row.nodes), kBottom, axes.x(row.nodes), kBottom + 5, "stroke=\"#444\"");
+    svg += svg_text(axes.x(row.nodes), kBottom + 20, "middle", std::to_string(row.nodes));
   }
-  svg +=
-      line(kLeft, kBottom, kRight, kBottom, "stroke=\"#444\"") + line(kLeft, kTop, kLeft, kBottom, "stroke=\"#444\"");
+  svg += svg_line(kLeft, kBottom, kRight, kBottom, "stroke=\"#444\"") +
+         svg_line(kLeft, kTop, kLeft, kBottom, "stroke=\"#444\"");
   const double allowed = axes.x(schema::kMostMembers);
   if (axes.most_nodes > static_cast<double>(schema::kMostMembers)) {
-    svg += line(allowed, kTop, allowed, kBottom, "stroke=\"#888\" stroke-dasharray=\"3 4\"");
-    svg += text_at(allowed + 4, kTop + 12, "start", "beyond a run", " fill=\"#888\"");
+    svg += svg_line(allowed, kTop, allowed, kBottom, "stroke=\"#888\" stroke-dasharray=\"3 4\"");
+    svg += svg_text(allowed + 4, kTop + 12, "start", "beyond a run", " fill=\"#888\"");
   }
   return svg;
 }
@@ -105,9 +93,9 @@ std::string curve_of(const ForecastReply& reply, const Axes& axes, const Curve& 
     const double value = value_of(row.*curve.outcome, replay);
     if (value <= 0) continue;
     end = axes.y(value);
-    points += at(axes.x(row.nodes)) + "," + at(end) + " ";
+    points += px(axes.x(row.nodes)) + "," + px(end) + " ";
     marks +=
-        "<circle cx=\"" + at(axes.x(row.nodes)) + "\" cy=\"" + at(end) + "\" r=\"3\" fill=\"" + curve.colour + "\"/>\n";
+        "<circle cx=\"" + px(axes.x(row.nodes)) + "\" cy=\"" + px(end) + "\" r=\"3\" fill=\"" + curve.colour + "\"/>\n";
   }
   return "<polyline points=\"" + points + "\" fill=\"none\" stroke=\"" + curve.colour + "\" stroke-width=\"2\"/>\n" +
          marks;
@@ -121,10 +109,11 @@ std::string draw_forecast(const ForecastReply& reply) {
   std::string svg = "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"" + std::to_string(kWidth) + "\" height=\"" +
                     std::to_string(kHeight) + "\" font-family=\"sans-serif\" font-size=\"12\">\n";
   svg += "<rect width=\"" + std::to_string(kWidth) + "\" height=\"" + std::to_string(kHeight) + "\" fill=\"white\"/>\n";
-  svg += text_at(kLeft, 22, "start",
-                 reply.model + ", " + format_mbps(reply.payload_mbps) + " of payload, " + format_fixed(reply.cores, 2) +
-                     " cores a node: predicted " + (replay ? "steps/s" : "samples/s") + " over the number of nodes",
-                 " font-size=\"14\"");
+  svg +=
+      svg_text(kLeft, 22, "start",
+               reply.model + ", " + format_mbps(reply.payload_mbps) + " of payload, " + format_fixed(reply.cores, 2) +
+                   " cores a node: predicted " + (replay ? "steps/s" : "samples/s") + " over the number of nodes",
+               " font-size=\"14\"");
   svg += grid(reply, axes);
   double lowest_name = kTop;  // names that would touch are moved apart
   std::vector<std::pair<double, const Curve*>> names;
@@ -137,10 +126,10 @@ std::string draw_forecast(const ForecastReply& reply) {
   for (const auto& [end, curve] : names) {
     const double y = std::max(end, lowest_name);
     lowest_name = y + 15;
-    svg += text_at(kRight + 10, y + 4, "start", curve->name, (std::string(" fill=\"") + curve->colour + "\"").c_str());
+    svg += svg_text(kRight + 10, y + 4, "start", curve->name, (std::string(" fill=\"") + curve->colour + "\"").c_str());
   }
-  svg += text_at((kLeft + kRight) / 2, kBottom + 42, "middle",
-                 replay ? "nodes (gradients replayed, nothing computed)" : "nodes");
+  svg += svg_text((kLeft + kRight) / 2, kBottom + 42, "middle",
+                  replay ? "nodes (gradients replayed, nothing computed)" : "nodes");
   return svg + "</svg>\n";
 }
 

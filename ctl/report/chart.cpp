@@ -13,8 +13,6 @@ namespace {
 constexpr double kWidth = 440, kHeight = 210, kLeft = 56, kRight = 418, kTop = 10, kBottom = 174;
 constexpr int kTicks = 5;
 
-std::string at(double value) { return format_fixed(value, 1); }
-
 // 1, 2 or 5 times a power of ten, so that about kTicks of them make the range.
 double tick_of(double range) {
   const double rough = range / kTicks, power = std::pow(10, std::floor(std::log10(rough)));
@@ -53,10 +51,10 @@ class Drawing {
   }
 
   std::string svg() const {
-    std::string text = "<svg viewBox=\"0 0 " + at(kWidth) + " " + at(kHeight) + "\" role=\"img\"><title>" +
+    std::string text = "<svg viewBox=\"0 0 " + px(kWidth) + " " + px(kHeight) + "\" role=\"img\"><title>" +
                        escaped(chart_.title) + "</title>\n" + upright_axis() + level_axis();
     for (const std::uint64_t step : chart_.marks)
-      text += line(x(static_cast<double>(step)), kTop, x(static_cast<double>(step)), kBottom, "mark");
+      text += svg_line(x(static_cast<double>(step)), kTop, x(static_cast<double>(step)), kBottom, "class=\"mark\"");
     for (std::size_t i = 0; i < chart_.lines.size(); ++i) text += curve(*chart_.lines[i], i);
     return text + "</svg>\n";
   }
@@ -67,14 +65,6 @@ class Drawing {
   double y(double value) const {
     const double shown = logarithmic_ ? std::log10(value) : value;
     return kBottom - (kBottom - kTop) * (shown - least_) / (most_ - least_);
-  }
-  std::string line(double x1, double y1, double x2, double y2, const char* css_class) const {
-    return "<line x1=\"" + at(x1) + "\" y1=\"" + at(y1) + "\" x2=\"" + at(x2) + "\" y2=\"" + at(y2) + "\" class=\"" +
-           css_class + "\"/>\n";
-  }
-  std::string label(double x, double y, const char* anchor, const std::string& text) const {
-    return "<text x=\"" + at(x) + "\" y=\"" + at(y) + "\" text-anchor=\"" + anchor + "\">" + escaped(text) +
-           "</text>\n";
   }
   std::string value_text(double value, double tick) const {
     if (chart_.percent) return format_percent(value, tick < 0.01 ? 1 : 0);
@@ -91,31 +81,31 @@ class Drawing {
         for (const double factor : {1.0, 2.0, 5.0}) {
           const double value = factor * std::pow(10, decade);
           if (std::log10(value) < least_ || std::log10(value) > most_ || (factor > 1 && decades > kFine)) continue;
-          text += line(kLeft, y(value), kRight, y(value), "grid");
-          text += label(kLeft - 6, y(value) + 4, "end", value_text(value, value));
+          text += svg_line(kLeft, y(value), kRight, y(value), "class=\"grid\"");
+          text += svg_text(kLeft - 6, y(value) + 4, "end", value_text(value, value));
         }
       return text;
     }
     const double tick = tick_of(most_ - least_);
     for (double value = std::ceil(least_ / tick) * tick; value <= most_ + tick * 1e-9; value += tick) {
-      text += line(kLeft, y(value), kRight, y(value), "grid");
-      text += label(kLeft - 6, y(value) + 4, "end", value_text(std::abs(value) < tick * 1e-9 ? 0 : value, tick));
+      text += svg_line(kLeft, y(value), kRight, y(value), "class=\"grid\"");
+      text += svg_text(kLeft - 6, y(value) + 4, "end", value_text(std::abs(value) < tick * 1e-9 ? 0 : value, tick));
     }
     return text;
   }
   std::string level_axis() const {
-    std::string text = line(kLeft, kBottom, kRight, kBottom, "axis");
+    std::string text = svg_line(kLeft, kBottom, kRight, kBottom, "class=\"axis\"");
     const double tick = std::max(tick_of(std::max(last_step_, 1.0)), 1.0);
     for (double step = 0; step <= last_step_; step += tick)
-      text += label(x(step), kBottom + 16, "middle", format_fixed(step, 0));
-    return text + label(kRight, kHeight - 2, "end", "step");
+      text += svg_text(x(step), kBottom + 16, "middle", format_fixed(step, 0));
+    return text + svg_text(kRight, kHeight - 2, "end", "step");
   }
   std::string curve(const Series& series, std::size_t which) const {
     std::string points, above, below, text;
     for (const Series::Point& point : series.points()) {
-      points += at(x(point.step)) + "," + at(y(point.mean)) + " ";
-      above += at(x(point.step)) + "," + at(y(point.most)) + " ";
-      below.insert(0, at(x(point.step)) + "," + at(y(point.least)) + " ");
+      points += px(x(point.step)) + "," + px(y(point.mean)) + " ";
+      above += px(x(point.step)) + "," + px(y(point.most)) + " ";
+      below.insert(0, px(x(point.step)) + "," + px(y(point.least)) + " ");
     }
     if (banded(&series) && series.points().size() > 1)
       text = "<polygon points=\"" + above + below + "\" class=\"band\"/>\n";
@@ -123,7 +113,7 @@ class Drawing {
     constexpr std::size_t kDotted = 40;
     if (series.points().size() > kDotted) return text;
     for (const Series::Point& point : series.points())
-      text += "<circle cx=\"" + at(x(point.step)) + "\" cy=\"" + at(y(point.mean)) + "\" r=\"2.5\" class=\"dot" +
+      text += "<circle cx=\"" + px(x(point.step)) + "\" cy=\"" + px(y(point.mean)) + "\" r=\"2.5\" class=\"dot" +
               std::to_string(which + 1) + "\"/>\n";
     return text;
   }
@@ -163,7 +153,7 @@ std::string stacked_bar(const std::string& title, const std::vector<BarPart>& pa
   double left = 0;
   for (const BarPart& part : parts) {
     const double width = kBarWidth * part.share;
-    bar += "<rect x=\"" + at(left) + "\" y=\"0\" width=\"" + at(width) + "\" height=\"24\" class=\"" + part.colour +
+    bar += "<rect x=\"" + px(left) + "\" y=\"0\" width=\"" + px(width) + "\" height=\"24\" class=\"" + part.colour +
            "\"/>\n";
     left += width;
   }

@@ -48,6 +48,18 @@ std::string base64(std::string_view bytes) {
   return text;
 }
 
+std::string px(double value) { return format_fixed(value, 1); }
+
+std::string svg_line(double x1, double y1, double x2, double y2, const char* more) {
+  return "<line x1=\"" + px(x1) + "\" y1=\"" + px(y1) + "\" x2=\"" + px(x2) + "\" y2=\"" + px(y2) + "\" " + more +
+         "/>\n";
+}
+
+std::string svg_text(double x, double y, const char* anchor, const std::string& text, const char* more) {
+  return "<text x=\"" + px(x) + "\" y=\"" + px(y) + "\" text-anchor=\"" + anchor + "\"" + more + ">" + escaped(text) +
+         "</text>\n";
+}
+
 std::string row(const std::vector<std::string>& cells, const char* cell) {
   std::string text = "<tr>";
   for (const std::string& one : cells) text += element(cell, one);

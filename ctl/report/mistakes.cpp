@@ -8,6 +8,7 @@
 #include "ctl/format/table.h"
 #include "ctl/report/data_page.h"
 #include "ctl/report/markup.h"
+#include "schema/text.h"
 
 namespace tg::ctl {
 namespace {
@@ -21,14 +22,8 @@ constexpr double kAxis = 18, kGap = 5;    // an axis's title; between a label an
 constexpr double kRecall = 52;            // column
 constexpr double kFewWidth = 480, kManyWidth = 1050;
 
-std::string px(double value) { return format_fixed(value, 1); }
-
 double share_of(std::uint64_t count, std::uint64_t of) {
   return of == 0 ? 0 : static_cast<double>(count) / static_cast<double>(of);
-}
-
-std::size_t code_points(const std::string& text) {
-  return static_cast<std::size_t>(std::ranges::count_if(text, [](char c) { return (c & 0xc0) != 0x80; }));
 }
 
 class Matrix {
@@ -47,7 +42,7 @@ class Matrix {
     std::size_t longest = 1;
     for (const std::string& name : mistakes.classes) {
       labels_.push_back(fit_line(name, kMostLabel));
-      longest = std::max(longest, code_points(labels_.back()));
+      longest = std::max(longest, schema::text_width(labels_.back()));
     }
     upright_ = few_ && longest <= kShortLabel;
     const double label = static_cast<double>(longest) * font_ * kGlyph + kGap;
