@@ -6,7 +6,6 @@
 #include <sys/stat.h>
 
 #include <algorithm>
-#include <charconv>
 #include <chrono>
 #include <cstring>
 #include <optional>
@@ -61,10 +60,8 @@ bool is_address(const std::string& address) {
   if (address.find_first_of("/ *@") != std::string::npos || !schema::is_printable(address)) return false;
   const std::string host = address.substr(0, colon);
   if (host.find_first_of("[]:") != std::string::npos && !(host.front() == '[' && schema::is_ipv6(host))) return false;
-  unsigned port = 0;
-  const char* const end = address.data() + address.size();
-  const auto [stop, code] = std::from_chars(address.data() + colon + 1, end, port);
-  return code == std::errc() && stop == end && port >= 1 && port <= 65535;
+  const auto port = schema::parse_number<unsigned>(std::string_view(address).substr(colon + 1));
+  return port && *port >= 1 && *port <= 65535;
 }
 
 struct KeysRead {
@@ -312,7 +309,7 @@ struct Client::State {
 };
 
 Result<schema::ReplyBody> Client::State::ask(const schema::RequestBody& body, int timeout_ms, bool probe,
-                                             const Meanwhile* meanwhile) {
+                                             const Meanwhile* meanwhile) try {
   const std::uint64_t id = next_id++;
   lost = false;
   if (!send(id, body)) return unreachable("");
@@ -362,6 +359,8 @@ Result<schema::ReplyBody> Client::State::ask(const schema::RequestBody& body, in
     next_probe = now + probe_every;
     if (!send(next_id++, question)) return gone();
   }
+} catch (const zmq::error_t& error) {
+  return Error{ErrorKind::kUnreachable, address + ": " + error.what()};
 }
 
 Client::Client(std::unique_ptr<State> state) : state_(std::move(state)) {}
@@ -385,20 +384,12 @@ Result<Client> Client::connect(const std::string& address, const std::string& ke
 }
 
 Result<schema::ReplyBody> Client::ask(const schema::RequestBody& body) {
-  try {
-    return state_->ask(body, schema::kControlReplyMs, false);
-  } catch (const zmq::error_t& error) {
-    return Error{ErrorKind::kUnreachable, state_->address + ": " + error.what()};
-  }
+  return state_->ask(body, schema::kControlReplyMs, false);
 }
 
 Result<schema::ReplyBody> Client::ask_patiently(const schema::RequestBody& body, int timeout_ms,
                                                 const Meanwhile* meanwhile) {
-  try {
-    return state_->ask(body, timeout_ms, true, meanwhile);
-  } catch (const zmq::error_t& error) {
-    return Error{ErrorKind::kUnreachable, state_->address + ": " + error.what()};
-  }
+  return state_->ask(body, timeout_ms, true, meanwhile);
 }
 
 void Client::while_waiting(std::function<bool()> go_on) { state_->go_on = std::move(go_on); }

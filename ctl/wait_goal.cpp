@@ -2,7 +2,8 @@
 
 #include <algorithm>
 #include <cctype>
-#include <charconv>
+
+#include "schema/text.h"
 
 namespace tg::ctl {
 
@@ -12,14 +13,9 @@ Result<WaitGoal> WaitGoal::parse(std::string_view text) {
   WaitGoal goal;
   if (lower == "finished") return goal;
   if (lower.starts_with("step=")) {
-    const char* const end = lower.data() + lower.size();
-    std::uint64_t step = 0;
-    const auto [stop, code] = std::from_chars(lower.data() + 5, end, step);
-    if (code != std::errc() || stop != end) {
-      return Error{ErrorKind::kUsage, "--for \"" + std::string(text) + "\": step=N needs a whole number"};
-    }
-    goal.step_ = step;
-    return goal;
+    goal.step_ = schema::parse_number<std::uint64_t>(std::string_view(lower).substr(5));
+    if (goal.step_) return goal;
+    return Error{ErrorKind::kUsage, "--for \"" + std::string(text) + "\": step=N needs a whole number"};
   }
   Result<schema::RunState> state = schema::parse_run_state(lower);
   if (!state) return Error{ErrorKind::kUsage, "--for " + state.error().message + ", and finished and step=N"};

@@ -14,6 +14,7 @@ inline constexpr std::size_t kMostNameBytes = 63;
 inline constexpr std::size_t kMostNamesBytes = kMostMembers * (kMostNameBytes + 2);  // all names together
 inline constexpr std::uint16_t kMostWeight = 1000;     // weight of a member's share of a batch; at least 1
 inline constexpr std::uint64_t kMostBatch = 1u << 24;  // samples of a step, of all members together
+inline constexpr std::uint64_t kMostThreads = 1024;    // of an engine
 inline constexpr std::size_t kMostRunIdBytes = 63;
 inline constexpr std::size_t kMostReasonBytes = 2000;
 inline constexpr std::size_t kMostProblemBytes = 300;  // why a member could not save

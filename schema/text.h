@@ -2,10 +2,13 @@
 // Pure; any thread.
 #pragma once
 
+#include <charconv>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <vector>
 
 #include "kernels/base/joined.h"
@@ -37,6 +40,13 @@ std::string host_and_port(const std::string& host, std::uint16_t port);
 std::size_t text_width(std::string_view text);
 // Breaks a text at spaces into lines of at most `columns`; a longer word is cut. An empty text gives one empty line.
 std::vector<std::string> wrap_text(std::string_view text, std::size_t columns);
+// The whole text as a number.
+template <class Number>
+std::optional<Number> parse_number(std::string_view text) {
+  Number number{};
+  const auto [stop, code] = std::from_chars(text.data(), text.data() + text.size(), number);
+  return code == std::errc() && stop == text.data() + text.size() ? std::optional(number) : std::nullopt;
+}
 // FNV-1a, 64 bits: compares the texts of honest nodes, and is no protection against others.
 std::uint64_t hash_text(std::string_view text);
 

@@ -1,7 +1,6 @@
 #include "ctl/command_line/command_table.h"
 
 #include <algorithm>
-#include <charconv>
 
 #include "ctl/plan/link_rate.h"
 #include "kernels/base/check.h"
@@ -26,11 +25,14 @@ std::function<Status(Command&, const std::string&)> on(bool Command::*field) {
   };
 }
 
-Status set_timeout(Command& command, const std::string& value) {
-  Result<std::uint64_t> ms = schema::parse_duration_ms(value);
-  if (!ms) return ms.error();
-  command.timeout_ms = *ms;
-  return {};
+template <class Value, class Parse>
+std::function<Status(Command&, const std::string&)> parsed(Value Command::*field, Parse parse) {
+  return [=](Command& command, const std::string& value) -> Status {
+    const auto result = parse(value);
+    if (!result) return result.error();
+    command.*field = *result;
+    return {};
+  };
 }
 
 Status set_every(Command& command, const std::string& value) {
@@ -58,59 +60,39 @@ Status add_without(Command& command, const std::string& value) {
   return {};
 }
 
-Status set_link(Command& command, const std::string& value) {
-  const Result<double> mbps = parse_link_mbps(value);
-  if (!mbps) return mbps.error();
-  command.link_mbps = *mbps;
-  return {};
-}
-
-template <class Number>
-bool read_number(const std::string& text, Number& number) {
-  const char* const end = text.data() + text.size();
-  const auto [stop, code] = std::from_chars(text.data(), end, number);
-  return code == std::errc() && stop == end;
-}
-
 Status set_nodes(Command& command, const std::string& value) {
-  if (read_number(value, command.nodes) && command.nodes >= 1 && command.nodes <= schema::kMostForecastNodes) return {};
-  return usage("\"" + schema::clip_text(value, 100) + "\" is not a number of nodes from 1 to " +
-               std::to_string(schema::kMostForecastNodes));
+  command.nodes = schema::parse_number<std::uint64_t>(value).value_or(0);
+  if (command.nodes >= 1 && command.nodes <= schema::kMostForecastNodes) return {};
+  return schema::bad_value(value, "a number of nodes from 1 to " + std::to_string(schema::kMostForecastNodes));
 }
 
 Status set_seconds(Command& command, const std::string& value) {
-  if (read_number(value, command.seconds) && command.seconds >= 1 && command.seconds <= schema::kMostExamineSeconds)
-    return {};
-  return usage("\"" + schema::clip_text(value, 100) + "\" is not a number of seconds from 1 to " +
-               std::to_string(schema::kMostExamineSeconds) + "; --no-bandwidth measures no link");
+  command.seconds = schema::parse_number<std::uint64_t>(value).value_or(0);
+  if (command.seconds >= 1 && command.seconds <= schema::kMostExamineSeconds) return {};
+  return schema::bad_value(value, "a number of seconds from 1 to " + std::to_string(schema::kMostExamineSeconds) +
+                                      "; --no-bandwidth measures no link");
 }
 
 Status set_cores(Command& command, const std::string& value) {
-  if (read_number(value, command.cores) && command.cores >= schema::kLeastCores && command.cores <= schema::kMostCores)
-    return {};
-  return usage("\"" + schema::clip_text(value, 100) +
-               "\" is not a number of cores; where nodes share a machine, give each its part, such as 0.5");
+  command.cores = schema::parse_number<double>(value).value_or(0);
+  if (command.cores >= schema::kLeastCores && command.cores <= schema::kMostCores) return {};
+  return schema::bad_value(value, "a number of cores; where nodes share a machine, give each its part, such as 0.5");
 }
 
 Status set_from(Command& command, const std::string& value) {
-  std::uint64_t step = 0;
-  if (!read_number(value, step))
-    return usage("\"" + schema::clip_text(value, 100) +
-                 "\" is not a step; tgctl status RUN shows those that are there");
-  command.from_step = step;
-  return {};
+  command.from_step = schema::parse_number<std::uint64_t>(value);
+  if (command.from_step) return {};
+  return schema::bad_value(value, "a step; tgctl status RUN shows those that are there");
 }
 
 Status set_rotate(Command& command, const std::string& value) {
-  if (value != "add" && value != "use" && value != "drop")
-    return usage("\"" + schema::clip_text(value, 100) + "\" is not add, use or drop");
+  if (value != "add" && value != "use" && value != "drop") return schema::bad_value(value, "add, use or drop");
   command.rotate = value;
   return {};
 }
 
 Status set_format(Command& command, const std::string& value) {
-  if (value != "csv" && value != "tensorboard")
-    return usage("\"" + schema::clip_text(value, 100) + "\" is not csv or tensorboard");
+  if (value != "csv" && value != "tensorboard") return schema::bad_value(value, "csv or tensorboard");
   command.format = value;
   return {};
 }
@@ -140,9 +122,11 @@ const std::vector<OptionRow>& option_rows() {
       {"follow", "f", "", "continue until the run ends or Ctrl-C", on(&Command::follow)},
       {"node", "", "NODE", "this node's log; else that of the asked node", text(&Command::node)},
       {"for", "", "STATE", "a state, step=N, or finished (the default)", text(&Command::until)},
-      {"timeout", "", "DURATION", "wait at most this long, such as 10m; else forever", set_timeout},
+      {"timeout", "", "DURATION", "wait at most this long, such as 10m; else forever",
+       parsed(&Command::timeout_ms, schema::parse_duration_ms)},
       {"nodes", "", "N", "how many nodes there would be, 1 to 512", set_nodes},
-      {"link", "", "RATE", "each node's link, such as 1Gbps; else as measured", set_link},
+      {"link", "", "RATE", "each node's link, such as 1Gbps; else as measured",
+       parsed(&Command::link_mbps, parse_link_mbps)},
       {"seconds", "", "S", "for each link, both ways, 1 to 20; else 3", set_seconds},
       {"no-bandwidth", "", "", "measure no link: nothing is disturbed", on(&Command::no_bandwidth)},
       {"cores", "", "C", "cores of a node; below 1: several nodes share one", set_cores},

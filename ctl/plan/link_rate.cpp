@@ -7,7 +7,7 @@
 
 #include "ctl/format/table.h"
 #include "schema/limits.h"
-#include "schema/text.h"
+#include "schema/options/options.h"
 
 namespace tg::ctl {
 namespace {
@@ -22,8 +22,7 @@ double unit_mbps(const std::string& unit) {
 }  // namespace
 
 Result<double> parse_link_mbps(std::string_view text) {
-  const Error wrong{ErrorKind::kUsage, std::string("\"") + schema::clip_text(text, 100) +
-                                           "\" is not a link's rate such as 1Gbps, 940Mbps or 2.5Gbit/s"};
+  const Error wrong = schema::bad_value(text, "a link's rate such as 1Gbps, 940Mbps or 2.5Gbit/s");
   double number = 0;
   const auto [stop, code] = std::from_chars(text.data(), text.data() + text.size(), number);
   if (code != std::errc() || !std::isfinite(number)) return wrong;

@@ -20,23 +20,6 @@ int nobody_asked(const Error& error) {
   return code;
 }
 
-// A line that counts the seconds, on a terminal.
-class Waiting {
- public:
-  explicit Waiting(int expected_ms) : expected_s_((expected_ms + 999) / 1000) {}
-  void show() {
-    const auto passed =
-        std::chrono::duration_cast<std::chrono::seconds>(std::chrono::steady_clock::now() - began_).count();
-    if (LiveLine::possible())
-      live_.show("examining: " + std::to_string(passed) + " s of about " + std::to_string(expected_s_) + " s");
-  }
-
- private:
-  const int expected_s_;
-  const std::chrono::steady_clock::time_point began_ = std::chrono::steady_clock::now();
-  LiveLine live_;
-};
-
 }  // namespace
 
 int doctor(Client& client, const Command& command) {
@@ -46,15 +29,20 @@ int doctor(Client& client, const Command& command) {
   const std::size_t nodes = mesh->nodes.size();
   say(examination_outlook(nodes, seconds));
   const int expected_ms = schema::examine_ms(nodes, seconds);
-  Result<schema::Diagnosis> diagnosis = [&] {
-    Waiting waiting(expected_ms);
-    const Meanwhile meanwhile{schema::VersionRequest{}, [&](const schema::ReplyBody&) {
-                                waiting.show();
-                                return false;
-                              }};
-    const schema::ExamineRequest request{false, static_cast<std::uint8_t>(seconds), command.link_mbps, 0};
-    return Client::as<schema::Diagnosis>(client.ask_patiently(request, expected_ms + kSlackMs, &meanwhile));
-  }();
+  LiveLine live;  // counts the seconds, on a terminal
+  const auto began = std::chrono::steady_clock::now();
+  const Meanwhile meanwhile{
+      schema::VersionRequest{}, [&](const schema::ReplyBody&) {
+        const auto passed = std::chrono::duration_cast<std::chrono::seconds>(std::chrono::steady_clock::now() - began);
+        if (LiveLine::possible())
+          live.show("examining: " + std::to_string(passed.count()) + " s of about " +
+                    std::to_string((expected_ms + 999) / 1000) + " s");
+        return false;
+      }};
+  const schema::ExamineRequest request{false, static_cast<std::uint8_t>(seconds), command.link_mbps, 0};
+  const Result<schema::Diagnosis> diagnosis =
+      Client::as<schema::Diagnosis>(client.ask_patiently(request, expected_ms + kSlackMs, &meanwhile));
+  live.end();
   if (!diagnosis) return nobody_asked(diagnosis.error());
   print(command.json ? format_diagnosis_json(*diagnosis) : format_diagnosis(*diagnosis));
   return all_pass(*diagnosis) ? kOk : kNotWell;

@@ -32,6 +32,8 @@ std::vector<std::string> who_stops(const schema::MeshStatus& mesh) {
   return {members.front()};
 }
 
+}  // namespace
+
 int print_state(const schema::RunStatus& run) {
   print(std::string(to_word(run.state)) + "\n");
   if (run.state == schema::RunState::kInterrupted) {
@@ -46,8 +48,6 @@ int print_state(const schema::RunStatus& run) {
   say("run " + run.id + " FAILED at step " + std::to_string(run.step) + ": " + run.reason);
   return kRunFailed;
 }
-
-}  // namespace
 
 int stop(Client& client, const Command& command) {
   const Result<schema::MeshStatus> mesh = ask_mesh(client, command.operand, schema::Pick::kOnlyGoing);

@@ -16,6 +16,7 @@ int data(Client& client, const Command& command, const schema::JobSpec& job);
 int status(Client& client, const Command& command);
 int watch(Client& client, const std::string& run);  // on a terminal, until a key or a signal ends it; "" = all runs
 int stop(Client& client, const Command& command);
+int print_state(const schema::RunStatus& run);  // of a run that has ended; its exit code
 int leave(Client& client, const Command& command);
 int join(Client& client, const Command& command);
 int fetch(Client& client, const Command& command);

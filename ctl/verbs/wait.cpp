@@ -2,7 +2,6 @@
 #include <chrono>
 
 #include "ctl/format/progress.h"
-#include "ctl/format/status_text.h"
 #include "ctl/terminal/console.h"
 #include "ctl/terminal/interrupt.h"
 #include "ctl/verbs/verbs.h"
@@ -38,13 +37,8 @@ int wait(Client& client, const Command& command) {
         say("run " + run->id + " is " + state + ", but " + run->reason);
         return kNotSaved;
       case WaitOutcome::kRunFailed:
-        print(state + "\n");
-        say("run " + run->id + " FAILED at step " + std::to_string(run->step) + ": " + run->reason);
-        return kRunFailed;
       case WaitOutcome::kInterrupted:
-        print(state + "\n");
-        say(interrupted_text(*run));
-        return kRunInterrupted;
+        return print_state(*run);
       case WaitOutcome::kImpossible:
         print(state + "\n");
         say("run " + run->id + " is " + state + " at step " + std::to_string(run->step) + " and will not reach " +

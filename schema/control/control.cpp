@@ -20,17 +20,15 @@ std::string encode(const Message& from) {
   typename Root::Builder root = message.initRoot<Root>();
   root.setId(from.id);
   put_union(capnp::DynamicStruct::Builder(root), from.body);
-  if (message.getSegmentsForOutput().size() == 1) {
-    const auto bytes = capnp::messageToFlatArray(message);
-    const auto chars = bytes.asChars();
-    return {chars.begin(), chars.size()};
-  }
+  const auto flat = [](capnp::MessageBuilder& one) {
+    const auto bytes = capnp::messageToFlatArray(one);
+    return std::string(bytes.asChars().begin(), bytes.asChars().size());
+  };
+  if (message.getSegmentsForOutput().size() == 1) return flat(message);
   capnp::MallocMessageBuilder single(static_cast<capnp::uint>(root.asReader().totalSize().wordCount) + 1);
   single.setRoot(root.asReader());
   TG_CHECK(single.getSegmentsForOutput().size() == 1);
-  const auto bytes = capnp::messageToFlatArray(single);
-  const auto chars = bytes.asChars();
-  return {chars.begin(), chars.size()};
+  return flat(single);
 }
 
 template <class Root, class Message>

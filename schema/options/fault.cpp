@@ -1,7 +1,6 @@
 #include "schema/options/fault.h"
 
 #include <algorithm>
-#include <charconv>
 #include <optional>
 
 #include "schema/options/option_rows.h"
@@ -14,10 +13,10 @@ Result<Fault> parse_fault(std::string_view text) {
   if (at == std::string_view::npos || colon == std::string_view::npos || colon < at) return form;
   Fault fault;
   const std::optional<FaultKind> kind = from_word<FaultKind>(text.substr(0, at));
-  const char* const end = text.data() + text.size();
-  const auto [stop, code] = std::from_chars(text.data() + colon + 1, end, fault.step);
-  if (!kind || code != std::errc() || stop != end) return form;
+  const auto step = parse_number<std::uint64_t>(text.substr(colon + 1));
+  if (!kind || !step) return form;
   fault.kind = *kind;
+  fault.step = *step;
   std::string name(text.substr(at + 1, colon - at - 1));
   std::replace(name.begin(), name.end(), '-', ' ');
   fault.disk = from_word<DiskPoint>(name);

@@ -13,7 +13,6 @@ namespace {
 
 constexpr std::uint64_t kMostEpochs = 1'000'000;
 constexpr std::uint64_t kMostSteps = UINT32_MAX - 1;  // a step's number is 32 bits of a frame's header
-constexpr std::uint64_t kMostThreads = 1024;
 constexpr std::uint64_t kMostChunkParameters = kMostChunkPayloadBytes * 4;  // raw codes take at most two bits each
 static_assert(kLargeChunkParameters <= kMostChunkParameters, "what is chosen without a wish can be wished for");
 constexpr WholeRange kTimeoutRange{100, 86'400'000};
@@ -401,7 +400,7 @@ Result<JobSpec> parse_job(std::string_view text, std::string_view file) {
 Status set_job_key(JobSpec& spec, std::string_view assignment) {
   const std::size_t equals = assignment.find('=');
   if (equals == std::string_view::npos) {
-    return Error{ErrorKind::kUsage, "\"" + clip_text(assignment, 100) + "\" is not of the form key=value"};
+    return bad_value(assignment, "of the form key=value");
   }
   const auto trim = [](std::string_view part) {
     const std::size_t first = part.find_first_not_of(' ');

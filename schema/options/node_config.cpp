@@ -17,7 +17,6 @@ using Row = Option<NodeConfig>;
 constexpr WholeRange kPeerTimeoutRange{500, 3'600'000};
 static_assert(kPeerTimeoutRange.least >= 10 * kLivenessTickMs, "the ten beats of a peer-timeout are a tick apart");
 constexpr WholeRange kKeepAgeRange{0, std::uint64_t{100} * 365 * 24 * 3'600'000};
-constexpr std::uint64_t kMostThreads = 1024;
 constexpr std::uint64_t kMostDevice = 63;
 constexpr std::uint64_t kMostMemoryMib = std::uint64_t{1} << 30;
 

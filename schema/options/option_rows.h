@@ -3,12 +3,10 @@
 #pragma once
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <optional>
 #include <string>
 #include <string_view>
-#include <system_error>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -20,10 +18,6 @@
 #include "schema/text.h"
 
 namespace tg::schema {
-
-inline Error bad_value(std::string_view value, const std::string& expected) {
-  return {ErrorKind::kUsage, "\"" + clip_text(value, 100) + "\" is not " + expected};
-}
 
 // Printable UTF-8, without # (which starts a comment) and outer spaces: every such value survives a file.
 inline Status check_text(const std::string& value, std::size_t most_bytes) {
@@ -126,14 +120,6 @@ struct WholeRange {
   std::uint64_t least = 0;
   std::uint64_t most = UINT64_MAX;
 };
-
-// The whole text as a number.
-template <class Number>
-std::optional<Number> parse_number(std::string_view text) {
-  Number number{};
-  const auto [stop, code] = std::from_chars(text.data(), text.data() + text.size(), number);
-  return code == std::errc() && stop == text.data() + text.size() ? std::optional(number) : std::nullopt;
-}
 
 template <class Target>
 Option<Target> whole_row(std::string name, std::uint64_t Target::*field, WholeRange range, std::string help) {

@@ -82,6 +82,10 @@ std::string nearest(std::string_view word, const std::vector<std::string>& known
   return name;
 }
 
+Error bad_value(std::string_view value, const std::string& expected) {
+  return {ErrorKind::kUsage, "\"" + clip_text(value, 100) + "\" is not " + expected};
+}
+
 Result<std::uint64_t> parse_duration_ms(std::string_view text) {
   std::uint64_t count = 0;
   const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), count);

@@ -42,6 +42,8 @@ struct Assignment {
 Result<std::vector<Assignment>> parse_assignments(std::string_view text, std::string_view file);
 // The known name closest to a misspelt one, "" if none is close.
 std::string nearest(std::string_view word, const std::vector<std::string>& known);
+// "VALUE" is not what was expected.
+Error bad_value(std::string_view value, const std::string& expected);
 // Milliseconds of "10s", "500ms", "2m".
 Result<std::uint64_t> parse_duration_ms(std::string_view text);
 std::string format_duration(std::uint64_t ms);

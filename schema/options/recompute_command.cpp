@@ -12,8 +12,6 @@ namespace {
 
 namespace po = boost::program_options;
 
-constexpr std::uint64_t kMostThreads = 1024;
-
 constexpr const char* kHelp =
     "tgd recompute DIR: computes a run again, and says whether it comes to the digest that is recorded.\n"
     "\n"

@@ -11,8 +11,6 @@ namespace {
 
 namespace po = boost::program_options;
 
-constexpr std::uint64_t kMostThreads = 1024;
-
 constexpr const char* kHelp =
     "tgd simulate JOB: computes a run with all its members in this one process, without a network.\n"
     "\n"
