@@ -30,9 +30,9 @@ constexpr int kProbeMs = 2000;  // between signs of life asked of a busy node
 constexpr int kMeanwhileMs = 1000, kFirstMeanwhileMs = 200;
 constexpr int kSilenceMs = 2 * kProbeMs + schema::kControlReplyMs;  // without any, the node is gone
 constexpr int kReconnectMostMs = 1000;
-constexpr int kMostUnread = 8;  // answers that wait for us; the rest waits at the node
+constexpr int kMaxUnread = 8;  // answers that wait for us; the rest waits at the node
 // libzmq bounds a message's parts, not their number: whatever comes beyond this before a message is whole is no answer.
-constexpr std::uint64_t kMostUnreadBytes = 2 * kMostUnread * schema::kMostControlBytes;
+constexpr std::uint64_t kMaxUnreadBytes = 2 * kMaxUnread * schema::kMaxControlBytes;
 constexpr int kWatchMs = 50;  // between two looks at it
 // Of a rotation, from a key file's change until every port is bound with the key in use: nodes look each second.
 constexpr std::chrono::seconds kRotationTakes{2};
@@ -56,7 +56,7 @@ bool is_local(const std::string& address) {
 // host:port; an IPv6 address stands in brackets.
 bool is_address(const std::string& address) {
   const std::size_t colon = address.rfind(':');
-  if (colon == std::string::npos || colon == 0 || address.size() > schema::kMostAddressBytes) return false;
+  if (colon == std::string::npos || colon == 0 || address.size() > schema::kMaxAddressBytes) return false;
   if (address.find_first_of("/ *@") != std::string::npos || !schema::is_printable(address)) return false;
   const std::string host = address.substr(0, colon);
   if (host.find_first_of("[]:") != std::string::npos && !(host.front() == '[' && schema::is_ipv6(host))) return false;
@@ -124,8 +124,8 @@ struct Client::State {
     if (socket) socket.set(zmq::sockopt::linger, 0);  // what it holds is asked again
     socket = zmq::socket_t(context, zmq::socket_type::dealer);
     socket.set(zmq::sockopt::linger, kLingerMs);
-    socket.set(zmq::sockopt::rcvhwm, kMostUnread);
-    socket.set(zmq::sockopt::maxmsgsize, static_cast<std::int64_t>(schema::kMostControlBytes));
+    socket.set(zmq::sockopt::rcvhwm, kMaxUnread);
+    socket.set(zmq::sockopt::maxmsgsize, static_cast<std::int64_t>(schema::kMaxControlBytes));
     socket.set(zmq::sockopt::reconnect_ivl_max, kReconnectMostMs);
     socket.set(zmq::sockopt::connect_timeout, schema::kControlReplyMs);
     socket.set(zmq::sockopt::handshake_ivl, schema::kControlReplyMs);
@@ -267,7 +267,7 @@ struct Client::State {
       const int left = remaining_ms(deadline);
       try {
         const int ready = zmq::poll(items, 2, std::chrono::milliseconds(std::min(left, kWatchMs)));
-        flooded = came_bytes(descriptor) > taken_bytes + kMostUnreadBytes;
+        flooded = came_bytes(descriptor) > taken_bytes + kMaxUnreadBytes;
         if (ready == 0 && left == 0) return std::nullopt;
         if (ready == 0) continue;
         if (items[1].revents != 0) take_events(id, body);

@@ -19,7 +19,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::size_t kMostSuggested = 3;
+constexpr std::size_t kMaxSuggested = 3;
 
 // Where job files lie: in a clone, beside an installed tgctl, and in the clone where this one was built.
 std::vector<fs::path> job_folders() {
@@ -43,7 +43,7 @@ std::string did_you_mean(const std::string& path) {
   std::string fitting;
   std::size_t count = 0;
   for (const std::string& name : names)
-    if (!asked.empty() && name.starts_with(asked) && count < kMostSuggested)
+    if (!asked.empty() && name.starts_with(asked) && count < kMaxSuggested)
       fitting += (count++ == 0 ? "" : " or ") + name;
   if (count == 0) fitting = schema::nearest(asked, names);
   if (!fitting.empty()) return "; did you mean " + fitting + "?";
@@ -70,7 +70,7 @@ Result<std::string> read_text(const std::string& path) {
     return Error{ErrorKind::kInvalidJob,
                  path + " cannot be read: " + std::strerror(error) + (error == ENOENT ? did_you_mean(path) : "")};
   }
-  std::string text(schema::kMostSpecBytes + 1, '\0');
+  std::string text(schema::kMaxSpecBytes + 1, '\0');
   file.read(text.data(), static_cast<std::streamsize>(text.size()));
   if (file.bad())
     return Error{ErrorKind::kInvalidJob, path + " cannot be read; it takes a job file, such as " + path + "/my.job"};

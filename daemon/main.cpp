@@ -76,9 +76,9 @@ void keep_standard_streams() {
 // for each processor, and as much in each as twice the largest block that ever was freed: bursts of answers that nobody
 // took left 212 MiB so, with 50 MiB in use. Larger than a block are a run's flat arrays alone, which are made once.
 void keep_little_freed_memory() {
-  constexpr int kArenas = 4, kMostKept = 4 << 20, kLargestBlock = 2 << 20;
+  constexpr int kArenas = 4, kMaxKept = 4 << 20, kLargestBlock = 2 << 20;
   ::mallopt(M_ARENA_MAX, kArenas);
-  ::mallopt(M_TRIM_THRESHOLD, kMostKept);
+  ::mallopt(M_TRIM_THRESHOLD, kMaxKept);
   ::mallopt(M_MMAP_THRESHOLD, kLargestBlock);
 }
 
@@ -232,8 +232,8 @@ MeshHooks mesh_hooks(const schema::NodeConfig& config, EventQueue& queue, Contro
         {.from = from, .frame = std::move(frame), .keep = std::move(keep), .at = std::chrono::steady_clock::now()});
     if (posted != EventQueue::Posted::kFloods) return;
     const std::string& peer = config.peers[from].name;
-    log.warning("flood-refused", {{"peer", peer}, {"most-bytes", schema::kMostQueuedBytesPerPeer}});
-    lost(from, peer + " floods " + config.node + ": " + std::to_string(schema::kMostQueuedBytesPerPeer >> 20) +
+    log.warning("flood-refused", {{"peer", peer}, {"most-bytes", schema::kMaxQueuedBytesPerPeer}});
+    lost(from, peer + " floods " + config.node + ": " + std::to_string(schema::kMaxQueuedBytesPerPeer >> 20) +
                    " MiB of its frames wait");
   };
   return {.frame = arrived,
@@ -401,7 +401,7 @@ int recompute(int argc, char** argv) {
 
 Result<schema::JobSpec> read_job(const schema::SimulateCommand& command) {
   std::ifstream file(command.job_file, std::ios::binary);
-  std::string text(schema::kMostSpecBytes + 1, '\0');
+  std::string text(schema::kMaxSpecBytes + 1, '\0');
   if (!file || !(file.read(text.data(), static_cast<std::streamsize>(text.size())), file.gcount() > 0))
     return Error{ErrorKind::kUsage, command.job_file + " cannot be read; simulate takes a job file"};
   text.resize(static_cast<std::size_t>(file.gcount()));

@@ -13,8 +13,8 @@
 namespace tg::engine {
 namespace {
 
-constexpr std::size_t kMostNamed = 3;                         // names listed of the ignored tensors
-constexpr std::size_t kMostNameBytes = 100;                   // bytes of a name from the file
+constexpr std::size_t kMaxNamed = 3;                          // names listed of the ignored tensors
+constexpr std::size_t kMaxNameBytes = 100;                    // bytes of a name from the file
 constexpr std::size_t kValuesAtOnce = std::size_t{1} << 18;   // read at a time
 constexpr std::string_view kCounter = "num_batches_tracked";  // PyTorch's counter in batch normalizations; not used
 
@@ -80,11 +80,11 @@ std::string left_alone(const std::map<std::string, TensorSource>& tensors) {
   std::size_t count = 0;
   for (const auto& [name, tensor] : tensors) {
     if (name.ends_with(kCounter)) continue;
-    if (count++ < kMostNamed) names += (names.empty() ? "" : ", ") + name.substr(0, kMostNameBytes);
+    if (count++ < kMaxNamed) names += (names.empty() ? "" : ", ") + name.substr(0, kMaxNameBytes);
   }
   if (count == 0) return "";
   return "it has " + std::to_string(count) + (count == 1 ? " tensor" : " tensors") +
-         " that the model does not have: " + names + (count > kMostNamed ? ", ..." : "");
+         " that the model does not have: " + names + (count > kMaxNamed ? ", ..." : "");
 }
 
 // What cannot be read, or is damaged, may not have been meant to be such a file.

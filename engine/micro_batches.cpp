@@ -9,7 +9,7 @@
 namespace tg::engine {
 namespace {
 
-constexpr std::size_t kMostLastBuild = 80;  // bytes: a build is one of several in messages of limited length
+constexpr std::size_t kMaxLastBuild = 80;  // bytes: a build is one of several in messages of limited length
 
 int part_count(int batch, const PartSizes& sizes) { return batch / sizes.each + (sizes.last > 0 ? 1 : 0); }
 
@@ -164,7 +164,7 @@ std::string MicroBatches::build() const {
     const std::string item = last.substr(begin, end - begin);
     if (told.find(", " + item + ", ") == told.npos) more += (more.empty() ? "" : ", ") + item;
   }
-  return each + (more.empty() ? "" : "; last part: " + more.substr(0, kMostLastBuild));
+  return each + (more.empty() ? "" : "; last part: " + more.substr(0, kMaxLastBuild));
 }
 
 std::string MicroBatches::choices() const {

@@ -25,7 +25,7 @@
 // The random draws depend on (seed, position in the stream) alone.
 // Normalization: none; symmetric (x - 0.5) * 2; per-image (x - mean) / max(deviation, 1/sqrt(n)) over the n values of
 // the sample; given, measured (x - mean[c]) / deviation[c] in float32, as torchvision's Normalize. Measured: over the
-// training set, bytes as evaluation sees them (at most kMostMeasuredPictures, evenly spaced, where they have to be
+// training set, bytes as evaluation sees them (at most kMaxMeasuredPictures, evenly spaced, where they have to be
 // decoded); a deviation of 0 counts as 1.
 // Samples of floats know normalization only, without 1 / 255.
 #pragma once

@@ -23,7 +23,7 @@ struct CodecKernels {
   // Sums of N codes on the wire, as raw unary planes: the nonzero mask; one sign bit per nonzero element; then for
   // level m = 1, 2, ... while any element has |sum| >= m and m < members: one bit per element with |sum| >= m that says
   // |sum| > m. Every plane starts on a byte, its last byte zero-padded. The payload has room for sums_bound bytes; what
-  // follows the bytes written is scratch. |sums| <= members <= kMostMembers. Returns the bytes written (<= sums_bound).
+  // follows the bytes written is scratch. |sums| <= members <= kMaxMembers. Returns the bytes written (<= sums_bound).
   std::size_t (*encode_sums)(std::span<const std::int8_t> sums, int members, std::span<std::byte> payload);
   bool (*decode_sums)(std::span<const std::byte> payload, int members, std::span<std::int8_t> sums);
 

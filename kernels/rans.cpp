@@ -26,9 +26,7 @@ constexpr auto kDivisions = [] {
 
 }  // namespace
 
-std::size_t rans_lanes(std::size_t elements) {
-  return elements >= kManyRansLanesFrom ? kMostRansLanes : kLeastRansLanes;
-}
+std::size_t rans_lanes(std::size_t elements) { return elements >= kManyRansLanesFrom ? kMaxRansLanes : kMinRansLanes; }
 
 std::uint8_t rans_probability(std::size_t ones, std::size_t bits) {
   const std::size_t rare = std::min(ones, bits - ones);

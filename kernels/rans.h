@@ -11,14 +11,14 @@ namespace tg::kernels {
 
 // A state is 16 bits, from 2^8 to 2^16 - 1, and gives and takes whole bytes; a probability has 8 bits. Then a symbol
 // moves at most one byte, and twelve steps of 16-bit arithmetic code 32 elements (AVX-512).
-inline constexpr std::size_t kMostRansLanes = 256;
-inline constexpr std::size_t kLeastRansLanes = 64;  // one word of a plane
+inline constexpr std::size_t kMaxRansLanes = 256;
+inline constexpr std::size_t kMinRansLanes = 64;  // one word of a plane
 // The states cost a chunk `lanes` bytes (two each, one of which carries signs): 256 bytes of 64 Ki elements at 99 %
 // zeros are 3.5 % of 7.3 KB, of 128 Ki 1.7 %. 64 lanes cost a quarter of that and, waiting for each other, are coded at
 // half the speed, which does not matter in so small a chunk.
 inline constexpr std::size_t kManyRansLanesFrom = 128 * 1024;  // elements of the chunk
-static_assert(kMostRansLanes % kLeastRansLanes == 0);
-static_assert(kManyRansLanesFrom >= kMostRansLanes, "every lane has an element");
+static_assert(kMaxRansLanes % kMinRansLanes == 0);
+static_assert(kManyRansLanesFrom >= kMaxRansLanes, "every lane has an element");
 
 // The probability byte of a run or plane: bits 0-6 are the probability of its rarer symbol in 256ths, bit 7 is set if
 // zero is the rarer one. 0: the rarer symbol does not occur, and nothing is coded.

@@ -12,7 +12,7 @@ void require_same_size(std::size_t elements, std::size_t other_elements) {
   TG_CHECK(elements == other_elements, elements, other_elements);
 }
 
-void require_members(int members) { TG_CHECK(members >= 1 && members <= kMostMembers, members); }
+void require_members(int members) { TG_CHECK(members >= 1 && members <= kMaxMembers, members); }
 
 void require_runs(std::span<const std::size_t> runs, std::size_t elements) {
   std::size_t total = 0;
@@ -25,7 +25,7 @@ void require_runs(std::span<const std::size_t> runs, std::size_t elements) {
 
 void require_received(const Received& received, std::size_t elements) {
   const std::size_t members = received.payloads.size() + received.planes.size();
-  TG_CHECK(members <= static_cast<std::size_t>(kMostMembers), members);
+  TG_CHECK(members <= static_cast<std::size_t>(kMaxMembers), members);
   for (const ConstPlanes& codes : received.planes) {
     require_same_size(elements, codes.nonzero.size() * kWordBits);
     require_same_size(elements, codes.negative.size() * kWordBits);

@@ -13,10 +13,10 @@ namespace tg::kernels {
 inline constexpr std::size_t kBlock = 512;           // elements; alignment of segments, parts and chunks
 inline constexpr std::size_t kWordBits = 64;         // elements per word of a bit plane
 inline constexpr float kSmallestScaler = 0x1p-100f;  // below it all codes are zero
-inline constexpr int kMostMembers = 127;             // sums of N codes fit int8
+inline constexpr int kMaxMembers = 127;              // sums of N codes fit int8
 
 static_assert(kBlock % kWordBits == 0, "no word of a plane is cut");
-static_assert(kMostMembers <= INT8_MAX);
+static_assert(kMaxMembers <= INT8_MAX);
 
 inline constexpr std::size_t padded(std::size_t elements) { return (elements + kBlock - 1) / kBlock * kBlock; }
 
@@ -99,7 +99,7 @@ struct Update {
   bool past_caches = false;  // a hint: write the results past the caches (kPastCaches)
 };
 
-// One step's codes of all members, some still payloads of encode_codes, some already planes; at most kMostMembers.
+// One step's codes of all members, some still payloads of encode_codes, some already planes; at most kMaxMembers.
 struct Received {
   std::span<const std::span<const std::byte>> payloads;
   std::span<const ConstPlanes> planes;

@@ -41,7 +41,7 @@ struct Request {
 
 struct StatusRequest {
   run @0 :Text;
-  # A run id, a prefix of one, or empty for all; at most kMostRunIdBytes.
+  # A run id, a prefix of one, or empty for all; at most kMaxRunIdBytes.
 
   local @1 :Bool;
   # True: answer from what this node knows itself; asked by peers, so that questions do not go round in circles.
@@ -52,7 +52,7 @@ struct StatusRequest {
 
 struct StartRequest {
   spec @0 :Text;
-  # Canonical job, at most kMostSpecBytes.
+  # Canonical job, at most kMaxSpecBytes.
 
   runId @1 :Text;
   # Wanted id, or empty: the node draws one.
@@ -61,7 +61,7 @@ struct StartRequest {
   # True: validate and predict, start nothing.
 
   without @3 :List(Text);
-  # Nodes that take no part in the beginning, at most kMostMembers. Unknown names are refused.
+  # Nodes that take no part in the beginning, at most kMaxMembers. Unknown names are refused.
 
   pictures @4 :Bool;
   # With dryRun: predict nothing, and show some of the data.
@@ -73,7 +73,7 @@ struct SamplePicture {
   height @2 :UInt32;
   width @3 :UInt32;
   pixels @4 :Data;
-  # Row by row, the channels of a pixel together; at most kMostPictureBytes.
+  # Row by row, the channels of a pixel together; at most kMaxPictureBytes.
 }
 
 struct ResumeRequest {
@@ -81,7 +81,7 @@ struct ResumeRequest {
   # The whole id of a run that has ended.
 
   settings @1 :Text;
-  # Job lines that replace those of the run, at most kMostSpecBytes.
+  # Job lines that replace those of the run, at most kMaxSpecBytes.
 
   fromNewest @2 :Bool;
   fromStep @3 :UInt64;
@@ -203,7 +203,7 @@ struct Error {
   # tg::ErrorKind; decides tgctl's exit code.
 
   message @1 :Text;
-  # What, where, what to do; at most kMostReasonBytes.
+  # What, where, what to do; at most kMaxReasonBytes.
 }
 
 struct MeshStatus {
@@ -215,10 +215,10 @@ struct MeshStatus {
   # True: the node listens beyond loopback without keys.
 
   nodes @3 :List(Node);
-  # In the order of seats, at most kMostMembers.
+  # In the order of seats, at most kMaxMembers.
 
   runs @4 :List(Run);
-  # Newest first, at most kMostRunsKept; the oldest are left out where the reply would pass kMostControlBytes.
+  # Newest first, at most kMaxRunsKept; the oldest are left out where the reply would pass kMaxControlBytes.
 }
 
 struct Node {
@@ -230,27 +230,27 @@ struct Node {
   # tg::schema::NodeState.
 
   problem @3 :Text;
-  # Why it is not up; empty where nothing is wrong. At most kMostReasonBytes.
+  # Why it is not up; empty where nothing is wrong. At most kMaxReasonBytes.
 
   compute :group {
     engine @4 :Text;
-    # What trains there, "cpu" or "cuda", at most kMostNameBytes; empty = not known: it does not answer.
+    # What trains there, "cpu" or "cuda", at most kMaxNameBytes; empty = not known: it does not answer.
 
     device @5 :Text;
-    # Which one, at most kMostDeviceBytes; empty = the processor.
+    # Which one, at most kMaxDeviceBytes; empty = the processor.
 
     math @6 :Text;
-    # How it multiplies, a word of the option, at most kMostNameBytes.
+    # How it multiplies, a word of the option, at most kMaxNameBytes.
 
     freeBytes @7 :UInt64;
     totalBytes @8 :UInt64;
     # Of its memory, now.
 
     problem @11 :Text;
-    # Why it does not answer, at most kMostReasonBytes; empty = nothing is wrong with it.
+    # Why it does not answer, at most kMaxReasonBytes; empty = nothing is wrong with it.
 
     whyCpu @9 :Text;
-    # Why the processor trains although a device might, at most kMostReasonBytes; empty = nobody asked for another.
+    # Why the processor trains although a device might, at most kMaxReasonBytes; empty = nobody asked for another.
 
     moduleMissing @10 :Bool;
     # True: because no module is installed.
@@ -272,7 +272,7 @@ struct Run {
   exchange @7 :Text;
   gradients @8 :Text;
   lastLayer @43 :Text;
-  # Words of the job, each at most kMostNameBytes; lastLayer: how its gradient travels.
+  # Words of the job, each at most kMaxNameBytes; lastLayer: how its gradient travels.
 
   step @9 :UInt64;
   steps @10 :UInt64;
@@ -308,10 +308,10 @@ struct Run {
   digestStep @24 :UInt64;
   initialDigest @25 :UInt64;
   coding @27 :Text;
-  # Of ternary payloads, "raw" or "entropy", at most kMostNameBytes; empty before the run began.
+  # Of ternary payloads, "raw" or "entropy", at most kMaxNameBytes; empty before the run began.
 
   members @26 :List(Member);
-  # In the order of names, at most kMostMembers.
+  # In the order of names, at most kMaxMembers.
 
   evaluationAccuracy5 @28 :Float64;
   # 0..1: the label has one of the five highest logits; 0 where there are five classes or fewer.
@@ -329,7 +329,7 @@ struct Run {
   viewSinceMs @33 :Int64;
   left @34 :List(Departure);
   next @35 :Text;
-  # Who was a member once and is none now, in the order of names, at most kMostMembers.
+  # Who was a member once and is none now, in the order of names, at most kMaxMembers.
 
   trainingSamples @39 :UInt64;
   globalBatch @40 :UInt64;
@@ -340,13 +340,13 @@ struct Run {
   # Of all evaluations; 0 = none yet.
 
   dataRead @36 :Text;
-  # What the run trains on, in a sentence of at most kMostSeenBytes.
+  # What the run trains on, in a sentence of at most kMaxSeenBytes.
 
   dataWarnings @37 :Text;
-  # What in that may not be what its user meant: lines, at most kMostWarningsBytes.
+  # What in that may not be what its user meant: lines, at most kMaxWarningsBytes.
 
   settings @38 :Text;
-  # The job's keys that are not the defaults, KEY = VALUE: lines, at most kMostSettingsBytes.
+  # The job's keys that are not the defaults, KEY = VALUE: lines, at most kMaxSettingsBytes.
 }
 
 struct Departure {
@@ -356,7 +356,7 @@ struct Departure {
   # With so many committed steps the others went on.
 
   why @3 :Text;
-  # At most kMostProblemBytes.
+  # At most kMaxProblemBytes.
 }
 
 struct Member {
@@ -381,7 +381,7 @@ struct Member {
   # tg::schema::SaveState of the state at digestStep.
 
   problem @10 :Text;
-  # Why it is not saved, at most kMostProblemBytes.
+  # Why it is not saved, at most kMaxProblemBytes.
 
   samples @11 :UInt32;
   # Of each step that are its share; 0 = not known.
@@ -390,7 +390,7 @@ struct Member {
   # Share of its time that its engine waits for samples, 0..1.
 
   states @13 :List(UInt64);
-  # Steps of the states on its disk that a resume may begin at, newest first; at most kMostStates.
+  # Steps of the states on its disk that a resume may begin at, newest first; at most kMaxStates.
 
   seniority @14 :UInt32;
   # Its place in the present view, 1 = who has been a member longest; 0 = not known.
@@ -412,7 +412,7 @@ struct Plan {
 
   exchange @5 :Text;
   coding @6 :Text;
-  # Of ternary payloads, "raw" or "entropy". Words, each at most kMostNameBytes.
+  # Of ternary payloads, "raw" or "entropy". Words, each at most kMaxNameBytes.
 
   memoryBytes @7 :UInt64;
   # Per node.
@@ -430,10 +430,10 @@ struct Plan {
   # Unix time of the measurement that the prediction is made from; 0 = the kernels' speeds are assumed.
 
   unpredicted @12 :Text;
-  # Why there is no prediction, at most kMostReasonBytes; empty = there is one.
+  # Why there is no prediction, at most kMaxReasonBytes; empty = there is one.
 
   shares @13 :List(Share);
-  # Of the global batch, by rank; at most kMostMembers.
+  # Of the global batch, by rank; at most kMaxMembers.
 
   deviceBytes @14 :UInt64;
   # Of a device's memory, beside memoryBytes; 0 = the sender's processor computes.
@@ -449,7 +449,7 @@ struct Plan {
   # As in Run.
 
   pictures @19 :List(SamplePicture);
-  # Training samples as the network sees them, at most kMostPictures; none unless they were asked for.
+  # Training samples as the network sees them, at most kMaxPictures; none unless they were asked for.
 
   steps @20 :UInt64;
   # At which the run is complete, where they follow from epochs as well; 0 = not said.
@@ -508,23 +508,23 @@ struct Mistakes {
   correct @4 :UInt64;
   classCount @5 :UInt64;
   classes @6 :List(Text);
-  # Names, each at most kMostNameBytes; empty where there are more than kMostMatrixClasses.
+  # Names, each at most kMaxNameBytes; empty where there are more than kMaxMatrixClasses.
 
   counts @7 :List(UInt32);
   # Samples by what they are and what was said of them: a row of all classes for each class.
 
   confused @8 :List(Confusion);
-  # The most first, at most kMostConfusions.
+  # The most first, at most kMaxConfusions.
 
   wrongest @9 :List(Mistake);
-  # The least probability of what it is first, at most kMostPictures; empty where samples are no pictures.
+  # The least probability of what it is first, at most kMaxPictures; empty where samples are no pictures.
 }
 
 struct Confusion {
   # Samples of one class that were taken for another.
   is @0 :Text;
   said @1 :Text;
-  # Names, each at most kMostNameBytes.
+  # Names, each at most kMaxNameBytes.
 
   count @2 :UInt64;
   of @3 :UInt64;

@@ -10,10 +10,10 @@ struct ExamineRequest {
   # True: answer an Examination of the node itself; asked by peers. False: ask all nodes, answer a Diagnosis.
 
   seconds @1 :UInt8;
-  # For how long each link is measured, half of it in each direction, at most kMostExamineSeconds; 0 = links are not measured.
+  # For how long each link is measured, half of it in each direction, at most kMaxExamineSeconds; 0 = links are not measured.
 
   lineMbps @2 :Float64;
-  # What each link should carry, at most kMostLineMbps; 0 = not told.
+  # What each link should carry, at most kMaxLineMbps; 0 = not told.
 
   askedMs @3 :Int64;
   # The sender's clock, Unix time in milliseconds.
@@ -111,13 +111,13 @@ struct Examination {
   engineProblem @20 :Text;
   dataDir @21 :Text;
   data @22 :List(DataFacts);
-  # At most kMostDataSets.
+  # At most kMaxDataSets.
 
   unfinished @23 :Text;
   # The check that did not end in time, and kept those after it from being made.
 
   links @24 :List(LinkFacts);
-  # In the order of seats, at most kMostMembers.
+  # In the order of seats, at most kMaxMembers.
 }
 
 struct Finding {
@@ -133,7 +133,7 @@ struct Finding {
 
   seen @4 :Text;
   fix @5 :Text;
-  # At most kMostSeenBytes each; what passes needs no fix.
+  # At most kMaxSeenBytes each; what passes needs no fix.
 }
 
 struct Diagnosis {
@@ -141,10 +141,10 @@ struct Diagnosis {
   # Who was asked.
 
   nodes @1 :List(Text);
-  # In the order of seats, at most kMostMembers.
+  # In the order of seats, at most kMaxMembers.
 
   findings @2 :List(Finding);
-  # In the order of checks, at most kMostFindings.
+  # In the order of checks, at most kMaxFindings.
 
   leftOut @3 :UInt32;
   # Findings beyond that.

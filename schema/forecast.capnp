@@ -11,27 +11,27 @@ struct BenchRequest {
 
 struct ForecastRequest {
   spec @0 :Text;
-  # Canonical job, at most kMostSpecBytes.
+  # Canonical job, at most kMaxSpecBytes.
 
   nodes @1 :UInt64;
-  # 1 to kMostForecastNodes.
+  # 1 to kMaxForecastNodes.
 
   lineMbps @2 :Float64;
-  # What a link carries, at most kMostLineMbps; 0 = the job's link-mbps, else as measured.
+  # What a link carries, at most kMaxLineMbps; 0 = the job's link-mbps, else as measured.
 
   cores @3 :Float64;
-  # Of a node, kLeastCores to kMostCores; 0 = the asked node's.
+  # Of a node, kMinCores to kMaxCores; 0 = the asked node's.
 }
 
 struct Bench {
-  # Real numbers in this and the following structs are finite, not negative, at most kMostReal; names at most
-  # kMostNameBytes. What they mean: schema/control/forecast.h.
+  # Real numbers in this and the following structs are finite, not negative, at most kMaxReal; names at most
+  # kMaxNameBytes. What they mean: schema/control/forecast.h.
   node @0 :Text;
   build @1 :Text;
   kernels @2 :Text;
   measuredMs @3 :Int64;
   members @4 :UInt64;
-  # 1 to kMostMembers.
+  # 1 to kMaxMembers.
 
   cores @5 :UInt64;
   threads @6 :UInt64;
@@ -42,18 +42,18 @@ struct Bench {
   obsolete11 @11 :Float64;
   obsolete12 @12 :Float64;
   codec @13 :List(KernelRate);
-  # At most kMostKernelRates.
+  # At most kMaxKernelRates.
 
   compute @14 :List(ComputeRate);
-  # At most kMostComputeRates.
+  # At most kMaxComputeRates.
 
   saved @15 :Text;
-  # At most kMostPathBytes.
+  # At most kMaxPathBytes.
 
   obsolete16 @16 :UInt64;
   device @17 :Text;
   math @18 :Text;
-  # What computed, as Node says it; the device of at most kMostDeviceBytes.
+  # What computed, as Node says it; the device of at most kMaxDeviceBytes.
 }
 
 struct KernelRate {
@@ -86,15 +86,15 @@ struct Forecast {
   obsolete14 @14 :UInt64;
   asked @15 :ForecastRow;
   table @16 :List(ForecastRow);
-  # At most kMostForecastRows.
+  # At most kMaxForecastRows.
 
   assumptions @17 :List(Text);
-  # At most kMostAssumptions of kMostAssumptionBytes.
+  # At most kMaxAssumptions of kMaxAssumptionBytes.
 }
 
 struct ForecastRow {
   nodes @0 :UInt64;
-  # 1 to kMostForecastNodes.
+  # 1 to kMaxForecastNodes.
 
   localBatch @1 :UInt64;
   globalBatch @2 :UInt64;

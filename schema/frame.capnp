@@ -1,7 +1,7 @@
 @0x858646799c79a334;
 # Frames of the mesh, version 11 of the protocol. Every field is described from the sender's side: what it means, its
 # unit and range, and what a receiver does when the value is odd. "Drop" means: the frame is counted, named, dropped,
-# and its sender cut off after kMostBadFrames of them. Bounds have their names from schema/limits.h.
+# and its sender cut off after kMaxBadFrames of them. Bounds have their names from schema/limits.h.
 # Members are never renumbered or removed; new ones are appended and have a default that says "not sent".
 
 using Cxx = import "/capnp/c++.capnp";
@@ -67,10 +67,10 @@ struct Hello {
   # kProtocolVersion of the sender. Another value is not odd: the receiver reports both versions and both nodes.
 
   build @1 :Text;
-  # Version and engines, for people; printable, at most kMostBuildBytes. Longer or unprintable: drop.
+  # Version and engines, for people; printable, at most kMaxBuildBytes. Longer or unprintable: drop.
 
   node @2 :Text;
-  # Name of the sender, [a-z0-9][a-z0-9.-]*, at most kMostNameBytes. Else drop.
+  # Name of the sender, [a-z0-9][a-z0-9.-]*, at most kMaxNameBytes. Else drop.
 
   incarnation @3 :UInt64;
   # Drawn at start of the process; a new value means that the sender was restarted.
@@ -89,10 +89,10 @@ struct Hello {
   # nothing that way.
 
   names @8 :Text;
-  # The sender's peer names, comma between them, for people; printable, at most kMostNamesBytes. Else drop.
+  # The sender's peer names, comma between them, for people; printable, at most kMaxNamesBytes. Else drop.
 
   weight @9 :UInt16 = 1;
-  # The sender's share of a batch, in proportion to those of the others; 1 to kMostWeight. Else drop.
+  # The sender's share of a batch, in proportion to those of the others; 1 to kMaxWeight. Else drop.
 }
 
 struct Refusal {
@@ -101,13 +101,13 @@ struct Refusal {
   # Who refuses. As in Hello.
 
   message @1 :Text;
-  # Printable, at most kMostReasonBytes. Else drop.
+  # Printable, at most kMaxReasonBytes. Else drop.
 }
 
 struct Claim {
   # Sent by the node that was asked to start a run to the first one of those that are asked to take part.
   runId @0 :Text;
-  # [A-Za-z0-9][A-Za-z0-9._-]*, at most kMostRunIdBytes. Else drop.
+  # [A-Za-z0-9][A-Za-z0-9._-]*, at most kMaxRunIdBytes. Else drop.
 }
 
 struct Grant {
@@ -115,7 +115,7 @@ struct Grant {
   # True: the receiver may propose; false: message says which run holds the right.
 
   message @1 :Text;
-  # Printable, at most kMostReasonBytes; empty where granted. Else drop.
+  # Printable, at most kMaxReasonBytes; empty where granted. Else drop.
 }
 
 struct Propose {
@@ -123,19 +123,19 @@ struct Propose {
   # As in Claim.
 
   spec @1 :Text;
-  # The canonical job, printable lines, at most kMostSpecBytes. Else drop. A receiver parses it again and refuses, with a
+  # The canonical job, printable lines, at most kMaxSpecBytes. Else drop. A receiver parses it again and refuses, with a
   # vote, what it does not understand.
 
   weights @2 :List(UInt16);
   # Of all nodes, in the order of seats, as their hellos told the sender: all members split a batch by this list. Each 1
-  # to kMostWeight, at most kMostMembers. Else drop. A receiver refuses, with a vote, a list that has another number of
+  # to kMaxWeight, at most kMaxMembers. Else drop. A receiver refuses, with a vote, a list that has another number of
   # nodes, or, of a new run, another weight for it than its own.
 
   resume @3 :Resume;
   # Not sent: a new run.
 
   members @4 :List(UInt32);
-  # Seats, ascending, each below kMostMembers, at most that many; empty: all nodes. Else drop. Of the first view's members;
+  # Seats, ascending, each below kMaxMembers, at most that many; empty: all nodes. Else drop. Of the first view's members;
   # of those that are asked, as long as no state is chosen. Who is asked and does not have it comes into the run later.
 }
 
@@ -169,17 +169,17 @@ struct Resume {
 
 struct Offer {
   states @0 :List(StateId);
-  # That are whole on the sender's disk, newest first; at most kMostStates. Else drop.
+  # That are whole on the sender's disk, newest first; at most kMaxStates. Else drop.
 
   problem @1 :Text;
-  # Why others are not offered; printable, at most kMostReasonBytes. Else drop.
+  # Why others are not offered; printable, at most kMaxReasonBytes. Else drop.
 
   lineage @2 :UInt32;
   view @3 :UInt32;
   # The newest view of the run that the sender knows, in which lineage; 0: none.
 
   voters @4 :List(UInt32);
-  # Its members' seats, each below kMostMembers, at most that many. Else drop.
+  # Its members' seats, each below kMaxMembers, at most that many. Else drop.
 }
 
 struct Vote {
@@ -190,7 +190,7 @@ struct Vote {
 
   message @2 :Text;
   # Why not, naming the node; where accepted, what the sender's data files are (engine/data/file_sums.h), or nothing.
-  # Printable, at most kMostReasonBytes. Else drop.
+  # Printable, at most kMaxReasonBytes. Else drop.
 
   specHash @3 :UInt64;
   modelHash @4 :UInt64;
@@ -208,7 +208,7 @@ struct Vote {
   # Payload Mbit/s that the sender measured towards all peers at once; 0 = not measured. Not finite or negative: drop.
 
   workers @10 :UInt16;
-  # Threads of the sender's exchange, 1 to kMostExchangeThreads. Else drop.
+  # Threads of the sender's exchange, 1 to kMaxExchangeThreads. Else drop.
 
   directory @11 :UInt64;
   incarnation @12 :UInt64;
@@ -226,13 +226,13 @@ struct Commit {
   # tg::schema::Coding of ternary payloads, chosen for all. Unknown: drop.
 
   windowBytes @2 :UInt64;
-  # Payload bytes that may be on their way to one peer, the same for all; kLeastWindowBytes to kMostWindowBytes. Else drop.
+  # Payload bytes that may be on their way to one peer, the same for all; kMinWindowBytes to kMaxWindowBytes. Else drop.
 
   chunkParameters @3 :UInt64;
   # The most parameters of a chunk, unless the job says how many; kSmallChunkParameters to kLargeChunkParameters. Else drop.
 
   members @4 :List(ViewMember);
-  # Of the first view, by seat, at most kMostMembers. Else drop.
+  # Of the first view, by seat, at most kMaxMembers. Else drop.
 }
 
 struct Fail {
@@ -244,10 +244,10 @@ struct Fail {
   # Whom it is about: a node name, or empty. Else drop.
 
   phase @2 :Text;
-  # Where that node was; printable, at most kMostNameBytes. Else drop.
+  # Where that node was; printable, at most kMaxNameBytes. Else drop.
 
   message @3 :Text;
-  # One sentence; printable, at most kMostReasonBytes. Else drop.
+  # One sentence; printable, at most kMaxReasonBytes. Else drop.
 }
 
 struct StepFrame {
@@ -260,7 +260,7 @@ struct StepFrame {
 
   nonFiniteSegment @2 :UInt32;
   # With the non-finite flag: the first segment whose gradient is not finite, or the number of segments and the first of
-  # the statistics that is not; below kMostDigests. Else drop.
+  # the statistics that is not; below kMaxDigests. Else drop.
 
   lossSum @3 :Float64;
   # Sum of the losses of the sender's samples; finite unless the non-finite flag is set. Else drop; with the flag,
@@ -268,22 +268,22 @@ struct StepFrame {
 
   digests @4 :List(UInt64);
   # Digests of the state before this step, one per segment and one per running statistic, when due; else empty. At most
-  # kMostDigests. Else drop.
+  # kMaxDigests. Else drop.
 
   scalers @5 :List(Float32);
-  # Local scalers of bucket 0's ternary segments, in order; at most kMostSegments, each finite and not negative, unless
+  # Local scalers of bucket 0's ternary segments, in order; at most kMaxSegments, each finite and not negative, unless
   # the non-finite flag is set: then a receiver reads what is not so as 0. Else drop.
 
   statistics @6 :List(Float32);
   # Means and variances that batch normalizations have measured on the sender's samples of this step, in the order of
-  # the model's statistics, without padding; empty where it has none. At most kMostStatistics, each finite, unless the
+  # the model's statistics, without padding; empty where it has none. At most kMaxStatistics, each finite, unless the
   # non-finite flag is set: then a receiver reads what is not so as 0. Else drop.
 }
 
 struct Scalers {
   # Of bucket 1, 2, ...; empty for a bucket without ternary segments, but always sent: it is the bucket's gate.
   bucket @0 :UInt32;
-  # Below kMostBuckets. Else drop.
+  # Below kMaxBuckets. Else drop.
 
   flags @1 :UInt32;
   nonFiniteSegment @2 :UInt32;
@@ -294,7 +294,7 @@ struct Scalers {
 struct Chunk {
   # The Data must stay the last object of the segment: the payload is written in place before its length is known.
   chunk @0 :UInt32;
-  # Number of the chunk in the run's layout, below kMostChunks. Else drop.
+  # Number of the chunk in the run's layout, below kMaxChunks. Else drop.
 
   phase @1 :UInt16;
   # tg::schema::ChunkPhase. Unknown: drop.
@@ -303,7 +303,7 @@ struct Chunk {
   # tg::schema::PayloadFormat. Unknown: drop.
 
   payload @3 :Data;
-  # At most kMostChunkPayloadBytes. Longer: drop. Whether its length fits the format and the chunk is checked before any
+  # At most kMaxChunkPayloadBytes. Longer: drop. Whether its length fits the format and the chunk is checked before any
   # kernel sees it.
 }
 
@@ -320,7 +320,7 @@ struct Report {
   # Sum of their losses; a value that is not finite is read as sent, it is shown to people only.
 
   digests @4 :List(UInt64);
-  # One per segment and one per running statistic, at most kMostDigests. Else drop.
+  # One per segment and one per running statistic, at most kMaxDigests. Else drop.
 
   correct5 @5 :UInt64;
   # Of these samples those whose label is among the five highest logits. Above total: drop.
@@ -329,7 +329,7 @@ struct Report {
 struct Goodbye {
   # Last frame of an orderly end; the sender is gone when it arrives.
   reason @0 :Text;
-  # "node-b was shut down"; printable, at most kMostReasonBytes. Else drop.
+  # "node-b was shut down"; printable, at most kMaxReasonBytes. Else drop.
 }
 
 struct Credit {
@@ -349,7 +349,7 @@ struct Probe {
   # True: the burst is complete, answer it.
 
   filler @2 :Data;
-  # At most kMostChunkPayloadBytes. Longer: drop.
+  # At most kMaxChunkPayloadBytes. Longer: drop.
 }
 
 struct ProbeReply {
@@ -368,7 +368,7 @@ struct Ended {
   # tg::schema::RunState: STOPPED, COMPLETED, FAILED or INTERRUPTED. Else drop.
 
   reason @1 :Text;
-  # Printable, at most kMostReasonBytes. Else drop.
+  # Printable, at most kMaxReasonBytes. Else drop.
 
   sinceMs @2 :Int64;
   # Unix time in milliseconds of that end. Of several causes of a FAILED run the first one is the cause.
@@ -381,7 +381,7 @@ struct Ended {
   # tg::schema::SaveState of the state that the sender has. Unknown: drop.
 
   problem @6 :Text;
-  # Why it is not saved; printable, at most kMostProblemBytes. Else drop.
+  # Why it is not saved; printable, at most kMaxProblemBytes. Else drop.
 
   asks @7 :Bool;
   # True: the sender does not know how the receiver's part of the run ended.
@@ -394,14 +394,14 @@ struct Ended {
 struct ViewMember {
   # A member of a view. Its seat and directory together are a voter: it outlives the process.
   seat @0 :UInt32;
-  # Place among all nodes; below kMostMembers. Else drop.
+  # Place among all nodes; below kMaxMembers. Else drop.
 
   since @1 :UInt32;
   # Number of the view that it has been a member from; 1: from the beginning. Who has been one longest is the most senior;
   # of equals the lowest seat.
 
   weight @2 :UInt16 = 1;
-  # Of its share of a batch; 1 to kMostWeight. Else drop.
+  # Of its share of a batch; 1 to kMaxWeight. Else drop.
 
   incarnation @3 :UInt64;
   # Of its process, as in Hello.
@@ -416,7 +416,7 @@ struct NextView {
   # Of the next view, from 2; that of the header is one less. Else drop.
 
   members @1 :List(ViewMember);
-  # By seat, ascending, at most kMostMembers. Else drop.
+  # By seat, ascending, at most kMaxMembers. Else drop.
 
   start @2 :UInt64;
   # Committed steps of the state that it begins with.
@@ -425,7 +425,7 @@ struct NextView {
   # True: members let some time pass before the first step, for others may be about to leave as well.
 
   why @4 :Text;
-  # Why the view changed, for people; printable, at most kMostReasonBytes. Else drop.
+  # Why the view changed, for people; printable, at most kMaxReasonBytes. Else drop.
 }
 
 struct Ballot {
@@ -434,16 +434,16 @@ struct Ballot {
   # From 1; 0 = none.
 
   seat @1 :UInt32;
-  # Whose it is; below kMostMembers. Else drop.
+  # Whose it is; below kMaxMembers. Else drop.
 }
 
 struct Suspect {
   # The sender does not hear this member of the view any more, or cannot go on itself.
   seat @0 :UInt32;
-  # Below kMostMembers. Else drop.
+  # Below kMaxMembers. Else drop.
 
   why @1 :Text;
-  # Printable, at most kMostReasonBytes. Else drop.
+  # Printable, at most kMaxReasonBytes. Else drop.
 }
 
 struct Prepare {
@@ -464,13 +464,13 @@ struct Promise {
   # It has the state of so many committed steps in memory.
 
   unfit @5 :Text;
-  # Why it cannot go on in the next view, or empty; printable, at most kMostReasonBytes. Else drop.
+  # Why it cannot go on in the next view, or empty; printable, at most kMaxReasonBytes. Else drop.
 
   leaves @6 :Bool;
   # It is being shut down.
 
   hears @7 :List(UInt32);
-  # The seats whose frames come to the sender, and who hear its own; ascending, at most kMostMembers. Else drop.
+  # The seats whose frames come to the sender, and who hear its own; ascending, at most kMaxMembers. Else drop.
 
   acceptedIn @8 :Ballot;
   accepted @9 :NextView;
@@ -511,7 +511,7 @@ struct Join {
 
   vote @2 :Vote;
   hears @3 :List(UInt32);
-  # Seats of the nodes that the sender hears and that hear it, each below kMostMembers, at most that many. Else drop.
+  # Seats of the nodes that the sender hears and that hear it, each below kMaxMembers, at most that many. Else drop.
 }
 
 struct Invite {
@@ -537,7 +537,7 @@ struct Invite {
 struct Hold {
   # The most senior member to the others and to the newcomer, each second while that is fed.
   seat @0 :UInt32;
-  # Of the newcomer, below kMostMembers. Else drop.
+  # Of the newcomer, below kMaxMembers. Else drop.
 
   done @1 :UInt64;
   # Bytes that it has.
@@ -549,14 +549,14 @@ struct Hold {
   # True: nobody joins, the members begin the next step. To a newcomer: it asks again later.
 
   why @4 :Text;
-  # For people. Printable, at most kMostReasonBytes. Else drop.
+  # For people. Printable, at most kMaxReasonBytes. Else drop.
 }
 
 struct Feed {
   # The most senior member to the newcomer: all members hold this state.
   state @0 :StateId;
   parts @1 :List(UInt64);
-  # Bytes of the parts that follow each other in what is fed, at most kMostFeedParts. Else drop. A receiver to whom they
+  # Bytes of the parts that follow each other in what is fed, at most kMaxFeedParts. Else drop. A receiver to whom they
   # do not fit its model gives the join up.
 }
 
@@ -575,7 +575,7 @@ struct FeedSlice {
   # Place of the first one. Not the one that is awaited: counted and dropped.
 
   payload @1 :Data;
-  # At most kMostChunkPayloadBytes. Else drop.
+  # At most kMaxChunkPayloadBytes. Else drop.
 }
 
 struct Fed {

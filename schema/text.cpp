@@ -27,7 +27,7 @@ std::size_t control_bytes(std::string_view text, std::size_t i) {
 }  // namespace
 
 bool is_node_name(std::string_view text) {
-  if (text.empty() || text.size() > kMostNameBytes || !is_lower_or_digit(text[0])) return false;
+  if (text.empty() || text.size() > kMaxNameBytes || !is_lower_or_digit(text[0])) return false;
   for (const char c : text) {
     if (!is_lower_or_digit(c) && c != '.' && c != '-') return false;
   }
@@ -35,7 +35,7 @@ bool is_node_name(std::string_view text) {
 }
 
 bool is_run_id(std::string_view text) {
-  if (text.empty() || text.size() > kMostRunIdBytes || !is_alphanumeric(text[0])) return false;
+  if (text.empty() || text.size() > kMaxRunIdBytes || !is_alphanumeric(text[0])) return false;
   for (const char c : text) {
     if (!is_alphanumeric(c) && c != '.' && c != '-' && c != '_') return false;
   }
@@ -44,7 +44,7 @@ bool is_run_id(std::string_view text) {
 
 std::string run_id_rule() {
   return "an id has letters, digits, dots, dashes and underscores, begins with a letter or digit, and has at most " +
-         std::to_string(kMostRunIdBytes);
+         std::to_string(kMaxRunIdBytes);
 }
 
 std::string draw_run_id(const std::string& model, std::int64_t unix_ms, std::uint64_t draw) {

@@ -17,9 +17,9 @@ namespace tg::schema {
 
 using tg::joined;
 
-// [a-z0-9][a-z0-9.-]*, 1 to kMostNameBytes.
+// [a-z0-9][a-z0-9.-]*, 1 to kMaxNameBytes.
 bool is_node_name(std::string_view text);
-// [A-Za-z0-9][A-Za-z0-9._-]*, 1 to kMostRunIdBytes: also a folder's name.
+// [A-Za-z0-9][A-Za-z0-9._-]*, 1 to kMaxRunIdBytes: also a folder's name.
 bool is_run_id(std::string_view text);
 std::string run_id_rule();  // the rule of is_run_id in words
 // The id of a run that was given none, "lenet-20171204-0900-3f2a": sorts by time, and its beginning is enough to type.

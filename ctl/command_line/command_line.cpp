@@ -18,7 +18,7 @@ namespace {
 
 namespace po = boost::program_options;
 
-constexpr std::size_t kMostCompared = 16;
+constexpr std::size_t kMaxCompared = 16;
 
 // What other programs call it.
 constexpr schema::OtherWord kOtherVerbs[] = {
@@ -98,8 +98,8 @@ Status apply(Command& command, const VerbRow& verb, const po::option& option) {
       return {};
     }
     if (!command.operand.empty() && verb.verb == Verb::kCompare) {
-      if (command.more_operands.size() + 1 == kMostCompared)
-        return usage("compare shows at most " + std::to_string(kMostCompared) + " runs at once");
+      if (command.more_operands.size() + 1 == kMaxCompared)
+        return usage("compare shows at most " + std::to_string(kMaxCompared) + " runs at once");
       command.more_operands.push_back(value);
       return {};
     }

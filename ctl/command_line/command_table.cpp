@@ -36,10 +36,10 @@ std::function<Status(Command&, const std::string&)> parsed(Value Command::*field
 }
 
 Status set_every(Command& command, const std::string& value) {
-  constexpr std::uint64_t kLeastMs = 1000, kMostMs = 3'600'000;
+  constexpr std::uint64_t kMinMs = 1000, kMaxMs = 3'600'000;
   const Result<std::uint64_t> ms = schema::parse_duration_ms(value);
   if (!ms) return ms.error();
-  if (*ms < kLeastMs || *ms > kMostMs) return usage("it takes 1s to 1h");
+  if (*ms < kMinMs || *ms > kMaxMs) return usage("it takes 1s to 1h");
   command.every_ms = *ms;
   return {};
 }
@@ -62,20 +62,20 @@ Status add_without(Command& command, const std::string& value) {
 
 Status set_nodes(Command& command, const std::string& value) {
   command.nodes = schema::parse_number<std::uint64_t>(value).value_or(0);
-  if (command.nodes >= 1 && command.nodes <= schema::kMostForecastNodes) return {};
-  return schema::bad_value(value, "a number of nodes from 1 to " + std::to_string(schema::kMostForecastNodes));
+  if (command.nodes >= 1 && command.nodes <= schema::kMaxForecastNodes) return {};
+  return schema::bad_value(value, "a number of nodes from 1 to " + std::to_string(schema::kMaxForecastNodes));
 }
 
 Status set_seconds(Command& command, const std::string& value) {
   command.seconds = schema::parse_number<std::uint64_t>(value).value_or(0);
-  if (command.seconds >= 1 && command.seconds <= schema::kMostExamineSeconds) return {};
-  return schema::bad_value(value, "a number of seconds from 1 to " + std::to_string(schema::kMostExamineSeconds) +
+  if (command.seconds >= 1 && command.seconds <= schema::kMaxExamineSeconds) return {};
+  return schema::bad_value(value, "a number of seconds from 1 to " + std::to_string(schema::kMaxExamineSeconds) +
                                       "; --no-bandwidth measures no link");
 }
 
 Status set_cores(Command& command, const std::string& value) {
   command.cores = schema::parse_number<double>(value).value_or(0);
-  if (command.cores >= schema::kLeastCores && command.cores <= schema::kMostCores) return {};
+  if (command.cores >= schema::kMinCores && command.cores <= schema::kMaxCores) return {};
   return schema::bad_value(value, "a number of cores; where nodes share a machine, give each its part, such as 0.5");
 }
 

@@ -5,7 +5,7 @@
 namespace tg::ctl {
 namespace {
 
-constexpr std::size_t kMostColumns = 1000;
+constexpr std::size_t kMaxColumns = 1000;
 
 std::string cell(const std::string& text) {
   if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
@@ -30,9 +30,9 @@ Status write_csv(const MetricsFile& from, PartFile& to) {
                                     for (const Metric& metric : line.metrics)
                                       if (columns.emplace(metric.name, names.size()).second)
                                         names.push_back(metric.name);
-                                    if (names.size() <= kMostColumns) return {};
+                                    if (names.size() <= kMaxColumns) return {};
                                     return Error{ErrorKind::kCorrupt, from.name + " has more than " +
-                                                                          std::to_string(kMostColumns) +
+                                                                          std::to_string(kMaxColumns) +
                                                                           " metrics; no run has so many"};
                                   });
       !read)

@@ -12,7 +12,7 @@ namespace {
 
 using Json = schema::OrderedJson;
 
-constexpr std::size_t kMostLineBytes = 64 * 1024;  // of 127 members some 6,000 are used
+constexpr std::size_t kMaxLineBytes = 64 * 1024;  // of 127 members some 6,000 are used
 
 Metric metric_of(std::string name, const Json& value) {
   Metric metric{std::move(name), "", std::nullopt};
@@ -52,7 +52,7 @@ std::optional<MetricLine> parse_metric_line(std::string_view text) {
 Status for_each_line(const MetricsFile& file, const std::function<Status(const MetricLine&)>& take) {
   std::ifstream stream(file.path, std::ios::binary);
   if (!stream) return Error{ErrorKind::kIo, file.name + " cannot be read: " + std::strerror(errno)};
-  std::string text(kMostLineBytes, '\0');
+  std::string text(kMaxLineBytes, '\0');
   for (std::uint64_t number = 1; stream.peek() != std::ifstream::traits_type::eof(); ++number) {
     const bool read = static_cast<bool>(stream.getline(text.data(), static_cast<std::streamsize>(text.size())));
     const std::optional<MetricLine> line = read ? parse_metric_line(text.c_str()) : std::nullopt;

@@ -7,7 +7,7 @@ namespace tg::ctl {
 namespace {
 
 using Json = nlohmann::ordered_json;
-constexpr int kMostDepth = 32;  // of what is nested
+constexpr int kMaxDepth = 32;  // of what is nested
 
 // The members of an object or list, each on a line of its own.
 void write_lines(const Json& json, const std::string& indent, std::string& text) {
@@ -30,7 +30,7 @@ void write_lines(const Json& json, const std::string& indent, std::string& text)
 // What is written out again is walked recursively: nothing may be nested deeper than any description is.
 Json parse(const std::string& text) {
   const auto bounded = [](int depth, Json::parse_event_t, const Json&) {
-    if (depth > kMostDepth) throw std::length_error("it is nested more than " + std::to_string(kMostDepth) + " deep");
+    if (depth > kMaxDepth) throw std::length_error("it is nested more than " + std::to_string(kMaxDepth) + " deep");
     return true;
   };
   return Json::parse(text, bounded);

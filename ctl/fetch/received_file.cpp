@@ -12,7 +12,7 @@ namespace tg::ctl {
 namespace {
 
 constexpr std::size_t kBufferBytes = 1024 * 1024;
-constexpr std::uint64_t kMostHeaderBytes = std::uint64_t{1} << 24;  // of a safetensors file
+constexpr std::uint64_t kMaxHeaderBytes = std::uint64_t{1} << 24;  // of a safetensors file
 
 Error damaged(std::string what) { return {ErrorKind::kCorrupt, std::move(what)}; }
 
@@ -32,7 +32,7 @@ Result<FileMark> mark_of_rest(std::ifstream& file, const std::string& path) {
 // The file is left where the values begin.
 Result<nlohmann::json> read_header(std::ifstream& file) {
   std::uint64_t header_bytes = 0;
-  if (!file.read(reinterpret_cast<char*>(&header_bytes), sizeof header_bytes) || header_bytes > kMostHeaderBytes)
+  if (!file.read(reinterpret_cast<char*>(&header_bytes), sizeof header_bytes) || header_bytes > kMaxHeaderBytes)
     return damaged("it has no header");
   std::string header(header_bytes, '\0');
   if (!file.read(header.data(), static_cast<std::streamsize>(header_bytes))) return damaged("it has no header");

@@ -12,7 +12,7 @@ namespace tg::ctl {
 namespace {
 
 constexpr std::int64_t kWindowMs = 20'000;
-constexpr std::int64_t kLeastWindowMs = 1'000;  // a shorter one gives no rate worth a forecast
+constexpr std::int64_t kMinWindowMs = 1'000;  // a shorter one gives no rate worth a forecast
 constexpr std::int64_t kPlainMs = 10'000;
 constexpr std::uint64_t kPlainSteps = 100;
 
@@ -64,7 +64,7 @@ std::string ProgressLine::update(const schema::RunStatus& run, std::int64_t now_
   }
   const Observation& first = window_.front();
   const double seconds = static_cast<double>(now_ms - first.at_ms) / 1000;
-  if (!schema::has_ended(run.state) && run.step > first.step && now_ms - first.at_ms >= kLeastWindowMs) {
+  if (!schema::has_ended(run.state) && run.step > first.step && now_ms - first.at_ms >= kMinWindowMs) {
     const double rate = static_cast<double>(run.step - first.step) / seconds;
     const std::uint64_t left = run.steps > run.step ? run.steps - run.step : 0;
     parts.push_back(format_span(static_cast<double>(left) / rate) + " left");

@@ -263,7 +263,7 @@ std::string format_run(const schema::RunStatus& run, std::int64_t now_ms, std::s
   Rows members{{"MEMBER", "STATE", "STEP", "DIGEST", ended ? "STATE IS" : "PHASE", "WAITED FOR"}};
   std::vector<std::string> notes{""};
   for (const schema::MemberStatus& member : run.members) {
-    const bool waits = member.data_wait_share > schema::kLeastDataWaitShare;
+    const bool waits = member.data_wait_share > schema::kMinDataWaitShare;
     notes.push_back(waits ? "waits for data " + format_percent(member.data_wait_share, 0) + " of its time" : "");
     members.push_back({member.node, std::string(to_word(member.state)), std::to_string(member.step),
                        digest(member.digest), ended ? std::string(to_word(member.save)) : phase_text(member),
@@ -323,7 +323,7 @@ void running_first(std::vector<schema::RunStatus>& runs) {
 
 std::optional<std::string> speed_up_warning(const schema::StartReply& plan) {
   const schema::Outcome& step = plan.predicted;
-  if (!plan.unpredicted.empty() || step.speed_up <= 0 || !(step.speed_up < kLeastSpeedUp) || plan.members < 2)
+  if (!plan.unpredicted.empty() || step.speed_up <= 0 || !(step.speed_up < kMinSpeedUp) || plan.members < 2)
     return std::nullopt;
   return std::to_string(plan.members) + " members are predicted to be only " + format_fixed(step.speed_up, 2) +
          " x as fast as one node: a step of " + format_seconds(step.step) + " computes for " +

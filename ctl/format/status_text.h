@@ -31,8 +31,8 @@ void running_first(std::vector<schema::RunStatus>& runs);
 std::string format_runs(const std::vector<schema::RunStatus>& runs, std::int64_t now_ms,
                         std::size_t columns = kColumns);
 std::string format_plan(const schema::StartReply& plan);
-// The warning with its numbers, where training together is predicted to gain too little (below kLeastSpeedUp).
-inline constexpr double kLeastSpeedUp = 1.2;
+// The warning with its numbers, where training together is predicted to gain too little (below kMinSpeedUp).
+inline constexpr double kMinSpeedUp = 1.2;
 std::optional<std::string> speed_up_warning(const schema::StartReply& plan);
 
 }  // namespace tg::ctl

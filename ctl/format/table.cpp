@@ -17,9 +17,9 @@ namespace {
 
 using schema::text_width;
 
-constexpr std::size_t kGap = 2;         // between columns
-constexpr std::size_t kLeastName = 8;   // of a name that is cut
-constexpr std::size_t kLeastText = 20;  // a last column that is narrower is not worth wrapping
+constexpr std::size_t kGap = 2;       // between columns
+constexpr std::size_t kMinName = 8;   // of a name that is cut
+constexpr std::size_t kMinText = 20;  // a last column that is narrower is not worth wrapping
 
 std::vector<std::size_t> widths_of(const Rows& rows) {
   std::vector<std::size_t> widths;
@@ -53,7 +53,7 @@ std::vector<std::vector<std::string>> layout(const Rows& rows, std::size_t colum
   std::size_t before = 0;
   for (std::size_t i = 0; i + 1 < widths.size(); ++i) before += widths[i] + kGap;
   std::vector<std::vector<std::string>> lines;
-  if (widths.size() < 2 || before + std::min(last, kLeastText) <= columns) {
+  if (widths.size() < 2 || before + std::min(last, kMinText) <= columns) {
     for (const auto& row : rows) lines.push_back(lines_of_row(row, widths, kGap, columns));
     return lines;
   }
@@ -96,7 +96,7 @@ std::string format_list(Rows rows, const std::vector<std::string>& notes, std::s
   const std::size_t gaps = widths.size() - 1, cells = std::accumulate(widths.begin(), widths.end(), std::size_t{0});
   const std::size_t gap = cells + gaps * kGap <= columns ? kGap : 1;
   const std::size_t others = cells - widths[0] + gaps * gap;
-  widths[0] = std::min(widths[0], std::max(kLeastName, columns - std::min(columns, others)));
+  widths[0] = std::min(widths[0], std::max(kMinName, columns - std::min(columns, others)));
   std::vector<std::vector<std::string>> lines;
   for (std::vector<std::string>& row : rows) {
     row[0] = cut_middle(row[0], widths[0]);

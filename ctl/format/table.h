@@ -14,7 +14,7 @@ using Rows = std::vector<std::vector<std::string>>;
 
 // What a terminal is taken to hold where it does not say.
 inline constexpr std::size_t kColumns = 80;
-inline constexpr std::size_t kLeastColumns = 20;                                         // nothing is made narrower
+inline constexpr std::size_t kMinColumns = 20;                                           // nothing is made narrower
 inline constexpr std::size_t kAnyColumns = std::numeric_limits<std::size_t>::max() / 2;  // a pipe or a file
 
 // Columns as wide as their widest cell, two spaces apart, a line per row; the first row is the heading. Where that is

@@ -30,7 +30,7 @@ Result<double> parse_link_mbps(std::string_view text) {
   unit.erase(0, std::min(unit.find_first_not_of(' '), unit.size()));
   std::transform(unit.begin(), unit.end(), unit.begin(), [](unsigned char c) { return std::tolower(c); });
   const double mbps = number * unit_mbps(unit);
-  if (mbps <= 0 || mbps > schema::kMostLineMbps) return wrong;
+  if (mbps <= 0 || mbps > schema::kMaxLineMbps) return wrong;
   return mbps;
 }
 

@@ -8,7 +8,7 @@
 
 namespace tg::ctl {
 
-// Above 0, at most schema::kMostLineMbps. A bare number is refused: of which unit would it be?
+// Above 0, at most schema::kMaxLineMbps. A bare number is refused: of which unit would it be?
 Result<double> parse_link_mbps(std::string_view text);
 std::string format_link(double mbps);  // "1 Gbit/s", "941 Mbit/s"
 

@@ -32,7 +32,7 @@ constexpr std::array<Curve, 3> kCurves = {{{"ternary sharded", "#1b6ca8", &Forec
 // 0 where there is none. What no mesh does is none: the upright axis has a line for each power of ten, and a node that
 // lies may say a step of no time.
 double value_of(const Outcome& outcome, bool replay) {
-  constexpr double kLeast = 1e-9, kMost = schema::kMostReal;
+  constexpr double kLeast = 1e-9, kMost = schema::kMaxReal;
   const double value = !replay ? outcome.samples_per_second : outcome.step > 0 ? 1 / outcome.step : 0;
   return value >= kLeast && value <= kMost ? value : 0;
 }
@@ -78,8 +78,8 @@ std::string grid(const ForecastReply& reply, const Axes& axes) {
   }
   svg += svg_line(kLeft, kBottom, kRight, kBottom, "stroke=\"#444\"") +
          svg_line(kLeft, kTop, kLeft, kBottom, "stroke=\"#444\"");
-  const double allowed = axes.x(schema::kMostMembers);
-  if (axes.most_nodes > static_cast<double>(schema::kMostMembers)) {
+  const double allowed = axes.x(schema::kMaxMembers);
+  if (axes.most_nodes > static_cast<double>(schema::kMaxMembers)) {
     svg += svg_line(allowed, kTop, allowed, kBottom, "stroke=\"#888\" stroke-dasharray=\"3 4\"");
     svg += svg_text(allowed + 4, kTop + 12, "start", "beyond a run", " fill=\"#888\"");
   }

@@ -57,7 +57,7 @@ std::string size_table(const ForecastReply& reply) {
   Rows rows{{"N", "BATCH", "DIRECT", "X ONE", "X RING", "SHARDED", "X ONE", "X RING", "RING", "X ONE"}};
   bool beyond = false;  // more nodes than a run allows
   for (const ForecastRow& row : reply.table) {
-    beyond = row.nodes > schema::kMostMembers;
+    beyond = row.nodes > schema::kMaxMembers;
     rows.push_back({std::to_string(row.nodes) + (beyond ? "*" : ""), std::to_string(row.local_batch),
                     seconds(row.direct.step), times(row.direct.speed_up), times(over_ring(row.direct, row.ring)),
                     seconds(row.sharded.step), times(row.sharded.speed_up), times(over_ring(row.sharded, row.ring)),
@@ -65,7 +65,7 @@ std::string size_table(const ForecastReply& reply) {
   }
   std::string text = format_table(rows);
   text += format_text("BATCH: samples of one node. X ONE, X RING: times as fast as one node, as the float32 ring.");
-  if (beyond) text += format_text("*: more nodes than a run allows (" + std::to_string(schema::kMostMembers) + ")");
+  if (beyond) text += format_text("*: more nodes than a run allows (" + std::to_string(schema::kMaxMembers) + ")");
   return text;
 }
 

@@ -75,8 +75,8 @@ class Drawing {
   std::string upright_axis() const {
     std::string text;
     if (logarithmic_) {
-      constexpr double kFine = 4, kMostDecades = 6;
-      const double decades = most_ - least_, every = std::max(std::ceil(decades / kMostDecades), 1.0);
+      constexpr double kFine = 4, kMaxDecades = 6;
+      const double decades = most_ - least_, every = std::max(std::ceil(decades / kMaxDecades), 1.0);
       for (double decade = std::floor(least_); decade <= most_; decade += every)
         for (const double factor : {1.0, 2.0, 5.0}) {
           const double value = factor * std::pow(10, decade);

@@ -9,9 +9,9 @@
 
 namespace tg::ctl {
 
-inline constexpr std::size_t kMostCurvesOfAChart = 4;  // for each a colour
+inline constexpr std::size_t kMaxCurvesOfAChart = 4;  // for each a colour
 
-// curves[i] are of runs[i]; at most kMostCurvesOfAChart.
+// curves[i] are of runs[i]; at most kMaxCurvesOfAChart.
 std::string comparison_page(const std::vector<schema::RunStatus>& runs, const std::vector<Curves>& curves);
 
 }  // namespace tg::ctl

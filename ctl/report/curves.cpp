@@ -19,12 +19,12 @@ constexpr Drawn kDrawn[] = {{"loss", &Curves::loss},
                             {"accuracy", &Curves::accuracy},
                             {"evaluation_loss", &Curves::evaluation_loss}};
 constexpr std::string_view kWaits = "wait_seconds/", kLayers = "layer_zeros/";
-constexpr std::size_t kMostLayers = 1000;
+constexpr std::size_t kMaxLayers = 1000;
 
 void add_zeros(const std::string& layer, std::uint64_t step, double zeros, Curves& curves) {
   auto at = std::ranges::find(curves.layers, layer, &Curves::Layer::name);
   if (at == curves.layers.end()) {
-    if (curves.layers.size() == kMostLayers) return;
+    if (curves.layers.size() == kMaxLayers) return;
     at = curves.layers.insert(at, {layer, {}});
   }
   at->zeros.add(step, zeros);

@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::size_t kFewClasses = 20;   // with their numbers in the cells
 constexpr std::size_t kSomeClasses = 50;  // with larger cells than more of them
-constexpr std::size_t kMostLabel = 16;    // code points of a class's name beside the matrix
+constexpr std::size_t kMaxLabel = 16;     // code points of a class's name beside the matrix
 constexpr std::size_t kShortLabel = 3;    // so few stand upright above a column
 constexpr double kGlyph = 0.62;           // width of a glyph, at most on average, in its height
 constexpr double kAxis = 18, kGap = 5;    // an axis's title; between a label and the cells
@@ -41,7 +41,7 @@ class Matrix {
                                          : 8) {
     std::size_t longest = 1;
     for (const std::string& name : mistakes.classes) {
-      labels_.push_back(fit_line(name, kMostLabel));
+      labels_.push_back(fit_line(name, kMaxLabel));
       longest = std::max(longest, schema::text_width(labels_.back()));
     }
     upright_ = few_ && longest <= kShortLabel;
@@ -169,7 +169,7 @@ Result<std::string> mistakes_part(const schema::Mistakes& mistakes, const schema
   if (classes == 0)
     text +=
         element("p", "Its " + std::to_string(mistakes.class_count) + " classes are too many for a matrix, which has " +
-                         std::to_string(schema::kMostMatrixClasses) + " at most.") +
+                         std::to_string(schema::kMaxMatrixClasses) + " at most.") +
         "\n";
   else
     text += std::string("<figure") + (classes <= kFewClasses ? "" : " class=\"whole\"") + ">" + Matrix(mistakes).svg() +

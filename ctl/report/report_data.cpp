@@ -16,7 +16,7 @@ std::string settings_in(const Json& record) {
   for (const auto& [key, value] : spec->items())
     if (value.is_string()) lines += key + " = " + value.get<std::string>() + "\n";
   const Result<schema::JobSpec> job = schema::parse_job(lines, "run.json");
-  return job ? schema::changed_keys(*job, schema::kMostSettingsBytes) : "";
+  return job ? schema::changed_keys(*job, schema::kMaxSettingsBytes) : "";
 }
 
 Status read_record(const std::string& text, ReportData& data) {

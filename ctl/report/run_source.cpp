@@ -8,7 +8,7 @@
 namespace tg::ctl {
 namespace {
 
-constexpr std::size_t kMostUnfinishedBytes = 64 * 1024;  // of a line that is being written
+constexpr std::size_t kMaxUnfinishedBytes = 64 * 1024;  // of a line that is being written
 constexpr const char* kMetricsFile = "metrics.jsonl";
 
 }  // namespace
@@ -66,7 +66,7 @@ Status RunSource::take_lines() {
     add_line(*line, curves_);
   }
   rest_.erase(0, begin);
-  if (rest_.size() > kMostUnfinishedBytes)
+  if (rest_.size() > kMaxUnfinishedBytes)
     return Error{ErrorKind::kCorrupt, node_ + "'s " + kMetricsFile + " is damaged"};
   return {};
 }

@@ -22,8 +22,8 @@ class RunSource {
   // A whole file; one of more than so many bytes is refused.
   Result<std::string> text(const char* file, std::uint64_t most);
   // Reads the lines that have been added since the last call; refuses a file of more bytes.
-  static constexpr std::uint64_t kMostMetricsBytes = std::uint64_t{1} << 34;
-  Status read_metrics(std::uint64_t most = kMostMetricsBytes);
+  static constexpr std::uint64_t kMaxMetricsBytes = std::uint64_t{1} << 34;
+  Status read_metrics(std::uint64_t most = kMaxMetricsBytes);
   const Curves& curves() const { return curves_; }
 
  private:

@@ -22,7 +22,7 @@ void Series::add(std::uint64_t step, double value) {
   last_ = value;
   const Point point{static_cast<double>(step), value, value, value, 1};
   if (!points_.empty() && step / width_ == bin_) return put_together(points_.back(), point);
-  if (points_.size() == kMostPoints) {
+  if (points_.size() == kMaxPoints) {
     halve();
     return add(step, value);
   }

@@ -1,5 +1,5 @@
 // One quantity over the steps of a run, however many there are: neighbouring steps are put together, so that at most
-// kMostPoints remain. Pure.
+// kMaxPoints remain. Pure.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@ namespace tg::ctl {
 
 class Series {
  public:
-  static constexpr std::size_t kMostPoints = 128;
+  static constexpr std::size_t kMaxPoints = 128;
   struct Point {
     double step = 0;  // the last one of those that were put together
     double mean = 0, least = 0, most = 0;

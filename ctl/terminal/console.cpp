@@ -79,9 +79,9 @@ std::size_t data_columns() {
   if (isatty(STDOUT_FILENO) != 1) return kAnyColumns;
   const char* const set = std::getenv("COLUMNS");
   const std::size_t columns = set != nullptr ? std::strtoul(set, nullptr, 10) : 0;
-  if (columns > 0 && columns < kAnyColumns) return std::max(columns, kLeastColumns);
+  if (columns > 0 && columns < kAnyColumns) return std::max(columns, kMinColumns);
   const winsize size = size_of(STDOUT_FILENO);
-  return size.ws_col > 0 ? std::max<std::size_t>(size.ws_col, kLeastColumns) : kColumns;
+  return size.ws_col > 0 ? std::max<std::size_t>(size.ws_col, kMinColumns) : kColumns;
 }
 
 }  // namespace tg::ctl

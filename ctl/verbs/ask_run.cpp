@@ -23,10 +23,10 @@ Result<schema::RunStatus> ask_run(Client& client, const std::string& name, schem
 }
 
 Result<schema::RunStatus> ask_run_again(Client& client, const std::string& id) {
-  constexpr int kMostSilentPolls = 3;  // each of kControlReplyMs
+  constexpr int kMaxSilentPolls = 3;  // each of kControlReplyMs
   for (int polls = 1;; ++polls) {
     Result<schema::RunStatus> run = ask_run(client, id);
-    if (run || run.error().kind != ErrorKind::kUnreachable || interrupted() || polls == kMostSilentPolls) return run;
+    if (run || run.error().kind != ErrorKind::kUnreachable || interrupted() || polls == kMaxSilentPolls) return run;
   }
 }
 

@@ -8,8 +8,8 @@
 namespace tg::ctl {
 
 int compare(Client& client, const Command& command) {
-  if (!command.output.empty() && command.more_operands.size() + 1 > kMostCurvesOfAChart)
-    return fail({ErrorKind::kUsage, "a page compares at most " + std::to_string(kMostCurvesOfAChart) +
+  if (!command.output.empty() && command.more_operands.size() + 1 > kMaxCurvesOfAChart)
+    return fail({ErrorKind::kUsage, "a page compares at most " + std::to_string(kMaxCurvesOfAChart) +
                                         " runs; name fewer, or leave out -o"});
   if (const Status free = may_write(command.output, command.force); !free) return fail(free.error());
   std::vector<schema::RunStatus> runs;

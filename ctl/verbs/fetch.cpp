@@ -31,8 +31,8 @@ namespace fs = std::filesystem;
 
 constexpr std::chrono::seconds kMembersEnd{10};
 constexpr int kFetchPollMs = 100;
-constexpr std::uint64_t kMostFileBytes = std::uint64_t{1} << 40;
-constexpr std::uint64_t kMostTraceBytes = std::uint64_t{1} << 28;  // with all its spans, 40 MB
+constexpr std::uint64_t kMaxFileBytes = std::uint64_t{1} << 40;
+constexpr std::uint64_t kMaxTraceBytes = std::uint64_t{1} << 28;  // with all its spans, 40 MB
 constexpr const char* kRecordFile = "run.json";
 constexpr const char* kMetricsFile = "metrics.jsonl";
 constexpr const char* kViewsFile = "views.jsonl";
@@ -162,7 +162,7 @@ class Fetcher {
     for (const std::string& node : source_.nodes) {
       std::string json;
       const Status fetched =
-          for_each_slice(client_, {run_.id, node, kRecordFile, 0}, Slices({}, schema::kMostRecordBytes),
+          for_each_slice(client_, {run_.id, node, kRecordFile, 0}, Slices({}, schema::kMaxRecordBytes),
                          [&](const std::string& bytes) -> Status {
                            json += bytes;
                            return {};
@@ -189,7 +189,7 @@ class Fetcher {
 
   // One member's copy as far as it can be told to be what was written.
   Status fetch_checked(const std::string& node, const std::string& name, const std::optional<FileMark>& wanted,
-                       bool model, PartFile& file, std::uint64_t most = kMostFileBytes) {
+                       bool model, PartFile& file, std::uint64_t most = kMaxFileBytes) {
     const std::optional<std::uint64_t> bytes = wanted ? std::optional(wanted->bytes) : std::nullopt;
     if (Status status = fetch_file(client_, {run_.id, node, name, 0}, bytes, most, file); !status) return status;
     const Result<FileMark> received = mark_of(file.part_path());
@@ -330,7 +330,7 @@ class Fetcher {
       PartFile file = part(timeline_of(member.node));
       const auto record = std::ranges::find(records_, member.node, &MemberRecord::node);
       const std::optional<FileMark> wanted = record == records_.end() ? std::nullopt : record->mark(kTraceFile);
-      const Status good = fetch_checked(member.node, kTraceFile, wanted, false, file, kMostTraceBytes);
+      const Status good = fetch_checked(member.node, kTraceFile, wanted, false, file, kMaxTraceBytes);
       if (good) {
         files_.push_back(std::move(file));
         continue;

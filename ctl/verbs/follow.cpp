@@ -71,7 +71,7 @@ bool Talk::preparing(const schema::ReplyBody& reply) {
     live_.show(preparing_line(*mesh, run, now_ms, columns()));
     return true;
   }
-  constexpr std::size_t kWhole = schema::kMostReasonBytes;
+  constexpr std::size_t kWhole = schema::kMaxReasonBytes;
   if (run.state == schema::RunState::kStarting && !run.reason.empty() && !count_due(now_ms)) return true;
   if (std::string said = preparing_line(*mesh, run, 0, kWhole); said != std::exchange(said_, said))
     say(preparing_line(*mesh, run, now_ms, kWhole));

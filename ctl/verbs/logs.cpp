@@ -10,7 +10,7 @@ namespace tg::ctl {
 namespace {
 
 constexpr int kLogsPollMs = 500;
-constexpr std::uint64_t kMostLogBytes = std::uint64_t{1} << 30;  // far more than any run writes
+constexpr std::uint64_t kMaxLogBytes = std::uint64_t{1} << 30;  // far more than any run writes
 
 Error odd_log(const schema::SliceReply& slice, std::uint64_t offset) {
   return {ErrorKind::kCorrupt, slice.node + " says that its log has " + std::to_string(slice.total_bytes) +
@@ -20,8 +20,8 @@ Error odd_log(const schema::SliceReply& slice, std::uint64_t offset) {
 
 // Where a slice is cut, the last character may be, too, and is asked for again.
 std::size_t before_last_character(std::string_view data) {
-  constexpr std::size_t kMostBehind = 3;  // bytes of UTF-8 behind a character's first
-  for (std::size_t back = 1; back <= std::min(kMostBehind, data.size()); ++back)
+  constexpr std::size_t kMaxBehind = 3;  // bytes of UTF-8 behind a character's first
+  for (std::size_t back = 1; back <= std::min(kMaxBehind, data.size()); ++back)
     if (static_cast<unsigned char>(data[data.size() - back]) >= 0xc0) return data.size() - back;
   return data.size();
 }
@@ -37,7 +37,7 @@ int logs(Client& client, const Command& command) {
     const Result<schema::SliceReply> slice = client.ask_for<schema::SliceReply>(request);
     if (!slice) return fail(slice.error());
     const std::string& data = slice->data;
-    if (slice->total_bytes > kMostLogBytes ||
+    if (slice->total_bytes > kMaxLogBytes ||
         data.size() > slice->total_bytes - std::min(request.offset, slice->total_bytes))
       return fail(odd_log(*slice, request.offset));
     there = there.value_or(slice->total_bytes);

@@ -20,14 +20,14 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::uint64_t kMostViewsBytes = std::uint64_t{64} << 20;
+constexpr std::uint64_t kMaxViewsBytes = std::uint64_t{64} << 20;
 constexpr const char *kRecordFile = "run.json", *kViewsFile = "views.jsonl", *kMetricsFile = "metrics.jsonl";
 constexpr std::uint64_t kMsPerSecond = 1000;
 
 Result<ReportData> ask_report(RunSource& source, const schema::RunStatus& run) {
-  const Result<std::string> record = source.text(kRecordFile, schema::kMostRecordBytes);
+  const Result<std::string> record = source.text(kRecordFile, schema::kMaxRecordBytes);
   if (!record) return record.error();
-  const Result<std::string> views = source.text(kViewsFile, kMostViewsBytes);
+  const Result<std::string> views = source.text(kViewsFile, kMaxViewsBytes);
   if (!views) return views.error();
   if (const Status read = source.read_metrics(); !read) return read.error();
   Result<ReportData> data = report_data(*record, *views);

@@ -17,8 +17,8 @@ namespace {
 using Steady = std::chrono::steady_clock;
 
 constexpr std::chrono::milliseconds kAskEvery{1000};
-constexpr int kMostLogSlices = 4;                    // of one look at a log
-constexpr std::uint64_t kMostPastBytes = 16u << 20;  // of metrics
+constexpr int kMaxLogSlices = 4;                    // of one look at a log
+constexpr std::uint64_t kMaxPastBytes = 16u << 20;  // of metrics
 
 class LiveView {
  public:
@@ -84,16 +84,16 @@ class LiveView {
     if (shown == nullptr) return;
     const schema::RunStatus run = *shown;  // keys, taken meanwhile, may choose another one
     int& asks = facts_.courses[run.id].past_asks;
-    if (asks == kMostPastAsks) return;
+    if (asks == kMaxPastAsks) return;
     ++asks;
     RunSource source(client_, run.id, RunSource::node_of(facts_.mesh.node, run));
-    if (source.read_metrics(kMostPastBytes)) facts_.take_past(run.id, source.curves());
+    if (source.read_metrics(kMaxPastBytes)) facts_.take_past(run.id, source.curves());
   }
 
   void ask_log() {
     if (facts_.log.run != view_.run) facts_.log = {.run = view_.run};
     const std::string run = view_.run;
-    for (int i = 0; i < kMostLogSlices; ++i) {
+    for (int i = 0; i < kMaxLogSlices; ++i) {
       const Result<schema::SliceReply> slice =
           client_.ask_for<schema::SliceReply>(schema::LogsRequest{run, "", facts_.log.offset});
       if (!slice) facts_.log.problem = slice.error().message;

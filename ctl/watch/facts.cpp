@@ -50,7 +50,7 @@ void Facts::take_past(const std::string& run, const Curves& curves) {
                                              .step = curves.loss.last_step(),
                                              .evaluation_step = curves.accuracy.last_step(),
                                              .lineage = course.lineage,
-                                             .past_asks = kMostPastAsks});
+                                             .past_asks = kMaxPastAsks});
   // Its newest lines wait for others before they are written.
   if (seen.step > course.step) {
     if (!seen.loss.empty()) course.loss.add(seen.step, seen.loss.last());

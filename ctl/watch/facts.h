@@ -12,13 +12,13 @@
 
 namespace tg::ctl {
 
-inline constexpr int kMostPastAsks = 5;
+inline constexpr int kMaxPastAsks = 5;
 
 struct Course {
   Series loss = {}, accuracy = {};
   std::uint64_t first_step = 0, step = 0, evaluation_step = 0;
   std::uint32_t lineage = 0;
-  int past_asks = 0;  // for what came before it was first seen; kMostPastAsks: it is there, or was given up
+  int past_asks = 0;  // for what came before it was first seen; kMaxPastAsks: it is there, or was given up
 };
 
 struct LogTail {

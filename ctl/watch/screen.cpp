@@ -16,7 +16,7 @@ namespace {
 using Sheet = std::vector<ScreenLine>;
 
 constexpr std::size_t kRoomyLines = 24;    // from here on there is a line of air between the parts
-constexpr std::size_t kLeastChart = 3;     // lines
+constexpr std::size_t kMinChart = 3;       // lines
 constexpr std::uint64_t kStandsMs = 2000;  // in a phase, to be shown
 constexpr double kFloatBits = 32;
 
@@ -210,7 +210,7 @@ Sheet mesh_page(const Facts& facts, const View& view) {
     return sheet;
   }
   Sheet about = about_lines(*run);
-  std::size_t room = total - std::min(total, kLeastChart);
+  std::size_t room = total - std::min(total, kMinChart);
   const auto take = [&](std::size_t wanted, std::size_t most) {
     const std::size_t taken = std::min({wanted, std::max<std::size_t>(most, 2), room});
     room -= taken;
@@ -223,7 +223,7 @@ Sheet mesh_page(const Facts& facts, const View& view) {
   if (nodes > 0) add_part(node_lines(facts, view, nodes), false, sheet);
   if (runs > 0) add_part(run_lines(facts, view, runs), roomy, sheet);
   add_part(std::move(about), roomy, sheet);
-  add_part(chart_lines(facts, view, std::min(total, kLeastChart) + room), roomy, sheet);
+  add_part(chart_lines(facts, view, std::min(total, kMinChart) + room), roomy, sheet);
   return sheet;
 }
 

@@ -8,7 +8,7 @@
 namespace tg::daemon {
 namespace {
 
-constexpr std::size_t kMostNamedPeerThreads = 16;  // an affinity mask has 63 bits besides thread 0
+constexpr std::size_t kMaxNamedPeerThreads = 16;  // an affinity mask has 63 bits besides thread 0
 
 }  // namespace
 
@@ -17,8 +17,8 @@ IoThreads io_threads_of(const schema::NodeConfig& config) {
   std::size_t named = 0;
   for (const Seat peer : config.peers.places())
     if (peer != config.seat() && !is_address_literal(config.peers[peer].host))
-      threads.of_peers[peer] = std::uint64_t{2} << (named++ % kMostNamedPeerThreads);
-  threads.count += static_cast<int>(std::min(named, kMostNamedPeerThreads));
+      threads.of_peers[peer] = std::uint64_t{2} << (named++ % kMaxNamedPeerThreads);
+  threads.count += static_cast<int>(std::min(named, kMaxNamedPeerThreads));
   return threads;
 }
 

@@ -65,11 +65,11 @@ inline void set_socket_options(zmq::socket_t& socket, const SocketOptions& optio
   socket.set(zmq::sockopt::tcp_keepalive, 1);
   socket.set(zmq::sockopt::tcp_keepalive_idle, kKeepAliveIdle);
   // Linux takes 127 probes at most. With a time to give up it ends a connection by that time, not by their number.
-  constexpr int kMostProbes = 127;
+  constexpr int kMaxProbes = 127;
   const int silence = give_up_ms / 1000 - kKeepAliveIdle;
-  const int interval = std::max(kKeepAliveInterval, silence / kMostProbes + 1);
+  const int interval = std::max(kKeepAliveInterval, silence / kMaxProbes + 1);
   socket.set(zmq::sockopt::tcp_keepalive_intvl, interval);
-  socket.set(zmq::sockopt::tcp_keepalive_cnt, std::clamp(silence / interval + 1, 1, kMostProbes));
+  socket.set(zmq::sockopt::tcp_keepalive_cnt, std::clamp(silence / interval + 1, 1, kMaxProbes));
   socket.set(zmq::sockopt::ipv6, options.ipv6);
   if (options.io_threads != 0) socket.set(zmq::sockopt::affinity, options.io_threads);
   if (socket.get(zmq::sockopt::type) == static_cast<int>(zmq::socket_type::router)) {

@@ -147,7 +147,7 @@ ControlServer::State::State(const NodeConfig& node_config, std::uint64_t own_inc
       self(node_config.seat()),
       incarnation(own_incarnation),
       build(std::move(own_build)),
-      beat_ms(std::clamp<std::uint64_t>(node_config.peer_timeout_ms / 10, 1, schema::kMostBeatMs)),
+      beat_ms(std::clamp<std::uint64_t>(node_config.peer_timeout_ms / 10, 1, schema::kMaxBeatMs)),
       keyring(own_keyring),
       store(run_store),
       progress(own_progress),
@@ -190,7 +190,7 @@ void ControlServer::reply(std::uint64_t token, ReplyBody body) {
   {
     const std::lock_guard lock(state_->mutex);
     // No more questions than these can wait for a reply.
-    if (state_->replies.size() >= schema::kMostPendingQuestions) return;
+    if (state_->replies.size() >= schema::kMaxPendingQuestions) return;
     state_->replies.push_back({token, std::move(body)});
   }
   if (state_->sockets) state_->sockets->wake();
@@ -227,13 +227,13 @@ void ControlServer::State::loop() {
     ++turns;
     follow_node();
     if (ending) break;
-    for (int i = 0; i < schema::kMostMessagesPerTurn; ++i) {
+    for (int i = 0; i < schema::kMaxMessagesPerTurn; ++i) {
       const std::optional<ClientMessage> message = sockets->receive_client();
       if (!message) break;
       from_client(*message);
     }
     for (const Seat peer : names.places()) {
-      for (int i = 0; i < schema::kMostMessagesPerTurn; ++i) {
+      for (int i = 0; i < schema::kMaxMessagesPerTurn; ++i) {
         const std::optional<std::string> bytes = sockets->receive_peer(peer);
         if (!bytes) break;
         from_peer(peer, *bytes);

@@ -34,17 +34,17 @@ namespace tg::daemon {
 namespace {
 
 // Limit for a connection that says nothing: tgctl asks something each second or leaves, and peers beat.
-constexpr std::chrono::milliseconds kMostSilence{60'000};
-constexpr std::size_t kMostConnections = 512;
-constexpr int kMostReceived = 8;  // messages of one connection, before TCP holds it back
+constexpr std::chrono::milliseconds kMaxSilence{60'000};
+constexpr std::size_t kMaxConnections = 512;
+constexpr int kMaxReceived = 8;  // messages of one connection, before TCP holds it back
 constexpr std::chrono::milliseconds kRedial{1000}, kRedialRotating{100};
 constexpr const char* kReadsNothing = "it does not read its answers";
 constexpr const char* kLocalName = "control.sock";
-constexpr std::size_t kMostLocalPath = 107;  // bytes of a Unix socket's name
+constexpr std::size_t kMaxLocalPath = 107;  // bytes of a Unix socket's name
 
 SocketOptions socket_options(int linger_ms, std::uint64_t io_threads, std::size_t most_message_bytes) {
   return {.high_water_mark = schema::kControlHighWaterMark,
-          .received_messages = kMostReceived,
+          .received_messages = kMaxReceived,
           .most_message_bytes = static_cast<std::int64_t>(most_message_bytes),
           .linger_ms = linger_ms,
           .most_reconnect_ms = 1000,
@@ -229,7 +229,7 @@ struct ControlSockets::Impl {
 
 Status ControlSockets::Impl::bind() {
   router = zmq::socket_t(context, zmq::socket_type::router);
-  SocketOptions options = socket_options(schema::kControlLingerMs, 1, schema::kMostRequestBytes);
+  SocketOptions options = socket_options(schema::kControlLingerMs, 1, schema::kMaxRequestBytes);
   options.ipv6 = schema::is_ipv6(config.listen);
   set_socket_options(router, options);
   if (keyring.has_keys()) bound = keyring.control();
@@ -237,8 +237,8 @@ Status ControlSockets::Impl::bind() {
   connections = std::make_unique<Connections>(
       context, router,
       ConnectionLimits{
-          std::min(kMostConnections, schema::connections_of(engine::allowed_descriptors(), config.peers.size())),
-          kMostSilence, schema::kMostRequestBytes},
+          std::min(kMaxConnections, schema::connections_of(engine::allowed_descriptors(), config.peers.size())),
+          kMaxSilence, schema::kMaxRequestBytes},
       "control", log);
   return bind_socket(router, "control", config.listen, config.control_port());
 }
@@ -246,12 +246,12 @@ Status ControlSockets::Impl::bind() {
 // Only this user and root may open it, so it needs no keys.
 Status ControlSockets::Impl::bind_local() {
   const std::string path = std::filesystem::absolute(config.state_dir) / kLocalName;
-  if (path.size() > kMostLocalPath) {
+  if (path.size() > kMaxLocalPath) {
     log.warning("no-local-socket", {{"path", path}, {"why", "longer than a socket's name may be"}});
     return {};
   }
   local = zmq::socket_t(context, zmq::socket_type::router);
-  set_socket_options(local, socket_options(schema::kControlLingerMs, 1, schema::kMostRequestBytes));
+  set_socket_options(local, socket_options(schema::kControlLingerMs, 1, schema::kMaxRequestBytes));
   const mode_t before = ::umask(0177);
   try {
     local.bind("ipc://" + path);
@@ -275,7 +275,7 @@ void ControlSockets::Impl::dial(Seat peer) {
     introduction = Introduction{ends.own, ends.port};
     ++link.cluster;
   }
-  SocketOptions options = socket_options(0, link.io_threads, schema::kMostControlBytes);
+  SocketOptions options = socket_options(0, link.io_threads, schema::kMaxControlBytes);
   options.ipv6 = takes_ipv6(address.host, config.listen);
   link.link = daemon::dial(context, options, introduction, address.control_endpoint());
 }
@@ -323,7 +323,7 @@ void ControlSockets::Impl::settle() {
 std::optional<User> ControlSockets::Impl::user_of(const Message& message) {
   const std::string& id = message.parts[0];
   if (std::find(ended.begin(), ended.end(), id) != ended.end()) return std::nullopt;
-  if (clients.size() > 2 * kMostConnections || !connections->open(message.descriptor)) watch_clients();
+  if (clients.size() > 2 * kMaxConnections || !connections->open(message.descriptor)) watch_clients();
   TcpClient& client = clients[id];
   if (!client.untaken) client.untaken = std::make_shared<Untaken>(untaken, keyring.has_keys(), message.descriptor);
   client.descriptor = message.descriptor;
@@ -345,7 +345,7 @@ void ControlSockets::Impl::bind_keys_of_now() {
 bool ControlSockets::Impl::send(zmq::socket_t& socket, const std::string& id, const std::shared_ptr<Untaken>& owed,
                                 const std::string& bytes) {
   const bool short_one = owed->bytes() == 0 && bytes.size() <= schema::kShortAnswerBytes;
-  const std::size_t most = schema::kMostUntakenBytesInAll - (short_one ? 0 : schema::kUntakenBytesOfReaders);
+  const std::size_t most = schema::kMaxUntakenBytesInAll - (short_one ? 0 : schema::kUntakenBytesOfReaders);
   if (owed->bytes_in_all() + bytes.size() > most) return false;
   auto answer = std::make_unique<Untold>(Untold{bytes, owed});
   owed->add(bytes.size());
@@ -367,13 +367,13 @@ void ControlSockets::Impl::cut(const std::string& id, const std::string& why) {
   connections->end(client->second.descriptor, why);
   clients.erase(client);
   ended.push_back(id);
-  if (ended.size() > 2 * kMostConnections) ended.pop_front();
+  if (ended.size() > 2 * kMaxConnections) ended.pop_front();
 }
 
 // Cuts those who take the least, until the others leave room for so many bytes more. The room is there when libzmq has
 // seen that they are gone.
 void ControlSockets::Impl::make_room(std::size_t bytes) {
-  constexpr std::size_t kMost = schema::kMostUntakenBytesInAll - schema::kUntakenBytesOfReaders;
+  constexpr std::size_t kMost = schema::kMaxUntakenBytesInAll - schema::kUntakenBytesOfReaders;
   if (untaken->bytes + bytes <= kMost) return;
   settle();
   std::size_t of_open = bytes;
@@ -448,7 +448,7 @@ void ControlSockets::tick() {
 }
 
 std::optional<ClientMessage> ControlSockets::receive_client() {
-  for (int taken = 0; taken < schema::kMostMessagesPerTurn; ++taken) {
+  for (int taken = 0; taken < schema::kMaxMessagesPerTurn; ++taken) {
     char kind = impl_->next;
     Message received = impl_->receive_from(kind);
     impl_->next = kind == kTcp ? kLocal : kTcp;  // nobody keeps the other socket waiting
@@ -488,8 +488,8 @@ bool ControlSockets::send_client(const std::string& identity, const std::string&
   const auto client = impl_->clients.find(id);
   if (client == impl_->clients.end()) return false;
   const std::shared_ptr<Untaken> untaken = client->second.untaken;
-  if (untaken->bytes() + bytes.size() > schema::kMostUntakenBytes) impl_->settle();
-  if (untaken->bytes() > 0 && untaken->bytes() + bytes.size() > schema::kMostUntakenBytes) {
+  if (untaken->bytes() + bytes.size() > schema::kMaxUntakenBytes) impl_->settle();
+  if (untaken->bytes() > 0 && untaken->bytes() + bytes.size() > schema::kMaxUntakenBytes) {
     impl_->cut(id, kReadsNothing);
     return false;
   }

@@ -25,7 +25,7 @@ std::size_t bytes_of(const MeshStatus& status) {
 
 std::optional<std::uint64_t> Questions::add(Client client, std::uint64_t deadline_ms, Kind kind,
                                             std::size_t outstanding, std::size_t bytes) {
-  if (waiting_.size() >= schema::kMostPendingQuestions) return std::nullopt;
+  if (waiting_.size() >= schema::kMaxPendingQuestions) return std::nullopt;
   Question question{std::move(client), deadline_ms, std::move(kind), outstanding};
   if (!hold(question, bytes)) return std::nullopt;
   const std::uint64_t token = ++last_token_;
@@ -34,14 +34,14 @@ std::optional<std::uint64_t> Questions::add(Client client, std::uint64_t deadlin
 }
 
 bool Questions::hold(Question& question, std::size_t bytes) {
-  if (bytes > 0 && gathered_bytes_ + bytes > kMostGatheredBytes) return false;
+  if (bytes > 0 && gathered_bytes_ + bytes > kMaxGatheredBytes) return false;
   question.bytes += bytes;
   gathered_bytes_ += bytes;
   return true;
 }
 
 std::optional<std::uint64_t> Questions::call(Client client, std::uint64_t now_ms) {
-  return add(std::move(client), now_ms + schema::kMostCallMs, Call{}, 0);
+  return add(std::move(client), now_ms + schema::kMaxCallMs, Call{}, 0);
 }
 
 std::optional<std::uint64_t> Questions::gather(Client client, schema::StatusRequest asked, MeshStatus own,

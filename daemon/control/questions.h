@@ -5,9 +5,9 @@
 //   survey  examine: waits for every asked node, the own one too          answered by the diagnosis (daemon/doctor)
 //   relay   logs, fetch, stop of another: it, or kRelayReplyMs            answered by what it said
 //
-// At most kMostPendingQuestions wait; every one has a deadline, and is answered once. A question asked of a peer
+// At most kMaxPendingQuestions wait; every one has a deadline, and is answered once. A question asked of a peer
 // carries the token as its id; only that peer's reply counts. What gathers and surveys hold until the last one answers
-// has the bound kMostGatheredBytes: above it no more are taken, and of a further part only the node itself is kept.
+// has the bound kMaxGatheredBytes: above it no more are taken, and of a further part only the node itself is kept.
 #pragma once
 
 #include <cstdint>
@@ -24,8 +24,8 @@
 
 namespace tg::daemon {
 
-inline constexpr std::size_t kMostGatheredBytes = 64u << 20;
-static_assert(16 * schema::kMostControlBytes <= kMostGatheredBytes, "16 nodes at once can say all that they may");
+inline constexpr std::size_t kMaxGatheredBytes = 64u << 20;
+static_assert(16 * schema::kMaxControlBytes <= kMaxGatheredBytes, "16 nodes at once can say all that they may");
 
 struct Client {
   std::string identity;

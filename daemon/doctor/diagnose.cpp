@@ -31,9 +31,9 @@ schema::Diagnosis diagnose(const Survey& survey) {
   diagnosis.findings = findings.take();
   std::stable_sort(diagnosis.findings.begin(), diagnosis.findings.end(),
                    [](const auto& a, const auto& b) { return a.check < b.check; });
-  if (diagnosis.findings.size() > schema::kMostFindings) {
-    diagnosis.left_out = static_cast<std::uint32_t>(diagnosis.findings.size() - schema::kMostFindings);
-    diagnosis.findings.resize(schema::kMostFindings);
+  if (diagnosis.findings.size() > schema::kMaxFindings) {
+    diagnosis.left_out = static_cast<std::uint32_t>(diagnosis.findings.size() - schema::kMaxFindings);
+    diagnosis.findings.resize(schema::kMaxFindings);
   }
   diagnosis.reach = matrix_of(survey);
   for (const Seat from : survey.names.places())

@@ -31,9 +31,9 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr std::chrono::milliseconds kMostLookUp{1200};
-constexpr std::chrono::milliseconds kMostConnect{1500};  // one lost packet is sent again after 1 s
-constexpr unsigned char kZmtp = 0xff;                    // the first byte of every ZMTP greeting
+constexpr std::chrono::milliseconds kMaxLookUp{1200};
+constexpr std::chrono::milliseconds kMaxConnect{1500};  // one lost packet is sent again after 1 s
+constexpr unsigned char kZmtp = 0xff;                   // the first byte of every ZMTP greeting
 
 struct Resolved {
   sockaddr_storage address{};
@@ -87,7 +87,7 @@ class Attempts {
       for (const bool mesh : {true, false})
         if (hosts_[i].bytes > 0) waiting_.push_back({i, mesh});
     while ((!waiting_.empty() || !open_.empty()) && Clock::now() < deadline_) {
-      while (!waiting_.empty() && open_.size() < kMostAttempts) begin();
+      while (!waiting_.empty() && open_.size() < kMaxAttempts) begin();
       look();
     }
     for (Attempt& late : open_) end(late, late.connected ? Reach::kStuck : Reach::kSilent);
@@ -113,7 +113,7 @@ class Attempts {
                               : reinterpret_cast<sockaddr_in*>(&to)->sin_port) = port;
     attempt.descriptor = ::socket(to.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (attempt.descriptor < 0) return;  // it stays untried
-    attempt.deadline = std::min(deadline_, Clock::now() + kMostConnect);
+    attempt.deadline = std::min(deadline_, Clock::now() + kMaxConnect);
     if (::connect(attempt.descriptor, reinterpret_cast<const sockaddr*>(&to), host.bytes) != 0 && errno != EINPROGRESS)
       return end(attempt, errno == ECONNREFUSED ? Reach::kRefused : Reach::kUnreachable);
     open_.push_back(attempt);
@@ -209,7 +209,7 @@ void check_links(const schema::NodeConfig& config, Clock::time_point deadline, c
     if (peer.name != config.node && !lookups.contains(peer.host))
       lookups[peer.host] = resolve_beside(peer.host, takes_ipv6(peer.host, config.listen), report);
   }
-  const Clock::time_point looked_up = std::min(deadline, Clock::now() + kMostLookUp);
+  const Clock::time_point looked_up = std::min(deadline, Clock::now() + kMaxLookUp);
   for (std::size_t i = 0; i < links.size(); ++i) {
     const schema::PeerAddress& peer = config.peers[Seat(i)];
     if (peer.name == config.node) continue;

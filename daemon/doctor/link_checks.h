@@ -1,6 +1,6 @@
 // The way to every peer: does its name resolve, can both its ports be connected to, how long is a round trip, how large
 // a packet. Plain sockets beside those of the node, which connect, read the first byte that ZeroMQ says (ZMTP 3.1:
-// 0xff) and close; at most kMostAttempts at a time.
+// 0xff) and close; at most kMaxAttempts at a time.
 #pragma once
 
 #include <chrono>
@@ -12,7 +12,7 @@
 
 namespace tg::daemon {
 
-inline constexpr std::size_t kMostAttempts = 32;  // descriptors that an examination takes for a moment
+inline constexpr std::size_t kMaxAttempts = 32;  // descriptors that an examination takes for a moment
 
 // On a thread of its own; returns by the deadline, and says links_done(). The report has a link for every peer line, in
 // the order of seats. A resolver that never answers keeps a thread, which holds the report. May throw

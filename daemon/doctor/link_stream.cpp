@@ -26,8 +26,8 @@ LinkStream::Frames LinkStream::acknowledged(std::uint32_t number, double now_sec
   under_way_.erase(sent);
   if (acknowledged_++ == 0) first_at_ = now_seconds;
   last_at_ = now_seconds;
-  if (took < kShortSeconds) window_ = std::min(window_ + 1, kMostFrames);
-  if (took > kLongSeconds) window_ = std::max(window_ - 1, kLeastFrames);
+  if (took < kShortSeconds) window_ = std::min(window_ + 1, kMaxFrames);
+  if (took > kLongSeconds) window_ = std::max(window_ - 1, kMinFrames);
   return fill(now_seconds);
 }
 

@@ -12,8 +12,8 @@ namespace tg::daemon {
 
 class LinkStream {
  public:
-  static constexpr std::size_t kFrameBytes = 64 * 1024;               // takes 0.5 ms at 1 Gbit/s, 0.5 s at 1 Mbit/s
-  static constexpr std::uint64_t kLeastFrames = 2, kMostFrames = 64;  // on their way
+  static constexpr std::size_t kFrameBytes = 64 * 1024;              // takes 0.5 ms at 1 Gbit/s, 0.5 s at 1 Mbit/s
+  static constexpr std::uint64_t kMinFrames = 2, kMaxFrames = 64;    // on their way
   static constexpr double kShortSeconds = 0.02, kLongSeconds = 0.1;  // a frame and its answer: more fit, fewer would do
 
   struct Frames {  // to be sent now
@@ -31,7 +31,7 @@ class LinkStream {
 
   double began_ = 0, ends_ = 0, first_at_ = 0, last_at_ = 0;
   std::uint32_t next_ = 1;
-  std::uint64_t window_ = kLeastFrames, acknowledged_ = 0;
+  std::uint64_t window_ = kMinFrames, acknowledged_ = 0;
   std::map<std::uint32_t, double> under_way_;  // when each was sent
 };
 

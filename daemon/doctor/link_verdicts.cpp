@@ -308,8 +308,8 @@ void judge_round_trips(const Survey& survey, Findings& findings) {
     if (link.round_trip_micros == 0) return;
     all.push_back(link.round_trip_micros * 1e-3);
     const LinkFacts* back = link_of(survey, to, from);
-    const bool told = from > to && back != nullptr && back->round_trip_micros > kMostRoundTripMicros;
-    if (link.round_trip_micros <= kMostRoundTripMicros || told || !survey.parts[from].examination->busy.empty()) return;
+    const bool told = from > to && back != nullptr && back->round_trip_micros > kMaxRoundTripMicros;
+    if (link.round_trip_micros <= kMaxRoundTripMicros || told || !survey.parts[from].examination->busy.empty()) return;
     findings.warn(Check::kRoundTrip, survey.names[from], survey.names[to],
                   {"from " + survey.names[from] + " to " + survey.names[to] + " and back takes " +
                        fixed(link.round_trip_micros * 1e-3, 1) + " ms; a local Ethernet takes 0.1 to 1 ms",

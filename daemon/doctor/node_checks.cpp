@@ -118,7 +118,7 @@ constexpr KnownSet kKnownSets[] = {
     {DatasetKind::kFashionMnist, "fashion-mnist", false, {"train-images", "t10k-images"}},
     {DatasetKind::kCifar10, "cifar-10-batches-bin", true, {"data_batch_", "test_batch"}},
     {DatasetKind::kCifar100, "cifar-100-binary", false, {"train.bin", "test.bin"}}};
-static_assert(std::size(kKnownSets) <= schema::kMostDataSets);
+static_assert(std::size(kKnownSets) <= schema::kMaxDataSets);
 
 bool has_set(const std::string& directory, const KnownSet& set) {
   const auto some_file = [&](const std::string& folder) {

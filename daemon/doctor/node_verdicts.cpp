@@ -233,11 +233,11 @@ namespace {
 
 void judge_disk(const std::string& node, const Examination& one, Findings& findings) {
   if (!one.disk_problem.empty()) return findings.fail(Check::kDisk, node, "", advice_of(one.disk_problem));
-  if (one.disk_free >= one.disk_need + kLeastDiskBytes) return;
+  if (one.disk_free >= one.disk_need + kMinDiskBytes) return;
   findings.fail(
       Check::kDisk, node, "",
       {mebibytes_of(one.disk_free) + " free where its state-dir is; a run of LeNet with adam writes " +
-           mebibytes_of(one.disk_need) + ", and " + mebibytes_of(kLeastDiskBytes) + " should stay",
+           mebibytes_of(one.disk_need) + ", and " + mebibytes_of(kMinDiskBytes) + " should stay",
        "delete runs (tgctl list, tgctl delete RUN; keep-runs, keep-mib), or move state-dir to a larger disk"});
 }
 
@@ -250,7 +250,7 @@ void judge_descriptors(const std::string& node, const Examination& one, Findings
                   {std::to_string(one.descriptors) + " open files and connections are allowed, and this mesh needs " +
                        std::to_string(one.descriptors_need),
                    raise});
-  else if (one.descriptors < one.descriptors_open + kLeastFreeDescriptors)
+  else if (one.descriptors < one.descriptors_open + kMinFreeDescriptors)
     findings.fail(Check::kDescriptors, node, "",
                   {std::to_string(one.descriptors_open) + " of " + std::to_string(one.descriptors) +
                        " open files and connections are in use",

@@ -14,10 +14,10 @@ inline constexpr double kGigabitPayloadMbps = 800;
 // A link below this share of the given rate (--link) is slow.
 inline constexpr double kToldShare = 0.8;
 // A switch takes 0.1 ms, a wireless link some ms. A step waits for several trips.
-inline constexpr std::uint32_t kMostRoundTripMicros = 10'000;
+inline constexpr std::uint32_t kMaxRoundTripMicros = 10'000;
 // Bytes that should be left on the disk after one run.
-inline constexpr std::uint64_t kLeastDiskBytes = 100u << 20;
+inline constexpr std::uint64_t kMinDiskBytes = 100u << 20;
 // Open files that should be free besides those a mesh needs.
-inline constexpr std::uint64_t kLeastFreeDescriptors = 32;
+inline constexpr std::uint64_t kMinFreeDescriptors = 32;
 
 }  // namespace tg::daemon

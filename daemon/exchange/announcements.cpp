@@ -92,7 +92,7 @@ Announcements::Wrong Announcements::keep(NextRoundFrame frame) {
         members_.names[frame.from] + " sent two step frames in step " + std::to_string(frame.header.step));
   const auto theirs = std::count_if(next_round_frames_.begin(), next_round_frames_.end(),
                                     [&](const NextRoundFrame& e) { return e.from == frame.from; });
-  if (theirs > static_cast<std::ptrdiff_t>(schema::kMostBuckets))
+  if (theirs > static_cast<std::ptrdiff_t>(schema::kMaxBuckets))
     return members_.cause(frame.from, "exchange",
                           members_.names[frame.from] + " sends more frames of the next step than it has buckets");
   next_round_frames_.push_back(std::move(frame));

@@ -26,7 +26,7 @@ bool CreditBook::lasts_for_totals() const {
 // Where the windows of all together are used up, somebody has no less than its own one on its way.
 std::uint64_t CreditBook::window_of_totals() const {
   const bool used_up = bytes_on_their_way() >= window_ * (links_.size() - 1);
-  return used_up ? window_ : schema::kMostWindowsOfTotals * window_;
+  return used_up ? window_ : schema::kMaxWindowsOfTotals * window_;
 }
 
 void CreditBook::reserve(const std::vector<Rank>& to, std::size_t expected) {

@@ -22,7 +22,7 @@ class CreditBook {
   bool lasts(Rank to) const { return on_their_way(to) < window_; }
   bool lasts(const std::vector<Rank>& to) const;  // for all of them
   // Whether a total may go to all peers: together they have less than a window each under way to them, and none of them
-  // has schema::kMostWindowsOfTotals.
+  // has schema::kMaxWindowsOfTotals.
   bool lasts_for_totals() const;
   // Whether totals wait for this peer.
   bool holds_up_totals(Rank peer) const { return on_their_way(peer) >= window_of_totals(); }

@@ -9,22 +9,22 @@
 namespace tg::daemon {
 namespace {
 
-static_assert(kernels::kMostMembers == static_cast<int>(schema::kMostMembers));
-static_assert(kernels::codes_bound(schema::kLargeChunkParameters) <= schema::kMostChunkPayloadBytes,
+static_assert(kernels::kMaxMembers == static_cast<int>(schema::kMaxMembers));
+static_assert(kernels::codes_bound(schema::kLargeChunkParameters) <= schema::kMaxChunkPayloadBytes,
               "the codes of a large chunk fit a frame, the kernels' slack included");
-static_assert(schema::kMostChunkPayloadBytes * 8 / (schema::kMostMembers + 2) > kernels::kBlock,
+static_assert(schema::kMaxChunkPayloadBytes * 8 / (schema::kMaxMembers + 2) > kernels::kBlock,
               "the sums of any number of members fit a frame, a block at least");
-static_assert(schema::kLargeChunkParameters % kernels::kBlock == 0 && kLeastChunkParameters % kernels::kBlock == 0);
-static_assert(kLeastChunkParameters <= schema::kLargeChunkParameters);
+static_assert(schema::kLargeChunkParameters % kernels::kBlock == 0 && kMinChunkParameters % kernels::kBlock == 0);
+static_assert(kMinChunkParameters <= schema::kLargeChunkParameters);
 
 std::size_t round_down(std::size_t elements) { return elements / kernels::kBlock * kernels::kBlock; }
 
 // The most elements whose payload fits a frame, whatever the values: sums of N codes may need N+1 bits each.
 std::size_t most_elements(GradientFormat format, std::size_t members) {
-  if (format != GradientFormat::kTernary) return round_down(schema::kMostChunkPayloadBytes / sizeof(float));
+  if (format != GradientFormat::kTernary) return round_down(schema::kMaxChunkPayloadBytes / sizeof(float));
   std::size_t elements =
-      round_down(std::min(schema::kMostChunkPayloadBytes * 8 / (members + 2), schema::kLargeChunkParameters));
-  while (kernels::sums_bound(elements, static_cast<int>(members)) > schema::kMostChunkPayloadBytes)
+      round_down(std::min(schema::kMaxChunkPayloadBytes * 8 / (members + 2), schema::kLargeChunkParameters));
+  while (kernels::sums_bound(elements, static_cast<int>(members)) > schema::kMaxChunkPayloadBytes)
     elements -= kernels::kBlock;
   return elements;
 }
@@ -45,7 +45,7 @@ std::size_t chunk_size(std::size_t run_elements, GradientFormat format, std::siz
   const std::size_t most = most_elements(format, options.members);
   if (options.chunk_parameters != 0)
     return std::clamp(kernels::padded(options.chunk_parameters), kernels::kBlock, most);
-  const std::size_t least = std::min(kLeastChunkParameters, most_here);
+  const std::size_t least = std::min(kMinChunkParameters, most_here);
   const std::size_t share = kernels::padded((run_elements + options.members - 1) / options.members);
   std::size_t count = (run_elements - 1) / std::min({std::max(share, least), most_here, most}) + 1;
   // Every member owns as many as every other.
@@ -158,17 +158,17 @@ std::size_t exchange_bytes(const Layout& layout) {
         peers * (chunk.coded() ? kernels::codes_bound(chunk.size()) : chunk.size() * float_bytes);
   }
   const std::size_t held = *std::max_element(held_by.begin(), held_by.end());
-  // A frame that came is as large as its payload; the block of one that goes up to kMostBlockPerFrame times as large,
+  // A frame that came is as large as its payload; the block of one that goes up to kMaxBlockPerFrame times as large,
   // or small (kSmallBlockBytes): of those there are too few to count.
-  // To each peer a window of contributions, to any kMostWindowsOfTotals of totals, and a chunk beyond: whoever is
+  // To each peer a window of contributions, to any kMaxWindowsOfTotals of totals, and a chunk beyond: whoever is
   // behind may get that of each. A total is one block for all peers: those on their way are no more than who is last
   // has to get.
-  const std::size_t of_totals = schema::kMostWindowsOfTotals;
+  const std::size_t of_totals = schema::kMaxWindowsOfTotals;
   const std::size_t to_one = layout.sharded() ? of_totals : 1, to_all = layout.sharded() ? peers + of_totals : peers;
-  const std::size_t beyond = schema::kMostChunkPayloadBytes;
+  const std::size_t beyond = schema::kMaxChunkPayloadBytes;
   const std::size_t coming = peers * (to_one * layout.window_bytes + beyond);
   const std::size_t going =
-      schema::kMostBlockPerFrame * to_all * layout.window_bytes + (layout.sharded() ? peers + 1 : peers) * beyond;
+      schema::kMaxBlockPerFrame * to_all * layout.window_bytes + (layout.sharded() ? peers + 1 : peers) * beyond;
   return held + coming + going;
 }
 

@@ -59,7 +59,7 @@ struct Layout {
   bool shared_scalers = true;  // eq. (4); else each member keeps its own and sums are floats, in rank order
   std::size_t members = 1;
   std::size_t longest_chunk = 0;  // elements
-  // Credit: payload bytes that may be under way to one peer, for totals schema::kMostWindowsOfTotals times as many
+  // Credit: payload bytes that may be under way to one peer, for totals schema::kMaxWindowsOfTotals times as many
   // (transfers.h); a chunk for each thread may overshoot it.
   std::size_t window_bytes = 0;
   // After this many bytes a receiver says what it has taken, so that a window does not stay full needlessly.
@@ -75,7 +75,7 @@ struct LayoutOptions {
   GradientFormat gradients = GradientFormat::kTernary;
   GradientFormat last_layer = GradientFormat::kTernary;  // where gradients is kTernary
   bool shared_scalers = true;
-  std::size_t window_bytes = schema::kMostWindowBytes;
+  std::size_t window_bytes = schema::kMaxWindowBytes;
   std::size_t most_chunk_parameters = schema::kLargeChunkParameters;
   std::size_t min_ternary_size = 1;   // elements; smaller segments travel as float32
   std::size_t bucket_parameters = 0;  // 0 = kDefaultBucketParameters
@@ -83,7 +83,7 @@ struct LayoutOptions {
 };
 
 inline constexpr std::size_t kDefaultBucketParameters = 256 * 1024;
-inline constexpr std::size_t kLeastChunkParameters = 64 * 1024;  // below this a frame costs more than it overlaps
+inline constexpr std::size_t kMinChunkParameters = 64 * 1024;  // below this a frame costs more than it overlaps
 
 // On a slow link a large model is cut into this many chunks. Smaller ones would end the step sooner, but cost more in
 // frames than that gains.

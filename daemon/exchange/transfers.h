@@ -7,7 +7,7 @@
 // Which piece goes next:
 //   - a contribution goes if less than layout.window_bytes are under way to its receiver;
 //   - a total goes to all, while less than one window for each peer is under way to all together, and less than
-//     schema::kMostWindowsOfTotals to any one. So a peer that is behind for a moment does not hold up the others
+//     schema::kMaxWindowsOfTotals to any one. So a peer that is behind for a moment does not hold up the others
 //     (AlexNet, eight members of two cores each, 1 Gbit/s: 248 ms a step, 257 if one full window stops it);
 //   - a total that has come is applied before anything else, which frees its memory;
 //   - the bucket that is ready last goes first: the next forward pass begins with its segments;

@@ -35,7 +35,7 @@ std::string about_data(const Question& question, const Task& task) {
   const std::string text =
       question.model ? "data of " + taken + ": " + question.data
                      : "data are taken to be of " + taken + "; a start takes what they are, and " + question.data;
-  return schema::clip_text(text, schema::kMostAssumptionBytes);
+  return schema::clip_text(text, schema::kMaxAssumptionBytes);
 }
 
 }  // namespace
@@ -97,7 +97,7 @@ Result<Forecast> forecast(const Question& question, const schema::BenchReply& me
                                 " nodes, and each computes as long for its part as " + measured.node +
                                 " for its own: " + question.uneven);
   if (!question.table) return Forecast{std::move(reply), chosen};
-  for (std::size_t n = 1; n <= schema::kMostForecastNodes; n *= 2) reply.table.push_back(row(n));
+  for (std::size_t n = 1; n <= schema::kMaxForecastNodes; n *= 2) reply.table.push_back(row(n));
   return Forecast{std::move(reply), chosen};
 }
 

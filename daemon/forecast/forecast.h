@@ -19,7 +19,7 @@ struct Question {
   std::uint64_t nodes = 0;
   double line_mbps = 0;                       // goes before the job's; 0 = as the job says, or as measured
   double cores = 0;                           // of a node; 0 = the asked node's
-  bool table = false;                         // also for 1, 2, 4, ... kMostForecastNodes nodes
+  bool table = false;                         // also for 1, 2, 4, ... kMaxForecastNodes nodes
   std::optional<schema::Commit> chosen = {};  // by a start; none = what a start would choose
   // Where weights split the batch of that many nodes: samples of the asked node, and everybody's in words. 0 = equal
   // parts.

@@ -62,7 +62,7 @@ Computing computing_of(const Task& task, const Machine& machine, const Surroundi
 Layout layout_of(const Task& task, std::size_t nodes, const schema::Commit& choice) {
   // Beyond what a run allows the chunks are those of the largest run.
   Layout layout =
-      make_layout(task.model.segments, layout_options(task.job, std::min(nodes, schema::kMostMembers), choice));
+      make_layout(task.model.segments, layout_options(task.job, std::min(nodes, schema::kMaxMembers), choice));
   layout.members = nodes;
   return layout;
 }
@@ -119,7 +119,7 @@ Outcome predict_ring(const Task& task, const Machine& machine, const Surrounding
 
 schema::ForecastRow predict_row(const Task& task, const Machine& machine, const Surroundings& where, std::size_t nodes,
                                 Coding coding) {
-  TG_CHECK(nodes >= 1 && nodes <= schema::kMostForecastNodes, nodes);
+  TG_CHECK(nodes >= 1 && nodes <= schema::kMaxForecastNodes, nodes);
   const Batch batch = batch_of(task, nodes);
   schema::ForecastRow row;
   row.nodes = nodes;

@@ -68,10 +68,10 @@ double slowest_link(const Asked& asked, const std::vector<schema::Vote>& votes) 
 }
 
 std::uint64_t window_for(double link_mbps, std::size_t members) {
-  if (link_mbps <= 0 || members < 2) return schema::kMostWindowBytes;
+  if (link_mbps <= 0 || members < 2) return schema::kMaxWindowBytes;
   const double bytes = link_mbps * 1e6 / 8 * kQueuedSeconds / static_cast<double>(members - 1);
   return static_cast<std::uint64_t>(
-      std::clamp(bytes, static_cast<double>(schema::kLeastWindowBytes), static_cast<double>(schema::kMostWindowBytes)));
+      std::clamp(bytes, static_cast<double>(schema::kMinWindowBytes), static_cast<double>(schema::kMaxWindowBytes)));
 }
 
 std::uint64_t chunk_for(double link_mbps) {

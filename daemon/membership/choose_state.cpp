@@ -16,7 +16,7 @@ namespace {
 using schema::Offer;
 using schema::StateId;
 
-constexpr std::size_t kMostNodesNamed = 8, kMostStepsNamed = 8;
+constexpr std::size_t kMaxNodesNamed = 8, kMaxStepsNamed = 8;
 
 auto place_of(const StateId& state) { return std::tie(state.lineage, state.view, state.step); }
 
@@ -57,7 +57,7 @@ std::string steps_of(const std::vector<StateId>& states) {
   std::string text;
   std::size_t named = 0;
   for (const std::uint64_t step : steps) {
-    if (named++ == kMostStepsNamed) return text + " and older ones";
+    if (named++ == kMaxStepsNamed) return text + " and older ones";
     text += (text.empty() ? "" : ", ") + std::to_string(step);
   }
   return text;
@@ -76,8 +76,8 @@ std::string holdings(const Offered& all) {
   std::string text;
   std::size_t named = 0;
   for (const Seat seat : all.nodes) {
-    if (named++ == kMostNodesNamed)
-      return text + "; and so on for " + std::to_string(all.nodes.size() - kMostNodesNamed) + " more nodes";
+    if (named++ == kMaxNodesNamed)
+      return text + "; and so on for " + std::to_string(all.nodes.size() - kMaxNodesNamed) + " more nodes";
     const Offer& offer = all.offers[seat];
     text += (text.empty() ? "" : "; ") + all.names[seat] + " has " +
             (offer.states.empty() ? "none" : "step " + steps_of(offer.states)) +

@@ -18,7 +18,7 @@ Per<Seat, std::uint16_t> weights_by_speed(const schema::JobSpec& job, const Per<
   }
   const double least = *std::ranges::min_element(seconds);
   for (const Seat seat : votes.places())
-    weights[seat] = static_cast<std::uint16_t>(std::max(1.0, std::round(least / seconds[seat] * schema::kMostWeight)));
+    weights[seat] = static_cast<std::uint16_t>(std::max(1.0, std::round(least / seconds[seat] * schema::kMaxWeight)));
   return weights;
 }
 

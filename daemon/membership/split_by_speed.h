@@ -11,7 +11,7 @@
 namespace tg::daemon {
 
 // Weights in proportion to the samples per second of each member's own forward + backward: the fastest has
-// schema::kMostWeight, the others the nearest whole number, 1 at least. All are 1 where somebody has measured nothing,
+// schema::kMaxWeight, the others the nearest whole number, 1 at least. All are 1 where somebody has measured nothing,
 // or gradients are replayed, which takes as long for any share. votes: accepted ones of all.
 Per<Seat, std::uint16_t> weights_by_speed(const schema::JobSpec& job, const Per<Seat, schema::Vote>& votes);
 

@@ -182,7 +182,7 @@ bool ViewChange::due(std::uint64_t now_ms) const {
   const bool others_turn =
       heard_.count > 0 && (is_self(owner(heard_)) || voices_[owner(heard_)].presence != Presence::kAway);
   if (place == 0 && !others_turn) return true;
-  const std::uint64_t patience_ms = std::min(kMostViewTimeoutMs, kViewTimeoutMs << std::min(heard_.count, 4U));
+  const std::uint64_t patience_ms = std::min(kMaxViewTimeoutMs, kViewTimeoutMs << std::min(heard_.count, 4U));
   return now_ms >= heard_ms_ + patience_ms * std::max<std::uint64_t>(place, 1);
 }
 

@@ -54,7 +54,7 @@ namespace tg::daemon {
 
 class ViewChange {
  public:
-  static constexpr std::uint64_t kViewTimeoutMs = 1'000, kMostViewTimeoutMs = 16'000;  // silence of who leads
+  static constexpr std::uint64_t kViewTimeoutMs = 1'000, kMaxViewTimeoutMs = 16'000;  // silence of who leads
   static constexpr std::uint64_t kAgainMs = 1'000;    // between repeats, and between attempts to write a decision
   static constexpr std::uint64_t kLinksMs = 2'500;    // for two to hear each other again; more than two repeats
   static constexpr std::uint64_t kAnswerMs = 100;     // between two answers to a peer that speaks of an older view

@@ -10,15 +10,15 @@
 namespace tg::daemon {
 namespace {
 
-constexpr int kFramesPerTurn = 64;                     // then the thread looks around
-constexpr std::chrono::milliseconds kPoll{50};         // how soon the thread sees that it should stop
-constexpr std::chrono::milliseconds kWatch{10};        // how soon it sees a broken connection while frames come
-constexpr std::chrono::milliseconds kTick{250};        // links that only look up
-constexpr std::chrono::milliseconds kMostPause{2000};  // between two of them, else this process stood still
+constexpr int kFramesPerTurn = 64;                    // then the thread looks around
+constexpr std::chrono::milliseconds kPoll{50};        // how soon the thread sees that it should stop
+constexpr std::chrono::milliseconds kWatch{10};       // how soon it sees a broken connection while frames come
+constexpr std::chrono::milliseconds kTick{250};       // links that only look up
+constexpr std::chrono::milliseconds kMaxPause{2000};  // between two of them, else this process stood still
 // From one node's port with a new key to all nodes': each looks at its file every second.
-constexpr std::chrono::milliseconds kMostRebind{3000};
-constexpr std::uint64_t kMostSilenceMs = 30'000;  // of a connection, at least; every node says hello each second
-constexpr std::size_t kMostConnections = 4 * schema::kMostMembers;
+constexpr std::chrono::milliseconds kMaxRebind{3000};
+constexpr std::uint64_t kMaxSilenceMs = 30'000;  // of a connection, at least; every node says hello each second
+constexpr std::size_t kMaxConnections = 4 * schema::kMaxMembers;
 
 }  // namespace
 
@@ -47,12 +47,12 @@ Status Inbound::bind() {
   set_socket_options(router_, options);
   if (keyring_.has_keys()) bound_ = keyring_.own(0);
   doorkeeper_.guard(router_, bound_);
-  const std::chrono::milliseconds most_silence(std::max<std::uint64_t>(kMostSilenceMs, 3 * config.peer_timeout_ms));
+  const std::chrono::milliseconds most_silence(std::max<std::uint64_t>(kMaxSilenceMs, 3 * config.peer_timeout_ms));
   connections_ = std::make_unique<Connections>(
       context_, router_,
       ConnectionLimits{
-          std::min(kMostConnections, schema::connections_of(engine::allowed_descriptors(), config.peers.size())),
-          most_silence, schema::kMostFrameBytes},
+          std::min(kMaxConnections, schema::connections_of(engine::allowed_descriptors(), config.peers.size())),
+          most_silence, schema::kMaxFrameBytes},
       "mesh", log_);
   return bind_socket(router_, "mesh", config.listen, config.mesh_port());
 }
@@ -154,7 +154,7 @@ void Inbound::watch_connection(Seat seat) {
       link.redial = false;  // libzmq has tried again by itself
       link.echo_at = Clock::now();
       // The peer's next hello may be a second away. A machine that was switched off is silent for longer.
-      if (!link.up && Clock::now() - link.heard_at.load() < kMostLinkSilence) settle(seat);
+      if (!link.up && Clock::now() - link.heard_at.load() < kMaxLinkSilence) settle(seat);
       continue;
     }
     link.connection = 0;
@@ -189,7 +189,7 @@ void Inbound::tick(Clock::time_point now) {
   end_gone_keys();
   if (!prepares_ && has_another_key()) bind_keys_of_now();
   // Who stood still himself has heard nobody, and may find all that was sent before him.
-  if (now - std::exchange(ticked_, now) > kMostPause) {
+  if (now - std::exchange(ticked_, now) > kMaxPause) {
     for (const Seat seat : peers_.places()) links_[seat].heard_at = links_[seat].echo_at = now;
     return;
   }
@@ -213,7 +213,7 @@ void Inbound::tick(Clock::time_point now) {
 // as a member.
 std::chrono::milliseconds Inbound::most_silence() const {
   const std::chrono::milliseconds peer_timeout(self_.config.peer_timeout_ms);
-  return in_run_ ? std::max(peer_timeout, kMostLinkSilence) : kMostLinkSilence;
+  return in_run_ ? std::max(peer_timeout, kMaxLinkSilence) : kMaxLinkSilence;
 }
 
 void Inbound::end_gone_keys() {
@@ -242,14 +242,14 @@ void Inbound::leave_links() {
 // A rotation is going on, or we had dialled before it: other keys are tried before anybody is told of a wrong one.
 bool Inbound::key_changes(Seat peer) const {
   if (!keyring_.has_keys()) return false;
-  return Clock::now() - rebound_ < kMostRebind || has_another_key() ||
+  return Clock::now() - rebound_ < kMaxRebind || has_another_key() ||
          links_[peer].port_key != Keyring::mark(keyring_.node(0, name(peer)));
 }
 
 // Our port has its new key, and the peer's has the one before: the link will be cut once more, unless nobody has given
 // the peer the new key file. A run does not wait for that.
 bool Inbound::binds_anew(Seat peer) const {
-  return !in_run_ && keyring_.has_keys() && Clock::now() - rebound_ < kMostRebind && !links_[peer].up &&
+  return !in_run_ && keyring_.has_keys() && Clock::now() - rebound_ < kMaxRebind && !links_[peer].up &&
          links_[peer].port_key != Keyring::mark(keyring_.node(0, name(peer)));
 }
 
@@ -309,9 +309,9 @@ void Inbound::on_bad_frame(Sender& sender, const std::string& why) {
   Peer& peer = peers_[seat];
   ++peer.bad_frames;
   ++links_.malformed;
-  if (peer.bad_frames > schema::kMostBadFrames) return;
+  if (peer.bad_frames > schema::kMaxBadFrames) return;
   log_.warning("frame-refused", {{"peer", name(seat)}, {"from", address}, {"why", why}, {"count", peer.bad_frames}});
-  if (peer.bad_frames < schema::kMostBadFrames) return;
+  if (peer.bad_frames < schema::kMaxBadFrames) return;
   peer.cut_off_incarnation = links_[seat].incarnation;
   hooks_.misbehaved(seat, name(seat) + " sent " + std::to_string(peer.bad_frames) +
                               " malformed frames, the last one: " + why + "; is it the same build?");

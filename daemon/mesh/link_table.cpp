@@ -26,7 +26,7 @@ bool LinkTable::hears(Seat peer, std::chrono::milliseconds silence) const {
   const Link& link = links_[peer];
   const auto now = std::chrono::steady_clock::now();
   return link.up && now - link.heard_at.load() < silence &&
-         now - link.echo_at.load() < std::max(silence, kMostLinkSilence);
+         now - link.echo_at.load() < std::max(silence, kMaxLinkSilence);
 }
 
 std::uint16_t LinkTable::weight(Seat seat) const {

@@ -17,10 +17,10 @@
 
 namespace tg::daemon {
 
-inline constexpr std::size_t kMostWaitingFrames = 65536;  // for a connection to one peer
+inline constexpr std::size_t kMaxWaitingFrames = 65536;  // for a connection to one peer
 // A link that was up and has been silent this long in one direction is dialled again; during a run only after
 // peer-timeout, if that is longer. Hellos, which say what was heard of ours, come each second.
-inline constexpr std::chrono::milliseconds kMostLinkSilence{4000};
+inline constexpr std::chrono::milliseconds kMaxLinkSilence{4000};
 
 struct LinkProblem {
   std::string why;             // names the peer or what it refuses; for people

@@ -9,11 +9,11 @@
 //
 // A link is up when both directions have been seen to work: the peer's hello came, and it says that it heard ours. It
 // is down as soon as TCP says so: a killed process is seen at once, without waiting for peer-timeout. It is
-// down, too, and dialled again, when one direction has been silent for kMostLinkSilence (link_table.h). A second
+// down, too, and dialled again, when one direction has been silent for kMaxLinkSilence (link_table.h). A second
 // process under a peer's name is refused, and told so, as long as the first one answers; the one that our own
 // connection reaches always wins.
 //
-// A sender of malformed frames is counted, named and, after kMostBadFrames, ignored until it restarts. Connections that
+// A sender of malformed frames is counted, named and, after kMaxBadFrames, ignored until it restarts. Connections that
 // say nothing or never end a message are cut (daemon/access/connections.h).
 #pragma once
 
@@ -45,7 +45,7 @@ class Mesh {
   Status start();
 
   // --- the node's thread ---
-  // Never blocks. Returns a peer that no longer takes anything, if there is one: kMostWaitingFrames wait for it.
+  // Never blocks. Returns a peer that no longer takes anything, if there is one: kMaxWaitingFrames wait for it.
   std::optional<Seat> send(const std::vector<Seat>& to, const schema::SharedFrame& frame);
   void tick(std::uint64_t now_ms);  // hellos, frames that waited
   void forget_waiting();            // drops the frames of a run that ended

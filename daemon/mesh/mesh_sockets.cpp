@@ -12,8 +12,8 @@ void release_frame(void*, void* hint) { delete static_cast<schema::SharedFrame*>
 SocketOptions mesh_options(const schema::NodeConfig& config) {
   SocketOptions options;
   options.high_water_mark = schema::kMeshHighWaterMark;
-  options.received_messages = schema::kMostReceivedFrames;
-  options.most_message_bytes = schema::kMostFrameBytes;
+  options.received_messages = schema::kMaxReceivedFrames;
+  options.most_message_bytes = schema::kMaxFrameBytes;
   options.give_up_ms = config.peer_timeout_ms;
   return options;
 }

@@ -123,7 +123,7 @@ std::optional<Seat> Outbound::send(const std::vector<Seat>& to, const schema::Sh
     flush(peer);
     std::deque<schema::SharedFrame>& waiting = ways_[peer].waiting;
     if (waiting.empty() && push(peer, frame)) continue;
-    if (waiting.size() >= kMostWaitingFrames)
+    if (waiting.size() >= kMaxWaitingFrames)
       full = peer;
     else
       waiting.push_back(frame);

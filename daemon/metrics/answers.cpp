@@ -17,7 +17,7 @@ HttpAnswer Answers::health(Metrics::Clock::time_point published, Metrics::Clock:
   const std::lock_guard lock(mutex_);
   if (const std::uint64_t count = progress_.count; std::exchange(last_count_, count) != count) counted_ = now;
   const auto silence = now - std::max(published, counted_);
-  if (silence < kMostSilence) return {200, "ok\n"};
+  if (silence < kMaxSilence) return {200, "ok\n"};
   return {503, "the node's thread has made no progress for " +
                    std::to_string(std::chrono::duration_cast<std::chrono::seconds>(silence).count()) + " s\n"};
 }

@@ -25,7 +25,7 @@ class Answers {
  public:
   // The node's thread publishes four times a second; one piece of work may take longer, and while it writes a file it
   // counts progress.
-  static constexpr std::chrono::seconds kMostSilence{15};
+  static constexpr std::chrono::seconds kMaxSilence{15};
 
   Answers(AboutNode about, const Metrics& metrics, const Progress& progress)
       : about_(std::move(about)), metrics_(metrics), progress_(progress) {}

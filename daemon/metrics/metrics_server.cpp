@@ -12,7 +12,7 @@
 namespace tg::daemon {
 namespace {
 
-static_assert(MetricsServer::kThreads + MetricsServer::kMostWaiting + 1 <= schema::kMetricsDescriptors);
+static_assert(MetricsServer::kThreads + MetricsServer::kMaxWaiting + 1 <= schema::kMetricsDescriptors);
 
 constexpr std::size_t kPieceBytes = 16 * 1024;
 constexpr unsigned kHasIpv6 = 8;  // of mg_check_feature
@@ -86,9 +86,9 @@ Status MetricsServer::start(const std::string& host, std::uint16_t port) {
                                      "as 127.0.0.1:" +
                                      std::to_string(port)};
   }
-  const std::string threads = std::to_string(kThreads), waiting = std::to_string(kMostWaiting),
-                    unaccepted = std::to_string(kMostUnaccepted), request_ms = std::to_string(kRequestMs),
-                    request_bytes = std::to_string(kMostRequestBytes);
+  const std::string threads = std::to_string(kThreads), waiting = std::to_string(kMaxWaiting),
+                    unaccepted = std::to_string(kMaxUnaccepted), request_ms = std::to_string(kRequestMs),
+                    request_bytes = std::to_string(kMaxRequestBytes);
   const char* const options[] = {"listening_ports",
                                  address.c_str(),
                                  "num_threads",

@@ -11,7 +11,7 @@
 namespace tg::daemon {
 namespace {
 
-constexpr std::chrono::seconds kMostLooking{20};  // at a job's data, for a plan; tgctl waits three times as long
+constexpr std::chrono::seconds kMaxLooking{20};  // at a job's data, for a plan; tgctl waits three times as long
 
 Error busy_error(const std::string& node) {
   return {ErrorKind::kRefused, node + " cannot measure while a run is on; ask again when it has ended"};
@@ -68,7 +68,7 @@ void Advisor::plan(std::uint64_t token, const schema::ForecastRequest& request, 
   if (looking_)
     return control_.reply(token, Error{ErrorKind::kRefused,
                                        context_.self.config.node + " looks at data for another plan; ask again soon"});
-  looking_.emplace(Looking{token, key, std::move(question), std::chrono::steady_clock::now() + kMostLooking, nullptr});
+  looking_.emplace(Looking{token, key, std::move(question), std::chrono::steady_clock::now() + kMaxLooking, nullptr});
   looking_->look = std::make_unique<DataLook>(data, [&queue = queue_, key](Result<engine::SetSight> sight) {
     queue.post(DataSeen{key, std::move(sight)});
   });

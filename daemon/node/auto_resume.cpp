@@ -62,7 +62,7 @@ std::optional<RunIdentity> AutoResume::identity_of(const RunRecord& record, std:
   std::vector<Stretch> past = stretches_in(context_.disk.store.directory(record.id) + "/" + kViewsFile);
   past.push_back(stretch_of(record));
   run->resume->unasked = true;
-  run->not_from = begun_in_vain(past, kMostTries);
+  run->not_from = begun_in_vain(past, kMaxTries);
   context_.news.log.info("auto-resume", {{"run", record.id}});
   return *std::move(run);
 }
@@ -74,7 +74,7 @@ void AutoResume::show_next(const RunRecord& run, const std::string& away) const 
     next += ": " + away + (away.find(',') == away.npos ? " is" : " are") + " not";
   else if (!why_nothing_.empty())
     next = "it does not go on by itself: " + why_nothing_;
-  context_.disk.store.show_next(run.id, schema::clip_text(next, schema::kMostReasonBytes));
+  context_.disk.store.show_next(run.id, schema::clip_text(next, schema::kMaxReasonBytes));
 }
 
 }  // namespace tg::daemon

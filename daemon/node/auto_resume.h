@@ -29,16 +29,16 @@ class AutoResume {
     std::function<std::vector<Seat>(const std::string& run)> last_members;  // of the newest view that this node knows
   };
   // The run that is to be proposed now, with who is asked to take part (none: all nodes). After a try that came to
-  // nothing the next one is later, doubling up to kLatestTryMs. Where the run began kMostTries times at one state and
+  // nothing the next one is later, doubling up to kLatestTryMs. Where the run began kMaxTries times at one state and
   // came to no other, it is not to begin there again.
   std::optional<RunIdentity> due(const Nodes& nodes, std::uint64_t now_ms, std::uint64_t key);
   void came_to(const std::string& why_nothing) { why_nothing_ = why_nothing; }  // "": it goes on
 
  private:
   static constexpr std::uint64_t kFirstTryMs = 5'000, kLatestTryMs = 600'000;
-  static constexpr std::size_t kMostTries = 3;
-  static constexpr std::uint64_t kElsewhereMs = 5'000;                     // after the last beat
-  static constexpr std::uint64_t kFirstBeatsMs = 4 * schema::kMostBeatMs;  // of who has come, or had been there before
+  static constexpr std::size_t kMaxTries = 3;
+  static constexpr std::uint64_t kElsewhereMs = 5'000;                    // after the last beat
+  static constexpr std::uint64_t kFirstBeatsMs = 4 * schema::kMaxBeatMs;  // of who has come, or had been there before
   std::optional<RunRecord> interrupted() const;
   std::optional<RunIdentity> identity_of(const RunRecord& record, std::uint64_t now_ms, std::uint64_t key);
   void show_next(const RunRecord& run, const std::string& away) const;

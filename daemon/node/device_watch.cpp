@@ -10,7 +10,7 @@ namespace tg::daemon {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-constexpr std::chrono::seconds kAskEvery{1}, kMostSilence{10};
+constexpr std::chrono::seconds kAskEvery{1}, kMaxSilence{10};
 
 }  // namespace
 
@@ -54,7 +54,7 @@ schema::ComputeStatus DeviceWatch::status() const {
   const std::lock_guard lock(state_->mutex);
   schema::ComputeStatus status = state_->status;
   const auto silence = Clock::now() - state_->answered;
-  if (!status.device.empty() && silence > kMostSilence)
+  if (!status.device.empty() && silence > kMaxSilence)
     status.problem = "the device has not answered for " +
                      std::to_string(std::chrono::duration_cast<std::chrono::seconds>(silence).count()) +
                      " s; look at it with nvidia-smi, then restart tgd";

@@ -1,7 +1,7 @@
 // The one queue into the node's thread. Everything that happens to a node arrives here as an Event, in order.
 // Any thread posts; the node's thread pops. Frames are bounded in bytes: a peer whose frames take more than
-// kMostQueuedBytesPerPeer is flooding, and its frames are dropped until the waiting ones are taken; if all together
-// take kMostQueuedBytes, post_frame waits. Everything else is bounded by its sender: a few events for each piece of
+// kMaxQueuedBytesPerPeer is flooding, and its frames are dropped until the waiting ones are taken; if all together
+// take kMaxQueuedBytes, post_frame waits. Everything else is bounded by its sender: a few events for each piece of
 // work, call or connection.
 #pragma once
 
@@ -104,11 +104,11 @@ class EventQueue {
     {
       std::unique_lock lock(mutex_);
       FromPeer& from = from_peers_[frame.from];
-      if (from.floods || from.bytes + bytes > schema::kMostQueuedBytesPerPeer) {
+      if (from.floods || from.bytes + bytes > schema::kMaxQueuedBytesPerPeer) {
         ++dropped_;
         return std::exchange(from.floods, true) ? Posted::kDropped : Posted::kFloods;
       }
-      room_.wait(lock, [&] { return frame_bytes_ + bytes <= schema::kMostQueuedBytes || closed_; });
+      room_.wait(lock, [&] { return frame_bytes_ + bytes <= schema::kMaxQueuedBytes || closed_; });
       if (closed_) return Posted::kDropped;
       from.bytes += bytes;
       frame_bytes_ += bytes;

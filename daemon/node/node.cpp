@@ -286,7 +286,7 @@ void Node::on(RunSaved& event) {
   });
   if (!own) return;
   own->save = event.save;
-  own->problem = schema::clip_text(event.problem, schema::kMostProblemBytes);
+  own->problem = schema::clip_text(event.problem, schema::kMaxProblemBytes);
   membership_.saved(event.key, *own, steady_ms());
 }
 

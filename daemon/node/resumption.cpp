@@ -112,17 +112,17 @@ schema::Offer Resumption::offer(StatesFound event) {
   schema::Offer offer;
   found_ = std::move(event.found.states);
   for (const FoundState& found : found_)
-    if (offer.states.size() < schema::kMostStates) offer.states.push_back(found.id);
+    if (offer.states.size() < schema::kMaxStates) offer.states.push_back(found.id);
   // The beginning needs no file: the job says all of it.
   if (const std::optional<RunRecord> record = context_.disk.store.recorded(event.run_id); event.known && record) {
-    if (offer.states.size() == schema::kMostStates) offer.states.pop_back();
+    if (offer.states.size() == schema::kMaxStates) offer.states.pop_back();
     offer.states.push_back(beginning_of(*record));
   }
   for (const std::string& refused : event.found.refused) {
     offer.problem += (offer.problem.empty() ? "" : "; ") + refused;
     context_.news.log.warning("state-refused", {{"run", event.run_id}, {"what", refused}});
   }
-  offer.problem = schema::clip_text(offer.problem, schema::kMostReasonBytes);
+  offer.problem = schema::clip_text(offer.problem, schema::kMaxReasonBytes);
   return offer;
 }
 

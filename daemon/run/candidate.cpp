@@ -51,7 +51,7 @@ schema::Vote Candidate::vote() const {
   const PreparedView& view = *preparation_->value();
   const Prepared& prepared = *view.run;
   vote.accepted = true;
-  static_assert(engine::FileSums::kMostTextBytes <= schema::kMostReasonBytes);
+  static_assert(engine::FileSums::kMaxTextBytes <= schema::kMaxReasonBytes);
   if (!prepared.data->files.empty()) vote.message = prepared.data->files.text();
   vote.model_hash = prepared.model_hash;
   vote.data_hash = prepared.data_hash;

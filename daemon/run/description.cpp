@@ -36,10 +36,10 @@ Result<std::string> describe(const engine::Model& model, const engine::Recipe& r
   json["classes"] = data.classes;
   json["graph"] = Json::parse(engine::graph_json(model));
   std::string text = text_of(json);
-  if (text.size() <= kMostDescriptionBytes) return text;
+  if (text.size() <= kMaxDescriptionBytes) return text;
   json["classes"] = nullptr;
   text = text_of(json);
-  if (text.size() <= kMostDescriptionBytes) return text;
+  if (text.size() <= kMaxDescriptionBytes) return text;
   return Error{ErrorKind::kInvalidJob, std::string("data = ") + to_word(data.kind) + " has " +
                                            std::to_string(recipe.mean.size()) +
                                            " features, more than a model file can describe with mean and deviation of "

@@ -20,8 +20,8 @@ namespace tg::daemon {
 
 // Above this (tens of thousands of classes with long names) the names are left out: "classes" is null. If it is still
 // larger (mean and deviation of each of a hundred thousand features) it is an error.
-inline constexpr std::size_t kMostDescriptionBytes = std::size_t{4} << 20;
-static_assert(2 * kMostDescriptionBytes < engine::kMostHeaderBytes, "as a text in a header, each byte is two at most");
+inline constexpr std::size_t kMaxDescriptionBytes = std::size_t{4} << 20;
+static_assert(2 * kMaxDescriptionBytes < engine::kMaxHeaderBytes, "as a text in a header, each byte is two at most");
 
 // Describes a trained model. Bytes of a name that are not UTF-8 become U+FFFD. Pure; any thread.
 Result<std::string> describe(const engine::Model& model, const engine::Recipe& recipe, const engine::Dataset& data,

@@ -31,7 +31,7 @@ void Journal::change_view(std::uint32_t number, std::uint64_t step, const Differ
   for (const std::string& node : members.joined)
     std::erase_if(status_.left, [&](const auto& one) { return one.node == node; });
   for (const std::string& node : members.left)
-    status_.left.push_back({node, status_.view_since_ms, step, schema::clip_text(why, schema::kMostProblemBytes)});
+    status_.left.push_back({node, status_.view_since_ms, step, schema::clip_text(why, schema::kMaxProblemBytes)});
   std::ranges::sort(status_.left, {}, &schema::Departure::node);
   ++context_.news.metrics.numbers().view_changes;
 }

@@ -104,7 +104,7 @@ void Keeper::write_checkpoint(const schema::StateId& state, const schema::RunSta
 void Keeper::change_view(const schema::RunStatus& status, const NextView& next, const std::string& ended) {
   record_.status = status;
   Stretch before = stretch_of(record_);
-  before.ended = schema::clip_text(ended, schema::kMostReasonBytes);
+  before.ended = schema::clip_text(ended, schema::kMaxReasonBytes);
   record_.view = next.number;
   record_.member_names = next.member_names;
   record_.weights = next.weights;
@@ -195,7 +195,7 @@ void Keeper::begin_save(const schema::RunStatus& status, const std::optional<sch
     schema::MemberStatus& own = record.own_row();
     own.state = record.status.state;
     own.save = outcome.save;
-    own.problem = schema::clip_text(outcome.problem, schema::kMostProblemBytes);
+    own.problem = schema::clip_text(outcome.problem, schema::kMaxProblemBytes);
     if (const Status kept = context.disk.store.keep(record); !kept) failed(kept.error());
     if (outcome.save == schema::SaveState::kSaved) {
       if (record.status.state == schema::RunState::kCompleted)
@@ -223,7 +223,7 @@ schema::Ended Keeper::own_end(schema::SaveState save, const std::string& problem
     own.digest = own.held_digest;
   }
   own.save = save;
-  own.problem = schema::clip_text(problem, schema::kMostProblemBytes);
+  own.problem = schema::clip_text(problem, schema::kMaxProblemBytes);
   return own;
 }
 

@@ -22,7 +22,7 @@ std::vector<Layouts> possible_layouts(const schema::JobSpec& job, const engine::
   for (const schema::ExchangeKind exchange : values_of<schema::ExchangeKind>())
     for (const schema::Coding coding : values_of<schema::Coding>())
       if (allowed(asked_of(job), exchange, coding))
-        layouts.push_back(layouts_of(job, model.segments, members, {exchange, coding, schema::kLeastWindowBytes}));
+        layouts.push_back(layouts_of(job, model.segments, members, {exchange, coding, schema::kMinWindowBytes}));
   return layouts;
 }
 

@@ -128,7 +128,7 @@ std::vector<engine::Prediction> evaluate(const PreparationOptions& options, cons
 // A model may have more classes than the data name.
 std::string class_name(const Prepared& prepared, std::size_t index) {
   const std::vector<std::string>& names = prepared.data->classes;
-  return index < names.size() ? schema::clip_text(names[index], schema::kMostNameBytes) : std::to_string(index);
+  return index < names.size() ? schema::clip_text(names[index], schema::kMaxNameBytes) : std::to_string(index);
 }
 
 schema::Mistakes summary(const Prepared& prepared, const std::vector<engine::Prediction>& all,
@@ -140,13 +140,13 @@ schema::Mistakes summary(const Prepared& prepared, const std::vector<engine::Pre
       std::ranges::count_if(all, [](const engine::Prediction& one) { return one.said == one.label; }));
   const auto classes = static_cast<std::size_t>(prepared.model.classes);
   found.class_count = classes;
-  if (classes <= schema::kMostMatrixClasses) {
+  if (classes <= schema::kMaxMatrixClasses) {
     for (std::size_t c = 0; c < classes; ++c) found.classes.push_back(name(c));
     found.counts = engine::confusion_matrix(all, classes);
   }
-  for (const engine::ClassPair& pair : engine::most_confused(all, schema::kMostConfusions))
+  for (const engine::ClassPair& pair : engine::most_confused(all, schema::kMaxConfusions))
     found.confused.push_back({name(pair.label), name(pair.said), pair.count, pair.of});
-  for (const engine::Prediction& one : engine::wrongest(all, schema::kMostPictures)) {
+  for (const engine::Prediction& one : engine::wrongest(all, schema::kMaxPictures)) {
     if (const auto sample = engine::shown_test_sample(*prepared.data, prepared.recipe, one.sample))
       found.wrongest.push_back({picture_of(*sample, name(one.label)), name(one.said), one.probability});
     advance();

@@ -174,8 +174,8 @@ schema::StartReply Run::facts(const schema::Commit& choice) const {
   reply.training_samples = prepared_->data->train.count();
   reply.data_read = prepared_->read.summary;
   for (const std::string& warning : prepared_->read.warnings) {
-    const std::string line = schema::clip_text(warning, schema::kMostSeenBytes) + "\n";
-    if (reply.data_warnings.size() + line.size() <= schema::kMostWarningsBytes) reply.data_warnings += line;
+    const std::string line = schema::clip_text(warning, schema::kMaxSeenBytes) + "\n";
+    if (reply.data_warnings.size() + line.size() <= schema::kMaxWarningsBytes) reply.data_warnings += line;
   }
   return reply;
 }
@@ -185,7 +185,7 @@ Status Run::show_data(schema::StartReply& reply) const {
   if (replays(job_)) return {};
   try {
     for (const engine::ShownSample& sample :
-         engine::shown_samples(*prepared_->data, prepared_->recipe, job_.seed, schema::kMostPictures))
+         engine::shown_samples(*prepared_->data, prepared_->recipe, job_.seed, schema::kMaxPictures))
       reply.pictures.push_back(picture_of(sample, prepared_->data->classes[sample.label]));
   } catch (const std::exception& error) {
     return Error{ErrorKind::kFailed, context_.self.config.node + ": " + error.what()};
@@ -538,7 +538,7 @@ Status Run::join(View view, const schema::Commit& choice, const std::string& why
   view_.emplace(parts(), std::move(view));
   view_->prepared(prepared_, is_evaluated(start_->state.step));
   Stretch before = stretch_of(*record);
-  before.ended = schema::clip_text("CHANGED: " + why, schema::kMostReasonBytes);
+  before.ended = schema::clip_text("CHANGED: " + why, schema::kMaxReasonBytes);
   keeper_.joins(intake_->views(), std::move(before));
   if (Status entered = enter(choice); !entered.ok()) return entered;
   choice_ = choice;

@@ -18,7 +18,7 @@ namespace tg::daemon {
 namespace {
 
 constexpr const char* kMembersFile = "members.json";
-constexpr std::uint64_t kMostMetricsBytes = std::uint64_t{4} << 30;
+constexpr std::uint64_t kMaxMetricsBytes = std::uint64_t{4} << 30;
 
 // kNotFound if it is not there.
 Result<std::string> text_of(const std::string& path, std::uint64_t most_bytes) {
@@ -34,7 +34,7 @@ Result<std::string> text_of(const std::string& path, std::uint64_t most_bytes) {
 
 Result<RunRecord> record_in(const std::string& directory) {
   const std::string path = directory + "/" + kRecordFile;
-  const Result<std::string> text = text_of(path, schema::kMostRecordBytes);
+  const Result<std::string> text = text_of(path, schema::kMaxRecordBytes);
   if (!text)
     return Error{text.error().kind, text.error().message + "; recompute takes a folder that tgctl fetch made of a run"};
   Result<RunRecord> record = record_from_json(*text);
@@ -56,7 +56,7 @@ Result<RunRecord> record_in(const std::string& directory) {
 Result<std::map<std::string, MemberRecord>> members_in(const std::string& directory, const RunRecord& record) {
   std::map<std::string, MemberRecord> members;
   const std::string path = directory + "/" + kMembersFile;
-  const Result<std::string> text = text_of(path, schema::kMostMembers * schema::kMostRecordBytes);
+  const Result<std::string> text = text_of(path, schema::kMaxMembers * schema::kMaxRecordBytes);
   if (!text && text.error().kind != ErrorKind::kNotFound) return text.error();
   try {
     const auto json = text ? schema::OrderedJson::parse(*text) : schema::OrderedJson::object();
@@ -79,7 +79,7 @@ Result<std::map<std::string, MemberRecord>> members_in(const std::string& direct
 // Lines that cannot be read say nothing.
 std::map<std::uint64_t, double> losses_in(const std::string& directory) {
   std::map<std::uint64_t, double> losses;
-  const Result<std::string> text = text_of(directory + "/" + kMetricsFile, kMostMetricsBytes);
+  const Result<std::string> text = text_of(directory + "/" + kMetricsFile, kMaxMetricsBytes);
   if (!text) return losses;
   for (std::size_t begin = 0, end = text->find('\n'); end != std::string::npos;
        begin = end + 1, end = text->find('\n', begin)) {

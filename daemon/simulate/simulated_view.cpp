@@ -207,7 +207,7 @@ std::uint64_t SimulatedView::bytes_of_member(const schema::JobSpec& job, const e
     for (const ChunkLayout& chunk : layout.chunks)
       frames += 2 * (chunk.coded() ? kernels::codes_bound(chunk.size()) + chunk.size() / layout.members
                                    : 2 * chunk.size() * sizeof(float));
-    return SharedStep::bytes(model.segments, layout) + Worker::bytes(layout) + schema::kMostBlockPerFrame * frames;
+    return SharedStep::bytes(model.segments, layout) + Worker::bytes(layout) + schema::kMaxBlockPerFrame * frames;
   };
   return std::max<std::uint64_t>(bytes(layouts.layout), layouts.of_float_steps ? bytes(*layouts.of_float_steps) : 0);
 }

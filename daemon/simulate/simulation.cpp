@@ -31,7 +31,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 constexpr std::chrono::seconds kSlice{5}, kTellEvery{10}, kSaveEvery{30};
 constexpr std::uint64_t kFirstTold = 5;  // steps, by which the time that is left can be judged
-constexpr std::uint64_t kMostSliceSteps = 10'000;
+constexpr std::uint64_t kMaxSliceSteps = 10'000;
 constexpr std::uint64_t kEngineThreads = 1;  // the bits depend on it
 constexpr std::uint64_t kKey = 1;            // nobody else's frames can come here
 
@@ -70,9 +70,9 @@ class Simulation {
         nodes_(weights_.size()),
         global_batch_(schema::resolved_global_batch(job_, weights_.size())) {
     for (const Rank rank : weights_.places()) names_.push_back(name_of(rank, weights_.size()));
-    constexpr std::size_t kMostDirect = 2;
-    choice_.exchange = job_.exchange.value_or(weights_.size() > kMostDirect ? schema::ExchangeKind::kSharded
-                                                                            : schema::ExchangeKind::kDirect);
+    constexpr std::size_t kMaxDirect = 2;
+    choice_.exchange = job_.exchange.value_or(weights_.size() > kMaxDirect ? schema::ExchangeKind::kSharded
+                                                                           : schema::ExchangeKind::kDirect);
     choice_.window_bytes = kSimulatedWindowBytes;
     choice_.coding = job_.coding.value_or(schema::Coding::kRaw);
   }
@@ -346,7 +346,7 @@ std::uint64_t Simulation::slice_steps() const {
   const double seconds = numbers_->median_step_seconds();
   if (seconds <= 0) return 1;
   return std::clamp<std::uint64_t>(static_cast<std::uint64_t>(std::chrono::duration<double>(kSlice).count() / seconds),
-                                   1, kMostSliceSteps);
+                                   1, kMaxSliceSteps);
 }
 
 }  // namespace

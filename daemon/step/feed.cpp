@@ -14,7 +14,7 @@ namespace {
 
 enum Part : std::size_t { kRecord, kViews, kMetrics, kArrays };  // the arrays follow
 
-constexpr std::uint64_t kMostTextBytes = std::uint64_t{64} << 20, kMostMetricsBytes = std::uint64_t{1} << 40;
+constexpr std::uint64_t kMaxTextBytes = std::uint64_t{64} << 20, kMaxMetricsBytes = std::uint64_t{1} << 40;
 constexpr std::size_t kSliceFloats = schema::kFeedSliceBytes / sizeof(float);
 
 std::uint64_t sum(const std::vector<std::uint64_t>& parts) {
@@ -85,8 +85,8 @@ Result<std::unique_ptr<FeedIntake>> FeedIntake::of(const schema::Feed& feed, Rep
   std::vector<std::uint64_t> arrays;
   add_arrays(arrays, replica);
   const std::vector<std::uint64_t>& parts = feed.parts;
-  const bool fits = parts.size() == kArrays + arrays.size() && parts[kRecord] <= kMostTextBytes &&
-                    parts[kViews] <= kMostTextBytes && parts[kMetrics] <= kMostMetricsBytes &&
+  const bool fits = parts.size() == kArrays + arrays.size() && parts[kRecord] <= kMaxTextBytes &&
+                    parts[kViews] <= kMaxTextBytes && parts[kMetrics] <= kMaxMetricsBytes &&
                     std::equal(arrays.begin(), arrays.end(), parts.begin() + kArrays);
   if (fits) return std::unique_ptr<FeedIntake>(new FeedIntake(feed, replica, std::move(write_metrics)));
   return Error{ErrorKind::kCorrupt, "the state that is given is not of this model; do all run the same build of tgd?"};

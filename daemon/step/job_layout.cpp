@@ -76,13 +76,13 @@ std::uint64_t member_bytes(const schema::JobSpec& job, const engine::Model& mode
                            std::size_t workers) {
   const engine::SegmentTable& segments = model.segments;
   // A helper's pieces, one under way and one that waits, may each hold a frame and send one beyond the window.
-  const std::uint64_t handed_out = 2 * helpers_of(workers) * 2 * schema::kMostChunkPayloadBytes;
+  const std::uint64_t handed_out = 2 * helpers_of(workers) * 2 * schema::kMaxChunkPayloadBytes;
   const auto buffers = [&](const Layout& layout) {
     return SharedStep::bytes(segments, layout) + workers * Worker::bytes(layout) + exchange_bytes(layout) + handed_out;
   };
   const std::uint64_t queued =
-      std::min<std::uint64_t>(schema::kMostQueuedBytes, (layouts.layout.members - 1) * schema::kMostQueuedBytesPerPeer);
-  const std::uint64_t fixed = schema::kMostIdlePoolBytes + kProgramBytes + queued;
+      std::min<std::uint64_t>(schema::kMaxQueuedBytes, (layouts.layout.members - 1) * schema::kMaxQueuedBytesPerPeer);
+  const std::uint64_t fixed = schema::kMaxIdlePoolBytes + kProgramBytes + queued;
   // In the members' step frames, of this step and the next.
   const std::uint64_t measured = 2 * layouts.layout.members * model.statistics.parameter_count() * sizeof(float);
   const std::uint64_t fed = job.join_limit_ms == 0 ? 0 : schema::kFeedWindowBytes + schema::kFeedSliceBytes;

@@ -38,10 +38,10 @@ namespace tg::daemon {
 
 // Threads that execute a member's pieces: as many as compute, up to where memory is the limit. One is the node's own;
 // several are helpers, and the node's own only takes events and hands out.
-inline constexpr std::size_t kMostWorkers = 8;
-static_assert(kMostWorkers <= schema::kMostExchangeThreads, "a vote can say how many");
+inline constexpr std::size_t kMaxWorkers = 8;
+static_assert(kMaxWorkers <= schema::kMaxExchangeThreads, "a vote can say how many");
 constexpr std::size_t workers_for(std::uint64_t threads) {
-  return threads < 2 ? 1 : threads < kMostWorkers ? static_cast<std::size_t>(threads) : kMostWorkers;
+  return threads < 2 ? 1 : threads < kMaxWorkers ? static_cast<std::size_t>(threads) : kMaxWorkers;
 }
 
 constexpr std::size_t helpers_of(std::size_t workers) { return workers < 2 ? 0 : workers; }

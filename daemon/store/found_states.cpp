@@ -140,7 +140,7 @@ std::vector<std::uint64_t> steps_in(const std::string& directory, const RunRecor
   std::ranges::sort(ids, std::ranges::greater());
   std::vector<std::uint64_t> steps;
   for (const StateId& id : ids)
-    if (steps.size() < schema::kMostStates && std::ranges::count(steps, id.step) == 0) steps.push_back(id.step);
+    if (steps.size() < schema::kMaxStates && std::ranges::count(steps, id.step) == 0) steps.push_back(id.step);
   return steps;
 }
 

@@ -41,7 +41,7 @@ std::optional<FoundState> newest_state_in(const std::string& directory, const Ru
 // there is none.
 Result<StateFile> open_state(const std::string& directory, const schema::StateId& id);
 
-// Steps of the states that are probably there, newest first, at most kMostStates: by names and record, cheap.
+// Steps of the states that are probably there, newest first, at most kMaxStates: by names and record, cheap.
 std::vector<std::uint64_t> steps_in(const std::string& directory, const RunRecord& record);
 
 }  // namespace tg::daemon

@@ -78,7 +78,7 @@ LineFile::~LineFile() {
 }
 
 void LineFile::add(std::string_view line) {
-  if (waiting_.size() + line.size() >= kMostWaitingBytes) {
+  if (waiting_.size() + line.size() >= kMaxWaitingBytes) {
     ++left_out_;
     return flush();
   }
@@ -142,7 +142,7 @@ Status cut_back(const std::string& path, std::uint64_t step) {
   if (Status opened = cut.open(); !opened) return opened;
   file.clear();
   file.seekg(0);
-  std::string part(LineFile::kMostWaitingBytes, '\0');
+  std::string part(LineFile::kMaxWaitingBytes, '\0');
   for (std::uint64_t at = 0; at < kept; at += part.size()) {
     part.resize(std::min<std::uint64_t>(part.size(), kept - at));
     if (!file.read(part.data(), static_cast<std::streamsize>(part.size()))) return unreadable();

@@ -1,6 +1,6 @@
 // A file that grows by whole lines, and has nothing but whole lines whatever the disk does. Lines wait in memory until
 // enough are there, or flush(). What the disk does not take then is tried again with the next lines, as long as no more
-// than kMostWaitingBytes wait; further lines are left out. One thread at a time.
+// than kMaxWaitingBytes wait; further lines are left out. One thread at a time.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@ namespace tg::daemon {
 
 class LineFile {
  public:
-  static constexpr std::size_t kFlushBytes = 8 * 1024, kMostWaitingBytes = 1024 * 1024;
+  static constexpr std::size_t kFlushBytes = 8 * 1024, kMaxWaitingBytes = 1024 * 1024;
 
   enum class Begin : std::uint8_t { kAnew, kGoesOn };
   // Replaces what is there, or adds to its whole lines; a torn last one goes.

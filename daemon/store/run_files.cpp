@@ -79,9 +79,9 @@ void RunFiles::sweep(const std::string& id) const { engine::delete_partial_files
 Result<RunRecord> RunFiles::read_record(const std::string& id) const {
   const auto refused = [](const std::string& what) { return Error{ErrorKind::kIo, what}; };
   if (!schema::is_run_id(id)) return refused("the directory's name is not a run id");
-  const Result<FileSlice> content = read(id, kRecordFile, 0, schema::kMostRecordBytes);
+  const Result<FileSlice> content = read(id, kRecordFile, 0, schema::kMaxRecordBytes);
   if (!content) return content.error();
-  if (content->total_bytes > schema::kMostRecordBytes) return refused("larger than any record");
+  if (content->total_bytes > schema::kMaxRecordBytes) return refused("larger than any record");
   Result<RunRecord> record = record_from_json(content->data);
   if (!record) return record.error();
   if (record->id != id) return refused("holds the record of run " + record->id);

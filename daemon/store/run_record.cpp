@@ -48,7 +48,7 @@ void spec_from_json(const OrderedJson& spec, RunRecord& record, TakeJson& take) 
     lines[key] = value.get<std::string>();
   }
   for (const auto& [key, value] : lines) record.spec += key + " = " + value + "\n";
-  if (record.spec.size() > schema::kMostSpecBytes) take.complain("spec", "of a job's size");
+  if (record.spec.size() > schema::kMaxSpecBytes) take.complain("spec", "of a job's size");
 }
 
 // What a resume may change of the job, as it is now.
@@ -92,10 +92,10 @@ Result<RunRecord> from_json(const OrderedJson& root) {
   for (const schema::Departure& one : record.status.left)
     if (!schema::is_node_name(one.node)) take.complain("left", "a list of departures");
   for (const auto& [name, end] : record.others)
-    if (!schema::is_node_name(name) || record.others.size() > schema::kMostMembers)
+    if (!schema::is_node_name(name) || record.others.size() > schema::kMaxMembers)
       take.complain("others", "an object of nodes");
   for (const auto& [name, build] : record.builds)
-    if (!schema::is_node_name(name) || record.builds.size() > schema::kMostMembers)
+    if (!schema::is_node_name(name) || record.builds.size() > schema::kMaxMembers)
       take.complain("builds", "an object of builds");
   MemberStatus& row = record.status.members.emplace_back();
   TakeJson take_own(object_of(root, "own", take), problem);
@@ -106,7 +106,7 @@ Result<RunRecord> from_json(const OrderedJson& root) {
   if (!problem.empty()) return Error{ErrorKind::kCorrupt, problem};
   record.status.global_batch = record.global_batch;
   if (Result<schema::JobSpec> job = schema::parse_job(record.spec, "run.json"); record.begun() && job.ok())
-    record.status.settings = schema::changed_keys(*job, schema::kMostSettingsBytes);
+    record.status.settings = schema::changed_keys(*job, schema::kMaxSettingsBytes);
   return record;
 }
 

@@ -37,13 +37,13 @@ struct MemberRecord {
 };
 void fields(schema::Is<MemberRecord> auto& it, auto&& field) {
   field("node", it.node, schema::word());
-  field("engine_build", it.engine_build, schema::line(schema::kMostBuildBytes));
+  field("engine_build", it.engine_build, schema::line(schema::kMaxBuildBytes));
   field("threads", it.threads);
   field("kernels", it.kernels, schema::word());
   field("engine", it.engine, schema::word());
-  field("device", it.device, schema::line(schema::kMostDeviceBytes));
+  field("device", it.device, schema::line(schema::kMaxDeviceBytes));
   field("math", it.math, schema::word());
-  field("engine_choices", it.engine_choices, schema::lines(schema::kMostRecordBytes));
+  field("engine_choices", it.engine_choices, schema::lines(schema::kMaxRecordBytes));
 }
 
 struct MemberEnd {  // what is known of another member's end of the run
@@ -53,7 +53,7 @@ struct MemberEnd {  // what is known of another member's end of the run
 };
 void fields(schema::Is<MemberEnd> auto& it, auto&& field) {
   field("save", it.save);
-  field("problem", it.problem, schema::line(schema::kMostProblemBytes));
+  field("problem", it.problem, schema::line(schema::kMaxProblemBytes));
 }
 
 struct RunRecord {
@@ -86,22 +86,22 @@ struct RunRecord {
 void fields(schema::Is<RunRecord> auto& it, auto&& field) {
   fields(it.status, field);
   field("id", it.id, schema::run_id());
-  field("build", it.build, schema::line(schema::kMostBuildBytes));
+  field("build", it.build, schema::line(schema::kMaxBuildBytes));
   field("seed", it.seed);
-  field("global_batch", it.global_batch, schema::up_to(schema::kMostBatch));
+  field("global_batch", it.global_batch, schema::up_to(schema::kMaxBatch));
   field("view", it.view);
   field("from", it.from);
-  field("builds", it.builds, schema::line(schema::kMostBuildBytes).noun("an object of builds"));
+  field("builds", it.builds, schema::line(schema::kMaxBuildBytes).noun("an object of builds"));
   field("stretches", it.stretches);
   field("initial_digest", it.initial_digest, schema::plain().digest());
   field("spec_hash", it.spec_hash, schema::plain().digest().inside("hashes").named("spec"));
   field("model_hash", it.model_hash, schema::plain().digest().inside("hashes").named("model"));
   field("data_hash", it.data_hash, schema::plain().digest().inside("hashes").named("data"));
   field("member_names", it.member_names,
-        schema::list(schema::kMostMembers, schema::node_name()).named("members").noun("a list of names"));
+        schema::list(schema::kMaxMembers, schema::node_name()).named("members").noun("a list of names"));
   field("weights", it.weights,
-        schema::list(schema::kMostMembers, schema::between(1, schema::kMostWeight)).noun("a list of weights"));
-  field("nodes", it.nodes, schema::list(schema::kMostMembers, schema::node_name()).noun("a list of names"));
+        schema::list(schema::kMaxMembers, schema::between(1, schema::kMaxWeight)).noun("a list of weights"));
+  field("nodes", it.nodes, schema::list(schema::kMaxMembers, schema::node_name()).noun("a list of names"));
   field("files", it.files, schema::plain().noun("an object of objects"));
   field("others", it.others, schema::plain().noun("an object of nodes"));
   field("key", it.key, schema::plain().digest());

@@ -23,7 +23,7 @@ Result<std::string> content_of(const std::string& path) {
     return Error{ErrorKind::kIo, "cannot read " + path + ": " + why};
   };
   if (!file) return unreadable(file.error().message);
-  if (file->bytes() > kMostViewsBytes) return unreadable("it is too large");
+  if (file->bytes() > kMaxViewsBytes) return unreadable("it is too large");
   std::string content(file->bytes(), '\0');
   const Result<std::size_t> got = file->read(0, std::as_writable_bytes(std::span(content)));
   if (!got) return unreadable(got.error().message);

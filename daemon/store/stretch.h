@@ -42,12 +42,12 @@ void fields(schema::Is<Stretch> auto& it, auto&& field) {
   field("view", it.view);
   field("from", it.from);
   field("to_step", it.to_step);
-  field("members", it.members, schema::list(schema::kMostMembers, schema::node_name()).noun("a list of names"));
+  field("members", it.members, schema::list(schema::kMaxMembers, schema::node_name()).noun("a list of names"));
   field("weights", it.weights,
-        schema::list(schema::kMostMembers, schema::between(1, schema::kMostWeight)).noun("a list of weights"));
-  field("builds", it.builds, schema::line(schema::kMostBuildBytes).noun("an object of builds"));
-  field("settings", it.settings, schema::line(schema::kMostReasonBytes).noun("an object of strings"));
-  field("ended", it.ended, schema::line(schema::kMostReasonBytes));
+        schema::list(schema::kMaxMembers, schema::between(1, schema::kMaxWeight)).noun("a list of weights"));
+  field("builds", it.builds, schema::line(schema::kMaxBuildBytes).noun("an object of builds"));
+  field("settings", it.settings, schema::line(schema::kMaxReasonBytes).noun("an object of strings"));
+  field("ended", it.ended, schema::line(schema::kMaxReasonBytes));
 }
 
 std::string stretch_to_line(const Stretch& stretch);  // without its newline
@@ -55,7 +55,7 @@ std::string stretch_to_line(const Stretch& stretch);  // without its newline
 Result<Stretch> stretch_from_line(const std::string& line);
 
 // A file with more bytes is not read.
-inline constexpr std::uint64_t kMostViewsBytes = std::uint64_t{64} << 20;
+inline constexpr std::uint64_t kMaxViewsBytes = std::uint64_t{64} << 20;
 // The stretches in that file, the oldest first; none without a file. A line that is torn or damaged is left out.
 std::vector<Stretch> stretches_in(const std::string& path);
 // Of all nodes of that lineage: its first view; nothing if its line is not there.

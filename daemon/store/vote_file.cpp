@@ -12,7 +12,7 @@
 namespace tg::daemon {
 namespace {
 
-constexpr std::uint64_t kMostBytes = 256 * 1024;  // two views of kMostMembers each, with their reasons
+constexpr std::uint64_t kMaxBytes = 256 * 1024;  // two views of kMaxMembers each, with their reasons
 constexpr std::size_t kRoomBytes = 16 * 1024;  // a vote is padded to a multiple: one takes no more space than the last
 
 std::string hash_of(std::string_view text) {
@@ -45,7 +45,7 @@ Result<VoterState> read_vote(const std::string& run_directory) {
   const std::string path = run_directory + "/" + kVoteFile;
   const Result<RegularFile> file = RegularFile::open(path, RegularFile::Links::kRefuse);
   if (!file) return Error{file.error().kind, "cannot read " + path + ": " + file.error().message};
-  if (file->bytes() > kMostBytes) return Error{ErrorKind::kCorrupt, path + " is damaged: it is too large"};
+  if (file->bytes() > kMaxBytes) return Error{ErrorKind::kCorrupt, path + " is damaged: it is too large"};
   std::string content(file->bytes(), '\0');
   const Result<std::size_t> got = file->read(0, std::as_writable_bytes(std::span(content)));
   if (!got) return Error{ErrorKind::kIo, "cannot read " + path + ": " + got.error().message};

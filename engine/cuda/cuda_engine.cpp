@@ -19,10 +19,10 @@ namespace tg::engine::cuda {
 namespace {
 
 // The fast deterministic algorithms take up to 400 MiB; with 256 CifarNet of 1024 samples loses 40 %.
-constexpr std::uint64_t kMostWorkspace = 512u << 20;
+constexpr std::uint64_t kMaxWorkspace = 512u << 20;
 constexpr std::uint64_t kShareOfFree = 4;  // takes a quarter of the free memory, and leaves the rest to others
 
-constexpr std::size_t kDigestDigits = 12, kMostWhy = 120;  // lengths of the choices' digest and of an error
+constexpr std::size_t kDigestDigits = 12, kMaxWhy = 120;  // lengths of the choices' digest and of an error
 
 std::uint64_t free_bytes() {
   std::size_t left = 0, total = 0;
@@ -139,7 +139,7 @@ Trials::Options CudaEngine::trial_options(std::uint64_t most_workspace) const {
 // Runs once the buffers have their places but no contents: the trials write to them.
 void CudaEngine::choose_algorithms() {
   const std::uint64_t left = free_bytes(), tried = Trials::bytes(trial_options(0));
-  std::uint64_t most_workspace = std::min(kMostWorkspace, (left - std::min(left, tried)) / kShareOfFree);
+  std::uint64_t most_workspace = std::min(kMaxWorkspace, (left - std::min(left, tried)) / kShareOfFree);
   if (options_.most_activation_bytes != 0)
     most_workspace = std::min(most_workspace, options_.most_activation_bytes - memory_.size() - fixed_bytes());
 
@@ -308,7 +308,7 @@ std::string CudaEngine::build() const {
   const std::string& why = forward_.not_captured().empty() ? backward_.not_captured() : forward_.not_captured();
   return library_versions() + ", " + device_.name + ", " + to_word(device_.math) + ", choices " +
          hash.hex().substr(0, kDigestDigits) + overrides() +
-         (why.empty() ? "" : ", not captured: " + why.substr(0, kMostWhy));
+         (why.empty() ? "" : ", not captured: " + why.substr(0, kMaxWhy));
 }
 
 Result<std::unique_ptr<Engine>> make_cuda_engine(const Model& model, const DeviceChoice& device,

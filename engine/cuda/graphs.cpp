@@ -9,7 +9,7 @@ namespace tg::engine::cuda {
 namespace {
 
 // The state has two halves; gradients go to one array, or to two more in which parts of a batch are summed.
-constexpr std::size_t kMostGraphs = 8;
+constexpr std::size_t kMaxGraphs = 8;
 
 // Captures the calling thread only: others may use the device meanwhile.
 class Capture {
@@ -62,7 +62,7 @@ void Graphs::run(const Key& key, cudaStream_t stream, const Enqueue& enqueue) {
       cudaGetLastError();
       not_captured_ = e.what();
     }
-    if (entries_.size() > kMostGraphs) entries_.pop_back();
+    if (entries_.size() > kMaxGraphs) entries_.pop_back();
   } else {
     entries_.splice(entries_.begin(), entries_, entry);
   }

@@ -19,8 +19,8 @@ namespace tg::engine::cuda {
 namespace {
 
 // Compute capabilities, the device's generation: "8.6" is 86.
-constexpr int kLeastCapability = 75;          // what the module's kernels are compiled for
-constexpr int kLeastRoundingCapability = 80;  // multiplies tf32 and bf16
+constexpr int kMinCapability = 75;          // what the module's kernels are compiled for
+constexpr int kMinRoundingCapability = 80;  // multiplies tf32 and bf16
 
 std::string dotted(int version, int unit) {
   return std::to_string(version / unit) + "." + std::to_string(version % unit);
@@ -77,12 +77,12 @@ std::string missing_driver(int& devices) {
 
 // Says why this device cannot be used; empty if it can.
 std::string unfit(const AcceleratorOptions& options, const std::string& name, int capability) {
-  if (capability < kLeastCapability)
+  if (capability < kMinCapability)
     return name + " (device " + std::to_string(options.device) + ") has compute capability " + dotted(capability, 10) +
-           " and this module needs " + dotted(kLeastCapability, 10) + "; choose another device";
-  if (options.math != Math::kFp32 && capability < kLeastRoundingCapability)
+           " and this module needs " + dotted(kMinCapability, 10) + "; choose another device";
+  if (options.math != Math::kFp32 && capability < kMinRoundingCapability)
     return std::string("math = ") + to_word(options.math) + " needs compute capability " +
-           dotted(kLeastRoundingCapability, 10) + ", and " + name + " (device " + std::to_string(options.device) +
+           dotted(kMinRoundingCapability, 10) + ", and " + name + " (device " + std::to_string(options.device) +
            ") has " + dotted(capability, 10) + "; set math = fp32";
   return {};
 }

@@ -8,7 +8,7 @@ namespace tg::engine {
 void DamagedFiles::add(const std::string& message) {
   const std::lock_guard lock(mutex_);
   ++count_;
-  if (messages_.size() < kMostDamagedNamed && std::ranges::find(messages_, message) == messages_.end())
+  if (messages_.size() < kMaxDamagedNamed && std::ranges::find(messages_, message) == messages_.end())
     messages_.push_back(message);
 }
 

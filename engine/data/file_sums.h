@@ -26,7 +26,7 @@ using EachName = std::function<void(const std::function<void(const std::string&)
 class FileSums {
  public:
   static constexpr std::size_t kGroups = 32;
-  static constexpr std::size_t kMostTextBytes = 4 * 21 + kGroups * 32;
+  static constexpr std::size_t kMaxTextBytes = 4 * 21 + kGroups * 32;
 
   void add(const std::string& name, std::uint64_t content, std::uint64_t bytes);
   void set_samples(std::uint64_t train, std::uint64_t test) { train_ = train, test_ = test; }

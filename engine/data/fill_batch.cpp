@@ -35,7 +35,7 @@ void shape_batch(const Recipe& recipe, Batch& batch, kernels::Home* home) {
 void fill_training_sample(const Dataset& data, const Recipe& recipe, std::uint64_t seed, std::uint64_t position,
                           std::size_t image, Scratch& scratch, Batch& batch, std::size_t i) {
   const std::size_t count = data.train.count();
-  for (std::size_t skipped = 0; skipped <= std::min(kMostDamagedInARow, count - 1); ++skipped) {
+  for (std::size_t skipped = 0; skipped <= std::min(kMaxDamagedInARow, count - 1); ++skipped) {
     const std::size_t taken = (image + skipped) % count;
     Draws draws(seed, DrawDomain::kAugment, position);
     const Status made = make_input(data.train, taken, recipe, &draws, scratch, sample_of(batch, recipe, i));

@@ -11,7 +11,7 @@ constexpr float kWhite = 255;
 
 // Bytes from floats of 0 to 1 in the order CHW, each the mean of a square of pixels.
 ShownSample shown(std::span<const float> input, const ImageShape& shape) {
-  const int side = (std::max(shape.height, shape.width) + kMostShownSide - 1) / kMostShownSide;
+  const int side = (std::max(shape.height, shape.width) + kMaxShownSide - 1) / kMaxShownSide;
   ShownSample sample;
   sample.shape = {shape.channels, std::max(shape.height / side, 1), std::max(shape.width / side, 1)};
   for (int y = 0; y < sample.shape.height; ++y)

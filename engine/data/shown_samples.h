@@ -11,7 +11,7 @@
 
 namespace tg::engine {
 
-inline constexpr int kMostShownSide = 96;  // pixels; larger ones are made smaller by whole factors
+inline constexpr int kMaxShownSide = 96;  // pixels; larger ones are made smaller by whole factors
 
 struct ShownSample {
   std::uint16_t label = 0;

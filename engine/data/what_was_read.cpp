@@ -9,14 +9,14 @@
 namespace tg::engine {
 namespace {
 
-constexpr std::size_t kMostNamed = 3;
+constexpr std::size_t kMaxNamed = 3;
 constexpr std::uint64_t kTenths = 10;
 
 // "class b has", "classes a, b, c and 4 more have"
 std::string classes_have(const std::vector<std::string>& names) {
   std::string text = names.size() == 1 ? "class " : "classes ";
-  for (std::size_t i = 0; i < std::min(names.size(), kMostNamed); ++i) text += (i == 0 ? "" : ", ") + names[i];
-  if (names.size() > kMostNamed) text += " and " + grouped(names.size() - kMostNamed) + " more";
+  for (std::size_t i = 0; i < std::min(names.size(), kMaxNamed); ++i) text += (i == 0 ? "" : ", ") + names[i];
+  if (names.size() > kMaxNamed) text += " and " + grouped(names.size() - kMaxNamed) + " more";
   return text + (names.size() == 1 ? " has" : " have");
 }
 

@@ -11,7 +11,7 @@ namespace tg::engine {
 namespace {
 
 // Elements of one sample's value: sizes stay far from the limits of an int.
-constexpr std::uint64_t kMostElements = 1u << 30;
+constexpr std::uint64_t kMaxElements = 1u << 30;
 
 bool is_row(const ImageShape& shape) { return shape.height == 1 && shape.width == 1; }
 
@@ -183,7 +183,7 @@ Result<ImageShape> infer_shape(const Operator& one, std::span<const ImageShape> 
                        static_cast<std::uint64_t>(std::max(input.height, 0)) *
                        static_cast<std::uint64_t>(std::max(input.width, 0));
     if (count == 0) return misfit(one, inputs, "that holds nothing");
-    if (input.channels >= (1 << 24) || input.height >= (1 << 15) || input.width >= (1 << 15) || count > kMostElements)
+    if (input.channels >= (1 << 24) || input.height >= (1 << 15) || input.width >= (1 << 15) || count > kMaxElements)
       return misfit(one, inputs, "that is more than a value may hold; smaller images are needed");
   }
   const Made made = std::visit(Inference{inputs}, one.attributes);

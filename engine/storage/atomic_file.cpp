@@ -17,7 +17,7 @@ namespace {
 
 constexpr const char* kPartialSuffix = ".partial";
 constexpr const char* kOtherSuffix = ".other";
-constexpr std::size_t kMostWriteBytes = std::size_t{1} << 30;  // Linux writes at most 2 GiB - 4 KiB in one call
+constexpr std::size_t kMaxWriteBytes = std::size_t{1} << 30;  // Linux writes at most 2 GiB - 4 KiB in one call
 
 // Whether the call may be made (a test may forbid it); errno says why not.
 bool may(DiskCall call) {
@@ -34,7 +34,7 @@ Error cannot_write(const std::string& path, const std::string& call) {
 bool write_all(int descriptor, const char* at, std::size_t count) {
   if (!may(DiskCall::kWrite)) return false;
   while (count > 0) {
-    const ssize_t written = ::write(descriptor, at, std::min(count, kMostWriteBytes));
+    const ssize_t written = ::write(descriptor, at, std::min(count, kMaxWriteBytes));
     if (written < 0 && errno == EINTR) continue;
     if (written < 0) return false;
     at += written;

@@ -74,7 +74,7 @@ Result<Opening> read_header(const std::string& path, const RegularFile& file) {
   if (file.bytes() < kSizeBytes) return damaged(path, "it is too short for a safetensors file");
   if (const Status read = read_whole(file, path, 0, std::as_writable_bytes(std::span(&header_bytes, 1))); !read)
     return read.error();
-  if (header_bytes > kMostHeaderBytes || header_bytes > file.bytes() - kSizeBytes)
+  if (header_bytes > kMaxHeaderBytes || header_bytes > file.bytes() - kSizeBytes)
     return without_header(path, file, header_bytes);
   std::string json(header_bytes, '\0');
   if (const Status read = read_whole(file, path, kSizeBytes, std::as_writable_bytes(std::span(json))); !read)

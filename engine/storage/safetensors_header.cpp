@@ -71,7 +71,7 @@ class HeaderReader final : public nlohmann::json_sax<nlohmann::json> {
   bool number_unsigned(std::uint64_t value) override {
     TensorEntry* tensor = header.tensors.empty() ? nullptr : &header.tensors.back();
     if (place_ == Place::kShape) {
-      if (tensor->shape.size() == kMostTensorDimensions) return fail("a shape has too many dimensions");
+      if (tensor->shape.size() == kMaxTensorDimensions) return fail("a shape has too many dimensions");
       if (value > INT64_MAX) return fail("a dimension is too large");
       tensor->shape.push_back(static_cast<std::int64_t>(value));
       return true;
@@ -112,7 +112,7 @@ class HeaderReader final : public nlohmann::json_sax<nlohmann::json> {
   bool top_key(const std::string& name) {
     if (!names_.insert(name).second) return fail("\"" + name + "\" appears twice");
     if (name == kMetadataKey) return go(Place::kMetadataValue);
-    if (header.tensors.size() == kMostTensors) return fail("too many tensors");
+    if (header.tensors.size() == kMaxTensors) return fail("too many tensors");
     header.tensors.push_back({.name = name, .shape = {}});
     fields_.clear();
     offset_count_ = 0;

@@ -3,7 +3,7 @@
 //   header := {"__metadata__": {name: text, ...}, name: tensor, ...}
 //   tensor := {"dtype": "F32", "shape": [n, ...], "data_offsets": [begin, end]}
 //
-// Accepted: float32, every name once, at most kMostTensors tensors of at most kMostTensorDimensions dimensions, the
+// Accepted: float32, every name once, at most kMaxTensors tensors of at most kMaxTensorDimensions dimensions, the
 // product of a shape times 4 equal to end - begin, tensors in file order tiling the data without overlap or hole.
 // Tensors of I64, which PyTorch uses for counters, are skipped: they are checked as well (times 8) and left out. Pure;
 // any thread.
@@ -19,9 +19,9 @@
 
 namespace tg::engine {
 
-inline constexpr std::uint64_t kMostHeaderBytes = std::uint64_t{1} << 24;
-inline constexpr std::size_t kMostTensors = 1 << 16;
-inline constexpr std::size_t kMostTensorDimensions = 8;
+inline constexpr std::uint64_t kMaxHeaderBytes = std::uint64_t{1} << 24;
+inline constexpr std::size_t kMaxTensors = 1 << 16;
+inline constexpr std::size_t kMaxTensorDimensions = 8;
 
 struct TensorEntry {
   std::string name;

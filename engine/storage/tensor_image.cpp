@@ -22,7 +22,7 @@ Result<TensorImage> TensorImage::of(std::vector<TensorSource> tensors,
   header.metadata = metadata;
   std::uint64_t at = 0;
   for (const TensorSource& tensor : tensors) {
-    if (tensor.shape.size() > kMostTensorDimensions)
+    if (tensor.shape.size() > kMaxTensorDimensions)
       return Error{ErrorKind::kFailed, "tensor \"" + tensor.name + "\" has too many dimensions"};
     std::uint64_t bytes = sizeof(float);
     for (const std::int64_t size : tensor.shape) bytes *= static_cast<std::uint64_t>(size);
@@ -33,7 +33,7 @@ Result<TensorImage> TensorImage::of(std::vector<TensorSource> tensors,
   if (!json) return json.error();
   json->resize((json->size() + kAlignment - 1) / kAlignment * kAlignment, ' ');
   const std::uint64_t header_bytes = json->size();
-  if (header_bytes > kMostHeaderBytes) return Error{ErrorKind::kFailed, "its header would be too large"};
+  if (header_bytes > kMaxHeaderBytes) return Error{ErrorKind::kFailed, "its header would be too large"};
   TensorImage image;
   image.head_.assign(reinterpret_cast<const char*>(&header_bytes), sizeof header_bytes);
   image.head_ += *json;

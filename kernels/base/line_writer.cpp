@@ -63,7 +63,7 @@ LineWriter::~LineWriter() {
 void LineWriter::write(std::string line) {
   const std::lock_guard lock(state_->mutex);
   State& s = *state_;
-  if (s.queued_bytes + line.size() > kMostQueuedBytes) {
+  if (s.queued_bytes + line.size() > kMaxQueuedBytes) {
     ++s.lost;
     return;
   }

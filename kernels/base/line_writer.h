@@ -14,7 +14,7 @@ namespace tg {
 
 class LineWriter {
  public:
-  static constexpr std::size_t kMostQueuedBytes = 256 * 1024;     // about 1,500 lines
+  static constexpr std::size_t kMaxQueuedBytes = 256 * 1024;      // about 1,500 lines
   static constexpr std::chrono::milliseconds kLastPatience{500};  // the destructor's wait for queued lines
 
   // Makes the line that stands in the place of `lost` lines.

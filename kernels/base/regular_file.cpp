@@ -11,7 +11,7 @@
 namespace tg {
 namespace {
 
-constexpr std::size_t kMostReadBytes = std::size_t{1} << 30;  // Linux reads at most 2 GiB - 4 KiB in one call
+constexpr std::size_t kMaxReadBytes = std::size_t{1} << 30;  // Linux reads at most 2 GiB - 4 KiB in one call
 
 Error cause_of(int number) {
   return {number == ENOENT || number == ENOTDIR ? ErrorKind::kNotFound : ErrorKind::kIo, std::strerror(number)};
@@ -45,7 +45,7 @@ struct stat RegularFile::facts_now() const {
 Result<std::size_t> RegularFile::read(std::uint64_t at, std::span<std::byte> bytes) const {
   std::size_t done = 0;
   while (done < bytes.size()) {
-    const ssize_t got = ::pread(descriptor_, bytes.data() + done, std::min(bytes.size() - done, kMostReadBytes),
+    const ssize_t got = ::pread(descriptor_, bytes.data() + done, std::min(bytes.size() - done, kMaxReadBytes),
                                 static_cast<off_t>(at + done));
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) return cause_of(errno);

@@ -40,7 +40,7 @@ struct FloatsSource {
 struct PlanesSource {
   const std::uint8_t* planes;
   std::size_t plane_bytes;
-  unsigned members;  // at most kMostMembers: no counter overflows its byte
+  unsigned members;  // at most kMaxMembers: no counter overflows its byte
   TG_HOST_DEVICE Floats4 four(std::size_t first) const {
     const unsigned shift = first % 8;
     const std::uint8_t* nonzero = planes + first / 8;

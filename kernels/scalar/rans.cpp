@@ -30,7 +30,7 @@ struct Symbols {
 
 struct States {
   std::size_t lanes;
-  std::array<std::uint32_t, kMostRansLanes> of{};
+  std::array<std::uint32_t, kMaxRansLanes> of{};
 };
 
 std::size_t in_whole_steps(std::size_t bits, std::size_t lanes) { return (bits + lanes - 1) / lanes * lanes; }
@@ -91,7 +91,7 @@ std::size_t compress(std::span<const std::byte> raw, std::span<const std::size_t
   for (const std::size_t run : runs) elements += run;
   std::size_t reached = count_ones(raw, elements);
   const std::span<const std::byte> signs = raw.subspan(elements / 8, (reached + 7) / 8);
-  std::array<Level, kMostMembers> levels;
+  std::array<Level, kMaxMembers> levels;
   std::size_t level_count = 0;
   for (auto rest = raw.subspan(elements / 8 + signs.size()); !rest.empty(); ++level_count) {
     levels[level_count] = {rest, reached};

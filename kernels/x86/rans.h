@@ -15,11 +15,11 @@ namespace tg::kernels {
 namespace {
 
 inline constexpr std::size_t kWordBytes = sizeof(std::uint64_t);
-inline constexpr std::size_t kMostStepWords = kMostRansLanes / kWordBits;
+inline constexpr std::size_t kMaxStepWords = kMaxRansLanes / kWordBits;
 inline constexpr std::size_t kCheckedWords = kBlock / kWordBits;  // words coded between two checks of the room left
 static_assert(kPayloadSlack >= kBlock, "a look lets a block's bytes be written");
-static_assert(kLeastRansLanes == kWordBits && kMostRansLanes % kWordBits == 0, "lanes are whole words of a plane");
-static_assert(kCheckedWords % kMostStepWords == 0, "between two looks steps are whole");
+static_assert(kMinRansLanes == kWordBits && kMaxRansLanes % kWordBits == 0, "lanes are whole words of a plane");
+static_assert(kCheckedWords % kMaxStepWords == 0, "between two looks steps are whole");
 
 // The probability's two symbols as the word operations want them: a set bit is the rarer symbol.
 struct Symbols {
@@ -169,7 +169,7 @@ inline std::size_t compress(std::span<const std::byte> raw, std::size_t elements
   const std::size_t ones = ones_in(raw.data(), elements / 8);
   const std::byte* const signs = raw.data() + elements / 8;
   const std::size_t sign_bytes = (ones + 7) / 8;
-  Level levels[kMostMembers];
+  Level levels[kMaxMembers];
   const std::size_t level_count = find_levels(signs + sign_bytes, raw.data() + raw.size(), ones, levels);
   const std::size_t carried = sign_bytes < kLanes ? sign_bytes : kLanes;  // signs that the states carry
   std::byte* const probabilities = payload + 2 * kLanes;
@@ -264,8 +264,8 @@ inline std::size_t expand(std::span<const std::byte> payload, int members, std::
 template <class States>
 inline std::size_t compress_x86(std::span<const std::byte> raw, std::size_t elements, std::span<const std::size_t> runs,
                                 std::span<std::byte> payload) {
-  if (rans_lanes(elements) == kMostRansLanes) {
-    return compress<States, kMostStepWords>(raw, elements, runs, payload.data());
+  if (rans_lanes(elements) == kMaxRansLanes) {
+    return compress<States, kMaxStepWords>(raw, elements, runs, payload.data());
   }
   return compress<States, 1>(raw, elements, runs, payload.data());
 }
@@ -273,8 +273,8 @@ inline std::size_t compress_x86(std::span<const std::byte> raw, std::size_t elem
 template <class States>
 inline std::size_t expand_x86(std::span<const std::byte> payload, int members, std::size_t elements,
                               std::span<const std::size_t> runs, std::byte* raw) {
-  if (rans_lanes(elements) == kMostRansLanes) {
-    return expand<States, kMostStepWords>(payload, members, elements, runs, raw);
+  if (rans_lanes(elements) == kMaxRansLanes) {
+    return expand<States, kMaxStepWords>(payload, members, elements, runs, raw);
   }
   return expand<States, 1>(payload, members, elements, runs, raw);
 }

@@ -72,7 +72,7 @@ inline bool apply_codes_x86(const Update& u, const Received& received, ConstStat
   require_state(u.kind, elements, from, to);
   require_received(received, elements);
   const std::size_t payloads = received.payloads.size(), planes = received.planes.size();
-  CodesCursor cursors[kMostMembers];
+  CodesCursor cursors[kMaxMembers];
   for (std::size_t p = 0; p < payloads; ++p) {
     const std::span<const std::byte>& payload = received.payloads.data()[p];
     if (payload.size() < elements / 8) return false;

@@ -74,7 +74,7 @@ class SumsWriter {
   int members_;
   int levels_ = 0;  // level planes begun
   BitWriter signs_;
-  BitWriter planes_[kMostMembers];  // by level; [0] is unused
+  BitWriter planes_[kMaxMembers];  // by level; [0] is unused
 };
 
 template <class Sums>
@@ -182,7 +182,7 @@ class SumsReader {
 
  private:
   static constexpr int kDigits = 7;
-  static_assert(kMostMembers < 1 << kDigits);
+  static_assert(kMaxMembers < 1 << kDigits);
 
   // Returns a word that is 0 only if no |sum| is above the level.
   std::uint64_t take_level(int level, const std::uint64_t* here, std::uint64_t* above, std::size_t words) {
@@ -212,8 +212,8 @@ class SumsReader {
 
   const std::byte* payload_ = nullptr;
   std::size_t bytes_ = 0;
-  int levels_ = 0;                  // number of level planes
-  std::size_t next_[kMostMembers];  // each plane's next bit in the payload, by level; [0] belongs to the signs
+  int levels_ = 0;                 // number of level planes
+  std::size_t next_[kMaxMembers];  // each plane's next bit in the payload, by level; [0] belongs to the signs
 };
 
 template <class Sums>

@@ -34,7 +34,7 @@ std::string encode(const Message& from) {
 template <class Root, class Message>
 Result<Message> decode(const char* what, std::span<const std::byte> bytes) {
   return guarded<Message>(what, [bytes]() -> Result<Message> {
-    const AlignedMessage message(bytes, kMostControlBytes);
+    const AlignedMessage message(bytes, kMaxControlBytes);
     capnp::FlatArrayMessageReader reader(message.words(), reader_options(message.words().size()));
     const typename Root::Reader from = reader.getRoot<Root>();
     Message read{from.getId(), {}};
@@ -85,9 +85,9 @@ std::string encode_reply(const Reply& reply) {
     newest.runs.resize(count);
     return encode_reply({reply.id, std::move(newest)});
   };
-  if (mesh != nullptr && mesh->runs.size() > kMostRunsKept) return with_runs(kMostRunsKept);
+  if (mesh != nullptr && mesh->runs.size() > kMaxRunsKept) return with_runs(kMaxRunsKept);
   std::string bytes = encode<wire::Reply>(reply);
-  if (bytes.size() <= kMostControlBytes) return bytes;
+  if (bytes.size() <= kMaxControlBytes) return bytes;
   TG_CHECK(mesh != nullptr && !mesh->runs.empty(), bytes.size());
   return with_runs(mesh->runs.size() / 2);  // too many runs with too many members
 }

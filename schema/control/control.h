@@ -21,7 +21,7 @@ namespace tg {
 
 void fields(schema::Is<Error> auto& it, auto&& field) {
   field("kind", it.kind);
-  field("message", it.message, schema::text_rule(schema::Rule::Text::kMessage, schema::kMostReasonBytes));
+  field("message", it.message, schema::text_rule(schema::Rule::Text::kMessage, schema::kMaxReasonBytes));
 }
 
 }  // namespace tg
@@ -57,10 +57,10 @@ struct StartRequest {
   bool pictures = false;                  // a dry run that predicts nothing, and shows some of the data
 };
 void fields(Is<StartRequest> auto& it, auto&& field) {
-  field("spec", it.spec, lines(kMostSpecBytes));
+  field("spec", it.spec, lines(kMaxSpecBytes));
   field("run_id", it.run_id, run_id_or_not());
   field("dry_run", it.dry_run);
-  field("without", it.without, list(kMostMembers, node_name()));
+  field("without", it.without, list(kMaxMembers, node_name()));
   field("pictures", it.pictures);
 }
 
@@ -159,11 +159,11 @@ struct ResumeRequest {
 };
 void fields(Is<ResumeRequest> auto& it, auto&& field) {
   field("run", it.run, run_id());
-  field("settings", it.settings, lines(kMostSpecBytes));
+  field("settings", it.settings, lines(kMaxSpecBytes));
   field("from_newest", it.from_newest);
   field("from_step", it.from_step);
   field("any_build", it.any_build);
-  field("without", it.without, list(kMostMembers, node_name()));
+  field("without", it.without, list(kMaxMembers, node_name()));
 }
 
 using RequestBody = std::variant<StatusRequest, StartRequest, StopRequest, LogsRequest, FetchRequest, VersionRequest,
@@ -222,13 +222,13 @@ void fields(Is<StartReply> auto& it, auto&& field) {
   field("link_mbps", it.link_mbps, real().called("link rate"));
   field("predicted", it.predicted);
   field("measured_ms", it.measured_ms);
-  field("unpredicted", it.unpredicted, line(kMostReasonBytes).called("reason"));
-  field("shares", it.shares, list(kMostMembers));
+  field("unpredicted", it.unpredicted, line(kMaxReasonBytes).called("reason"));
+  field("shares", it.shares, list(kMaxMembers));
   field("from_step", it.from_step);
   field("disk_bytes", it.disk_bytes);
-  field("data_read", it.data_read, line(kMostSeenBytes));
-  field("data_warnings", it.data_warnings, lines(kMostWarningsBytes));
-  field("pictures", it.pictures, list(kMostPictures));
+  field("data_read", it.data_read, line(kMaxSeenBytes));
+  field("data_warnings", it.data_warnings, lines(kMaxWarningsBytes));
+  field("pictures", it.pictures, list(kMaxPictures));
   field("steps", it.steps);
   field("training_samples", it.training_samples);
 }
@@ -274,7 +274,7 @@ struct VersionReply {
 };
 void fields(Is<VersionReply> auto& it, auto&& field) {
   field("node", it.node, node_name());
-  field("build", it.build, line(kMostBuildBytes));
+  field("build", it.build, line(kMaxBuildBytes));
   field("protocol", it.protocol);
 }
 

@@ -73,9 +73,9 @@ struct ExamineRequest {
   std::int64_t asked_ms = 0;  // the asker's clock
 };
 void fields(Is<ExamineRequest> auto& it, auto&& field) {
-  field("seconds", it.seconds, up_to(kMostExamineSeconds));
+  field("seconds", it.seconds, up_to(kMaxExamineSeconds));
   field("local", it.local);
-  field("line_mbps", it.line_mbps, up_to(kMostLineMbps).called("line rate"));
+  field("line_mbps", it.line_mbps, up_to(kMaxLineMbps).called("line rate"));
   field("asked_ms", it.asked_ms);
 }
 
@@ -97,22 +97,22 @@ struct LinkFacts {
 };
 void fields(Is<LinkFacts> auto& it, auto&& field) {
   field("peer", it.peer, node_name());
-  field("line", it.line, line(kMostAddressBytes).called("peer line"));
-  field("address", it.address, line(kMostAddressBytes));
-  field("name_problem", it.name_problem, line(kMostSeenBytes));
+  field("line", it.line, line(kMaxAddressBytes).called("peer line"));
+  field("address", it.address, line(kMaxAddressBytes));
+  field("name_problem", it.name_problem, line(kMaxSeenBytes));
   field("mesh", it.mesh, called("mesh port"));
   field("control", it.control, called("control port"));
-  field("from", it.from, line(kMostAddressBytes).called("own address"));
+  field("from", it.from, line(kMaxAddressBytes).called("own address"));
   field("round_trip_micros", it.round_trip_micros);
   field("mtu", it.mtu);
   field("device", it.device, word());
   field("device_mbps", it.device_mbps);
   field("up", it.up);
-  field("problem", it.problem, line(kMostSeenBytes).called("link problem"));
+  field("problem", it.problem, line(kMaxSeenBytes).called("link problem"));
   field("waiting_helps", it.waiting_helps);
-  field("refusal", it.refusal, line(kMostSeenBytes));
+  field("refusal", it.refusal, line(kMaxSeenBytes));
   field("mbps", it.mbps, real().called("link rate"));
-  field("unmeasured", it.unmeasured, line(kMostSeenBytes).called("reason"));
+  field("unmeasured", it.unmeasured, line(kMaxSeenBytes).called("reason"));
 }
 
 struct DataFacts {
@@ -124,8 +124,8 @@ struct DataFacts {
 void fields(Is<DataFacts> auto& it, auto&& field) {
   field("set", it.set, word().called("data set"));
   field("hash", it.hash);
-  field("problem", it.problem, line(kMostSeenBytes).called("data problem"));
-  field("seen", it.seen, line(kMostSeenBytes).called("data seen"));
+  field("problem", it.problem, line(kMaxSeenBytes).called("data problem"));
+  field("seen", it.seen, line(kMaxSeenBytes).called("data seen"));
 }
 
 struct Examination {
@@ -150,30 +150,30 @@ struct Examination {
 };
 void fields(Is<Examination> auto& it, auto&& field) {
   field("node", it.node, node_name());
-  field("build", it.build, line(kMostBuildBytes));
+  field("build", it.build, line(kMaxBuildBytes));
   field("protocol", it.protocol);
   field("asked_ms", it.asked_ms);
   field("received_ms", it.received_ms);
   field("answered_ms", it.answered_ms);
-  field("busy", it.busy, line(kMostSeenBytes));
-  field("configuration", it.configuration, line(kMostSeenBytes));
+  field("busy", it.busy, line(kMaxSeenBytes));
+  field("configuration", it.configuration, line(kMaxSeenBytes));
   field("has_keys", it.has_keys);
-  field("key_problem", it.key_problem, line(kMostSeenBytes));
+  field("key_problem", it.key_problem, line(kMaxSeenBytes));
   field("disk_free", it.disk_free);
   field("disk_need", it.disk_need);
-  field("disk_problem", it.disk_problem, line(kMostSeenBytes));
+  field("disk_problem", it.disk_problem, line(kMaxSeenBytes));
   field("memory_left", it.memory_left);
   field("memory_need", it.memory_need);
-  field("memory_problem", it.memory_problem, line(kMostSeenBytes));
+  field("memory_problem", it.memory_problem, line(kMaxSeenBytes));
   field("descriptors", it.descriptors);
   field("descriptors_open", it.descriptors_open);
   field("descriptors_need", it.descriptors_need);
-  field("engine", it.engine, line(kMostSeenBytes));
-  field("engine_problem", it.engine_problem, line(kMostSeenBytes));
-  field("data_dir", it.data_dir, line(kMostPathBytes).called("data-dir"));
-  field("data", it.data, list(kMostDataSets).list_called("data sets"));
-  field("unfinished", it.unfinished, line(kMostSeenBytes));
-  field("links", it.links, list(kMostMembers));
+  field("engine", it.engine, line(kMaxSeenBytes));
+  field("engine_problem", it.engine_problem, line(kMaxSeenBytes));
+  field("data_dir", it.data_dir, line(kMaxPathBytes).called("data-dir"));
+  field("data", it.data, list(kMaxDataSets).list_called("data sets"));
+  field("unfinished", it.unfinished, line(kMaxSeenBytes));
+  field("links", it.links, list(kMaxMembers));
 }
 
 struct Finding {
@@ -187,15 +187,15 @@ void fields(Is<Finding> auto& it, auto&& field) {
   field("verdict", it.verdict);
   field("node", it.node, node_name_or_not().null());
   field("peer", it.peer, node_name_or_not().null());
-  field("seen", it.seen, line(kMostSeenBytes).called("what was seen"));
-  field("fix", it.fix, line(kMostSeenBytes).null());
+  field("seen", it.seen, line(kMaxSeenBytes).called("what was seen"));
+  field("fix", it.fix, line(kMaxSeenBytes).null());
 }
 
 struct Diagnosis {
   std::string node;  // who was asked
   std::vector<std::string> nodes;
   std::vector<Finding> findings;  // in the order of checks
-  std::uint32_t left_out = 0;     // findings beyond kMostFindings
+  std::uint32_t left_out = 0;     // findings beyond kMaxFindings
   // From each node to each node, row by row.
   std::vector<Cell> reach;
   std::vector<float> mbps;                       // 0 = not measured
@@ -203,8 +203,8 @@ struct Diagnosis {
 };
 void fields(Is<Diagnosis> auto& it, auto&& field) {
   field("node", it.node, node_name());
-  field("nodes", it.nodes, list(kMostMembers, node_name()).called("node"));
-  field("findings", it.findings, list(kMostFindings));
+  field("nodes", it.nodes, list(kMaxMembers, node_name()).called("node"));
+  field("findings", it.findings, list(kMaxFindings));
   field("left_out", it.left_out);
   field("reach", it.reach, called("cell"));
   field("mbps", it.mbps, real().called("link rate"));

@@ -54,18 +54,18 @@ struct BenchReply {
 };
 void fields(Is<BenchReply> auto& it, auto&& field) {
   field("node", it.node, node_name());
-  field("build", it.build, line(kMostBuildBytes));
+  field("build", it.build, line(kMaxBuildBytes));
   field("kernels", it.kernels, word());
   field("measured_ms", it.measured_ms);
-  field("members", it.members, between(1, kMostMembers));
+  field("members", it.members, between(1, kMaxMembers));
   field("cores", it.cores);
   field("threads", it.threads);
   field("link_mbps", it.link_mbps, real().called("link rate"));
   field("round_trip_seconds", it.round_trip_seconds, real().called("round trip"));
-  field("codec", it.codec, list(kMostKernelRates).list_called("kernel rates"));
-  field("compute", it.compute, list(kMostComputeRates).list_called("compute rates"));
-  field("saved", it.saved, line(kMostPathBytes).called("path").not_kept().null());
-  field("device", it.device, line(kMostDeviceBytes));
+  field("codec", it.codec, list(kMaxKernelRates).list_called("kernel rates"));
+  field("compute", it.compute, list(kMaxComputeRates).list_called("compute rates"));
+  field("saved", it.saved, line(kMaxPathBytes).called("path").not_kept().null());
+  field("device", it.device, line(kMaxDeviceBytes));
   field("math", it.math, word());
 }
 
@@ -76,10 +76,10 @@ struct ForecastRequest {
   double cores = 0;      // per node; 0 = the asked node's
 };
 void fields(Is<ForecastRequest> auto& it, auto&& field) {
-  field("spec", it.spec, lines(kMostSpecBytes));
-  field("nodes", it.nodes, between(1, kMostForecastNodes));
-  field("line_mbps", it.line_mbps, up_to(kMostLineMbps).called("line rate"));
-  field("cores", it.cores, between(kLeastCores, kMostCores).or_not_told());
+  field("spec", it.spec, lines(kMaxSpecBytes));
+  field("nodes", it.nodes, between(1, kMaxForecastNodes));
+  field("line_mbps", it.line_mbps, up_to(kMaxLineMbps).called("line rate"));
+  field("cores", it.cores, between(kMinCores, kMaxCores).or_not_told());
 }
 
 // One way to exchange, one number of nodes: where the seconds of a step go. The parts overlap; `step` is no sum.
@@ -107,7 +107,7 @@ struct ForecastRow {
   Outcome direct, sharded, ring;
 };
 void fields(Is<ForecastRow> auto& it, auto&& field) {
-  field("nodes", it.nodes, between(1, kMostForecastNodes));
+  field("nodes", it.nodes, between(1, kMaxForecastNodes));
   field("local_batch", it.local_batch);
   field("global_batch", it.global_batch);
   field("direct", it.direct);
@@ -134,16 +134,16 @@ void fields(Is<ForecastReply> auto& it, auto&& field) {
   field("model", it.model, word());
   field("compute", it.compute);
   field("parameters", it.parameters);
-  field("line_mbps", it.line_mbps, up_to(kMostLineMbps).called("line rate").null());
+  field("line_mbps", it.line_mbps, up_to(kMaxLineMbps).called("line rate").null());
   field("payload_mbps", it.payload_mbps, real().called("payload rate"));
-  field("cores", it.cores, between(kLeastCores, kMostCores));
+  field("cores", it.cores, between(kMinCores, kMaxCores));
   field("measured_ms", it.measured_ms);
   field("measured_now", it.measured_now);
   field("exchange", it.exchange, word());
   field("coding", it.coding, word());
   field("asked", it.asked);
-  field("table", it.table, list(kMostForecastRows).list_called("rows"));
-  field("assumptions", it.assumptions, list(kMostAssumptions, line(kMostAssumptionBytes)).called("assumption"));
+  field("table", it.table, list(kMaxForecastRows).list_called("rows"));
+  field("assumptions", it.assumptions, list(kMaxAssumptions, line(kMaxAssumptionBytes)).called("assumption"));
 }
 
 }  // namespace tg::schema

@@ -17,11 +17,11 @@ struct SamplePicture {  // a sample as the network sees it, made smaller
   std::string pixels;  // row by row, the channels of a pixel together
 };
 void fields(Is<SamplePicture> auto& it, auto&& field) {
-  field("label", it.label, line(kMostNameBytes));
+  field("label", it.label, line(kMaxNameBytes));
   field("channels", it.channels, between(1, 3));
-  field("height", it.height, up_to(kMostPictureBytes));
-  field("width", it.width, up_to(kMostPictureBytes));
-  field("pixels", it.pixels, bytes(kMostPictureBytes).called("pixels"));
+  field("height", it.height, up_to(kMaxPictureBytes));
+  field("width", it.width, up_to(kMaxPictureBytes));
+  field("pixels", it.pixels, bytes(kMaxPictureBytes).called("pixels"));
 }
 
 // Evaluate the run's model anew, sample by sample, on the asked node.
@@ -35,8 +35,8 @@ struct Confusion {  // samples of one class that were taken for another
   std::uint64_t count = 0, of = 0;  // of all samples of that class
 };
 void fields(Is<Confusion> auto& it, auto&& field) {
-  field("is", it.is, line(kMostNameBytes));
-  field("said", it.said, line(kMostNameBytes));
+  field("is", it.is, line(kMaxNameBytes));
+  field("said", it.said, line(kMaxNameBytes));
   field("count", it.count);
   field("of", it.of);
 }
@@ -48,7 +48,7 @@ struct Mistake {
 };
 void fields(Is<Mistake> auto& it, auto&& field) {
   field("picture", it.picture);
-  field("said", it.said, line(kMostNameBytes));
+  field("said", it.said, line(kMaxNameBytes));
   field("probability", it.probability, up_to(1));
 }
 
@@ -57,7 +57,7 @@ struct Mistakes {
   std::uint64_t step = 0;    // of the model
   std::uint64_t samples = 0, correct = 0;
   std::uint64_t class_count = 0;
-  std::vector<std::string> classes;   // their names; none where there are more than kMostMatrixClasses
+  std::vector<std::string> classes;   // their names; none where there are more than kMaxMatrixClasses
   std::vector<std::uint32_t> counts;  // of samples: a row for each class that they are, in it what was said
   std::vector<Confusion> confused;    // the most first
   std::vector<Mistake> wrongest;      // the least probability of what it is first; none of samples that are no pictures
@@ -69,10 +69,10 @@ void fields(Is<Mistakes> auto& it, auto&& field) {
   field("samples", it.samples);
   field("correct", it.correct);
   field("class_count", it.class_count);
-  field("classes", it.classes, list(kMostMatrixClasses, line(kMostNameBytes)));
-  field("counts", it.counts, list(kMostMatrixClasses * kMostMatrixClasses));
-  field("confused", it.confused, list(kMostConfusions));
-  field("wrongest", it.wrongest, list(kMostPictures));
+  field("classes", it.classes, list(kMaxMatrixClasses, line(kMaxNameBytes)));
+  field("counts", it.counts, list(kMaxMatrixClasses * kMaxMatrixClasses));
+  field("confused", it.confused, list(kMaxConfusions));
+  field("wrongest", it.wrongest, list(kMaxPictures));
 }
 
 }  // namespace tg::schema

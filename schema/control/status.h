@@ -83,12 +83,12 @@ struct ComputeStatus {
 };
 void fields(Is<ComputeStatus> auto& it, auto&& field) {
   field("engine", it.engine, word());
-  field("device", it.device, line(kMostDeviceBytes).null());
+  field("device", it.device, line(kMaxDeviceBytes).null());
   field("math", it.math, word());
   field("free_bytes", it.free_bytes, plain().named("memory_free_bytes"));
   field("total_bytes", it.total_bytes, plain().named("memory_total_bytes"));
-  field("problem", it.problem, line(kMostReasonBytes));
-  field("why_cpu", it.why_cpu, line(kMostReasonBytes).called("reason"));
+  field("problem", it.problem, line(kMaxReasonBytes));
+  field("why_cpu", it.why_cpu, line(kMaxReasonBytes).called("reason"));
   field("module_missing", it.module_missing, plain().not_shown());
 }
 
@@ -101,9 +101,9 @@ struct NodeStatus {
 };
 void fields(Is<NodeStatus> auto& it, auto&& field) {
   field("name", it.name, node_name().called("node"));
-  field("address", it.address, line(kMostAddressBytes));
+  field("address", it.address, line(kMaxAddressBytes));
   field("state", it.state, called("node state"));
-  field("problem", it.problem, line(kMostReasonBytes));
+  field("problem", it.problem, line(kMaxReasonBytes));
   field("compute", it.compute);
 }
 
@@ -111,7 +111,7 @@ void fields(Is<NodeStatus> auto& it, auto&& field) {
 inline constexpr double kHoldsUpShare = 0.5;
 
 // Less than this share of a member's time is no wait for data worth a word.
-inline constexpr double kLeastDataWaitShare = 0.01;
+inline constexpr double kMinDataWaitShare = 0.01;
 
 inline constexpr const char* kStateNoun = "a state of a run";
 
@@ -148,11 +148,11 @@ void fields(Is<MemberStatus> auto& it, auto&& field) {
   field("phase_ms", it.phase_ms, plain().not_shown().not_kept());
   field("phase_limit_ms", it.phase_limit_ms, plain().not_shown().not_kept());
   field("save", it.save);
-  field("problem", it.problem, line(kMostProblemBytes));
+  field("problem", it.problem, line(kMaxProblemBytes));
   field("samples", it.samples);
   field("data_wait_share", it.data_wait_share);
   field("waiting_share", it.waiting_share);
-  field("states", it.states, list(kMostStates).not_kept());
+  field("states", it.states, list(kMaxStates).not_kept());
   field("seniority", it.seniority);
 }
 
@@ -168,7 +168,7 @@ void fields(Is<Departure> auto& it, auto&& field) {
   field("node", it.node, node_name().called("departed node"));
   field("since_ms", it.since_ms, plain().time());
   field("step", it.step);
-  field("why", it.why, line(kMostProblemBytes));
+  field("why", it.why, line(kMaxProblemBytes));
 }
 
 // What status shows of the step itself and does not compute anew: in a state's file (daemon/store/state_facts.h).
@@ -237,7 +237,7 @@ struct RunStatus : StateCounters {
 void fields(Is<RunStatus> auto& it, auto&& field) {
   field("id", it.id, run_id().called("run id"));
   field("state", it.state, called("run state").noun(kStateNoun));
-  field("reason", it.reason, line(kMostReasonBytes));
+  field("reason", it.reason, line(kMaxReasonBytes));
   field("since_ms", it.since_ms, plain().time());
   field("started_ms", it.started_ms, plain().time());
   field("model", it.model, word());
@@ -266,19 +266,19 @@ void fields(Is<RunStatus> auto& it, auto&& field) {
   field("digest", it.digest, plain().digest());
   field("digest_step", it.digest_step, plain().not_shown());
   field("initial_digest", it.initial_digest, plain().digest().not_shown());
-  field("members", it.members, list(kMostMembers).not_shown().not_kept());
+  field("members", it.members, list(kMaxMembers).not_shown().not_kept());
   field("lineage", it.lineage);
   field("from_step", it.from_step);
   field("view", it.view, plain().not_kept());  // the record says it in its own words
   field("view_step", it.view_step, plain().not_kept());
   field("view_since_ms", it.view_since_ms, plain().time().not_kept());
-  field("left", it.left, list(kMostMembers).noun("a list of departures"));
-  field("next", it.next, line(kMostReasonBytes).not_kept());
+  field("left", it.left, list(kMaxMembers).noun("a list of departures"));
+  field("next", it.next, line(kMaxReasonBytes).not_kept());
   field("training_samples", it.training_samples);
   field("global_batch", it.global_batch, plain().not_kept());  // the record has one of its own
-  field("data_read", it.data_read, line(kMostSeenBytes));
-  field("data_warnings", it.data_warnings, lines(kMostWarningsBytes));
-  field("settings", it.settings, lines(kMostSettingsBytes).not_kept());  // the record has the whole job
+  field("data_read", it.data_read, line(kMaxSeenBytes));
+  field("data_warnings", it.data_warnings, lines(kMaxWarningsBytes));
+  field("settings", it.settings, lines(kMaxSettingsBytes).not_kept());  // the record has the whole job
 }
 
 // In lists of runs the first of the two.
@@ -295,10 +295,10 @@ struct MeshStatus {
 };
 void fields(Is<MeshStatus> auto& it, auto&& field) {
   field("node", it.node, node_name());
-  field("build", it.build, line(kMostBuildBytes));
+  field("build", it.build, line(kMaxBuildBytes));
   field("insecure", it.insecure);
-  field("nodes", it.nodes, list(kMostMembers));
-  field("runs", it.runs, list(kMostRunsKept));
+  field("nodes", it.nodes, list(kMaxMembers));
+  field("runs", it.runs, list(kMaxRunsKept));
 }
 
 }  // namespace tg::schema

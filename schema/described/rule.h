@@ -129,17 +129,17 @@ constexpr Rule text_rule(Rule::Text kind, std::size_t most_bytes) {
 }
 constexpr Rule line(std::size_t most_bytes) { return text_rule(Rule::Text::kLine, most_bytes); }
 constexpr Rule lines(std::size_t most_bytes) { return text_rule(Rule::Text::kLines, most_bytes); }
-constexpr Rule word() { return line(kMostNameBytes); }
-constexpr Rule node_name() { return text_rule(Rule::Text::kNodeName, kMostNameBytes); }
-constexpr Rule node_name_or_not() { return text_rule(Rule::Text::kNodeNameOrNot, kMostNameBytes); }
-constexpr Rule run_id() { return text_rule(Rule::Text::kRunId, kMostRunIdBytes); }
-constexpr Rule run_id_or_not() { return text_rule(Rule::Text::kRunIdOrNot, kMostRunIdBytes); }
+constexpr Rule word() { return line(kMaxNameBytes); }
+constexpr Rule node_name() { return text_rule(Rule::Text::kNodeName, kMaxNameBytes); }
+constexpr Rule node_name_or_not() { return text_rule(Rule::Text::kNodeNameOrNot, kMaxNameBytes); }
+constexpr Rule run_id() { return text_rule(Rule::Text::kRunId, kMaxRunIdBytes); }
+constexpr Rule run_id_or_not() { return text_rule(Rule::Text::kRunIdOrNot, kMaxRunIdBytes); }
 constexpr Rule bytes(std::size_t most_bytes) { return text_rule(Rule::Text::kBytes, most_bytes); }
 
 // A number from 0 (or least) to most; what is no number is refused.
 constexpr Rule up_to(double most) { return Rule{.most = most}; }
 constexpr Rule between(double least, double most) { return Rule{.least = least, .most = most}; }
-constexpr Rule real() { return up_to(kMostReal); }
+constexpr Rule real() { return up_to(kMaxReal); }
 
 // A list of at most so many; each element keeps `each`.
 constexpr Rule list(std::size_t most_items, Rule each = {}) {

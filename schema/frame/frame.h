@@ -56,14 +56,14 @@ struct Hello {
 };
 void fields(Is<Hello> auto& it, auto&& field) {
   field("protocol", it.protocol);
-  field("build", it.build, line(kMostBuildBytes));
+  field("build", it.build, line(kMaxBuildBytes));
   field("node", it.node, node_name());
   field("incarnation", it.incarnation);
   field("names_hash", it.names_hash);
   field("heard", it.heard);
   field("sequence", it.sequence);
   field("echo", it.echo);
-  field("names", it.names, line(kMostNamesBytes));
+  field("names", it.names, line(kMaxNamesBytes));
   field("weight", it.weight);
 }
 inline std::string odd(const Hello& it) { return odd_weight(it.weight); }
@@ -75,7 +75,7 @@ struct Refusal {
 };
 void fields(Is<Refusal> auto& it, auto&& field) {
   field("node", it.node, node_name());
-  field("message", it.message, line(kMostReasonBytes));
+  field("message", it.message, line(kMaxReasonBytes));
 }
 
 // Ends a proposal or a run; sent by the node that saw the cause first.
@@ -88,8 +88,8 @@ struct Fail {
 void fields(Is<Fail> auto& it, auto&& field) {
   field("kind", it.kind);
   field("node", it.node, node_name_or_not());
-  field("phase", it.phase, line(kMostNameBytes));
-  field("message", it.message, line(kMostReasonBytes));
+  field("phase", it.phase, line(kMaxNameBytes));
+  field("message", it.message, line(kMaxReasonBytes));
 }
 
 enum StepFlags : std::uint32_t {
@@ -160,7 +160,7 @@ void fields(Is<Report> auto& it, auto&& field) {
   field("correct_5", it.correct_5);
   field("total", it.total);
   field("loss_sum", it.loss_sum);
-  field("digests", it.digests, list(kMostDigests));
+  field("digests", it.digests, list(kMaxDigests));
 }
 inline std::string odd(const Report& it) {
   return std::max(it.correct, it.correct_5) > it.total ? "more samples are right than there are" : "";
@@ -169,7 +169,7 @@ inline std::string odd(const Report& it) {
 struct Goodbye {
   std::string reason;
 };
-void fields(Is<Goodbye> auto& it, auto&& field) { field("reason", it.reason, line(kMostReasonBytes)); }
+void fields(Is<Goodbye> auto& it, auto&& field) { field("reason", it.reason, line(kMaxReasonBytes)); }
 
 // Flow control: how many payload bytes of the receiver's chunks the sender has taken in this step.
 struct Credit {
@@ -205,14 +205,14 @@ struct Ended {
 };
 void fields(Is<Ended> auto& it, auto&& field) {
   field("state", it.state);
-  field("reason", it.reason, line(kMostReasonBytes));
+  field("reason", it.reason, line(kMaxReasonBytes));
   field("since_ms", it.since_ms);
   field("step", it.step);
   field("digest", it.digest);
   field("held_step", it.held_step);
   field("held_digest", it.held_digest);
   field("save", it.save);
-  field("problem", it.problem, line(kMostProblemBytes));
+  field("problem", it.problem, line(kMaxProblemBytes));
   field("asks", it.asks);
 }
 inline std::string odd(const Ended& it) { return has_ended(it.state) ? "" : "an end that is none"; }

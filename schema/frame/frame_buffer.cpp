@@ -9,11 +9,11 @@ namespace tg::schema {
 namespace {
 
 constexpr std::size_t kBlockAlignment = 64;  // a cache line
-constexpr std::size_t kSizeClasses = std::bit_width(kMostChunkPayloadBytes / FramePool::State::kSmallest);
+constexpr std::size_t kSizeClasses = std::bit_width(kMaxChunkPayloadBytes / FramePool::State::kSmallest);
 constexpr std::size_t class_bytes(std::size_t size_class) {
   return (FramePool::State::kSmallest << size_class) + kFrameOverheadBytes;
 }
-static_assert(class_bytes(kSizeClasses - 1) == kMostFrameBytes);
+static_assert(class_bytes(kSizeClasses - 1) == kMaxFrameBytes);
 static_assert(class_bytes(0) % kBlockAlignment == 0);
 
 std::size_t size_class_of(std::size_t bytes) {
@@ -25,7 +25,7 @@ std::size_t size_class_of(std::size_t bytes) {
 }  // namespace
 
 Block FramePool::State::take(std::size_t bytes) {
-  TG_CHECK(bytes <= kMostFrameBytes, bytes);
+  TG_CHECK(bytes <= kMaxFrameBytes, bytes);
   const std::size_t size_class = size_class_of(bytes);
   const std::size_t capacity = class_bytes(size_class);
   {
@@ -46,7 +46,7 @@ Block FramePool::State::take(std::size_t bytes) {
 void FramePool::State::give(Block block) {
   const std::lock_guard lock(mutex);
   used_bytes -= block.capacity;
-  if (idle_bytes + block.capacity > kMostIdlePoolBytes) return;
+  if (idle_bytes + block.capacity > kMaxIdlePoolBytes) return;
   idle_bytes += block.capacity;
   idle[size_class_of(block.capacity)].push_back(std::move(block));
 }

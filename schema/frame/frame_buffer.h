@@ -1,6 +1,6 @@
 // The memory behind frames: blocks of a few sizes, reused. A block belongs to one PooledBytes at a time; the last
 // handle, on any thread, returns it to the pool's state, which lives as long as any handle. Idle blocks are bounded by
-// kMostIdlePoolBytes, blocks in use by the exchange's credits.
+// kMaxIdlePoolBytes, blocks in use by the exchange's credits.
 #pragma once
 
 #include <cstdlib>

@@ -27,12 +27,12 @@ std::uint32_t checked_flags(std::uint32_t flags) {
 }
 
 std::vector<std::uint64_t> take_digests(capnp::List<std::uint64_t>::Reader list) {
-  return take_list<std::uint64_t>(list, kMostDigests, "digests");
+  return take_list<std::uint64_t>(list, kMaxDigests, "digests");
 }
 
 // A scaler is finite and not negative. Any other may only come with the flag that ends the run, and is read as 0.
 std::vector<float> take_scalers(capnp::List<float>::Reader list, std::uint32_t flags) {
-  std::vector<float> scalers = take_list<float>(list, kMostSegments, "scalers");
+  std::vector<float> scalers = take_list<float>(list, kMaxSegments, "scalers");
   for (float& scaler : scalers) {
     if (std::isfinite(scaler) && !std::signbit(scaler)) continue;
     if ((flags & kNonFinite) == 0) throw Odd{"a scaler is not finite or is negative"};
@@ -42,7 +42,7 @@ std::vector<float> take_scalers(capnp::List<float>::Reader list, std::uint32_t f
 }
 
 std::vector<float> take_statistics(capnp::List<float>::Reader list, std::uint32_t flags) {
-  std::vector<float> statistics = take_list<float>(list, kMostStatistics, "statistics");
+  std::vector<float> statistics = take_list<float>(list, kMaxStatistics, "statistics");
   for (float& statistic : statistics) {
     if (std::isfinite(statistic)) continue;
     if ((flags & kNonFinite) == 0) throw Odd{"a statistic is not finite"};
@@ -56,7 +56,7 @@ StepFrame take(wire::StepFrame::Reader from) {
   step.rate_bits = from.getRateBits();
   step.flags = checked_flags(from.getFlags());
   step.non_finite_segment =
-      static_cast<std::uint32_t>(checked_below(from.getNonFiniteSegment(), kMostDigests, "non-finite segment"));
+      static_cast<std::uint32_t>(checked_below(from.getNonFiniteSegment(), kMaxDigests, "non-finite segment"));
   step.loss_sum = from.getLossSum();
   if (!std::isfinite(step.loss_sum)) {
     if ((step.flags & kNonFinite) == 0) throw Odd{"the loss is not finite"};
@@ -70,34 +70,34 @@ StepFrame take(wire::StepFrame::Reader from) {
 
 Scalers take(wire::Scalers::Reader from) {
   Scalers scalers;
-  scalers.bucket = static_cast<std::uint32_t>(checked_below(from.getBucket(), kMostBuckets, "bucket"));
+  scalers.bucket = static_cast<std::uint32_t>(checked_below(from.getBucket(), kMaxBuckets, "bucket"));
   scalers.flags = checked_flags(from.getFlags());
   scalers.non_finite_segment =
-      static_cast<std::uint32_t>(checked_below(from.getNonFiniteSegment(), kMostSegments, "non-finite segment"));
+      static_cast<std::uint32_t>(checked_below(from.getNonFiniteSegment(), kMaxSegments, "non-finite segment"));
   scalers.scalers = take_scalers(from.getScalers(), scalers.flags);
   return scalers;
 }
 
 Chunk take(wire::Chunk::Reader from, const AlignedMessage& message) {
   Chunk chunk;
-  chunk.chunk = static_cast<std::uint32_t>(checked_below(from.getChunk(), kMostChunks, "chunk"));
+  chunk.chunk = static_cast<std::uint32_t>(checked_below(from.getChunk(), kMaxChunks, "chunk"));
   chunk.phase = checked_enum<ChunkPhase>(from.getPhase(), "chunk phase");
   chunk.format = checked_enum<PayloadFormat>(from.getFormat(), "payload format");
   chunk.payload = message.original(from.getPayload());
-  checked_below(chunk.payload.size(), kMostChunkPayloadBytes + 1, "payload bytes");
+  checked_below(chunk.payload.size(), kMaxChunkPayloadBytes + 1, "payload bytes");
   return chunk;
 }
 
 Propose take(wire::Propose::Reader from) {
   Propose proposal{take_text(from.getRunId(), "run id", run_id()),
-                   take_text(from.getSpec(), "spec", lines(kMostSpecBytes))};
-  for (const std::uint16_t weight : take_list<std::uint16_t>(from.getWeights(), kMostMembers, "weights")) {
+                   take_text(from.getSpec(), "spec", lines(kMaxSpecBytes))};
+  for (const std::uint16_t weight : take_list<std::uint16_t>(from.getWeights(), kMaxMembers, "weights")) {
     if (const std::string why = odd_weight(weight); !why.empty()) throw Odd{why};
     proposal.weights.push_back(weight);
   }
-  proposal.members = take_list<std::uint32_t>(from.getMembers(), kMostMembers, "members");
+  proposal.members = take_list<std::uint32_t>(from.getMembers(), kMaxMembers, "members");
   for (std::size_t i = 0; i < proposal.members.size(); ++i) {
-    checked_below(proposal.members[i], kMostMembers, "member");
+    checked_below(proposal.members[i], kMaxMembers, "member");
     if (i > 0 && proposal.members[i - 1] >= proposal.members[i]) throw Odd{"members that are out of order"};
   }
   if (!from.hasResume()) return proposal;
@@ -111,13 +111,13 @@ Propose take(wire::Propose::Reader from) {
 
 Probe take(wire::Probe::Reader from, const AlignedMessage& message) {
   Probe probe{from.getBurst(), from.getLast(), message.original(from.getFiller())};
-  checked_below(probe.filler.size(), kMostChunkPayloadBytes + 1, "filler bytes");
+  checked_below(probe.filler.size(), kMaxChunkPayloadBytes + 1, "filler bytes");
   return probe;
 }
 
 FeedSlice take(wire::FeedSlice::Reader from, const AlignedMessage& message) {
   FeedSlice slice{from.getAt(), message.original(from.getPayload())};
-  checked_below(slice.payload.size(), kMostChunkPayloadBytes + 1, "slice bytes");
+  checked_below(slice.payload.size(), kMaxChunkPayloadBytes + 1, "slice bytes");
   return slice;
 }
 
@@ -149,7 +149,7 @@ FrameBody take_body(wire::Frame::Reader frame, const AlignedMessage& message) {
 
 Result<Frame> decode_frame(std::span<const std::byte> bytes) {
   return guarded<Frame>("frame", [bytes]() -> Result<Frame> {
-    const AlignedMessage message(bytes, kMostFrameBytes);
+    const AlignedMessage message(bytes, kMaxFrameBytes);
     capnp::FlatArrayMessageReader reader(message.words(), reader_options(message.words().size()));
     const wire::Frame::Reader from = reader.getRoot<wire::Frame>();
     return Frame{{from.getRun(), from.getView(), from.getStep()}, take_body(from, message), bytes.size()};

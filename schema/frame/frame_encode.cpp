@@ -28,8 +28,8 @@ void put(wire::Frame::Builder frame, const Propose& propose) {
   wire::Propose::Builder to = frame.initPropose();
   to.setRunId(text_of(propose.run_id));
   to.setSpec(text_of(propose.spec));
-  put_list(to.initWeights(count_of(propose.weights.size(), kMostMembers)), propose.weights);
-  put_list(to.initMembers(count_of(propose.members.size(), kMostMembers)), propose.members);
+  put_list(to.initWeights(count_of(propose.weights.size(), kMaxMembers)), propose.weights);
+  put_list(to.initMembers(count_of(propose.members.size(), kMaxMembers)), propose.members);
   if (!propose.resume) return;
   wire::Resume::Builder resume = to.initResume();
   resume.setLineage(propose.resume->lineage);
@@ -46,9 +46,9 @@ void put(wire::Frame::Builder frame, const StepFrame& step) {
   to.setFlags(step.flags);
   to.setNonFiniteSegment(step.non_finite_segment);
   to.setLossSum(step.loss_sum);
-  put_list(to.initDigests(count_of(step.digests.size(), kMostDigests)), step.digests);
-  put_list(to.initScalers(count_of(step.scalers.size(), kMostSegments)), step.scalers);
-  put_list(to.initStatistics(count_of(step.statistics.size(), kMostStatistics)), step.statistics);
+  put_list(to.initDigests(count_of(step.digests.size(), kMaxDigests)), step.digests);
+  put_list(to.initScalers(count_of(step.scalers.size(), kMaxSegments)), step.scalers);
+  put_list(to.initStatistics(count_of(step.statistics.size(), kMaxStatistics)), step.statistics);
 }
 
 void put(wire::Frame::Builder frame, const Scalers& scalers) {
@@ -56,7 +56,7 @@ void put(wire::Frame::Builder frame, const Scalers& scalers) {
   to.setBucket(scalers.bucket);
   to.setFlags(scalers.flags);
   to.setNonFiniteSegment(scalers.non_finite_segment);
-  put_list(to.initScalers(count_of(scalers.scalers.size(), kMostSegments)), scalers.scalers);
+  put_list(to.initScalers(count_of(scalers.scalers.size(), kMaxSegments)), scalers.scalers);
 }
 
 void put(wire::Frame::Builder frame, const Credit& credit) { frame.initCredit().setTakenBytes(credit.taken_bytes); }
@@ -66,14 +66,14 @@ void put(wire::Frame::Builder frame, const Probe& probe) {
   to.setBurst(probe.burst);
   to.setLast(probe.last);
   const auto* filler = reinterpret_cast<const kj::byte*>(probe.filler.data());
-  to.setFiller(kj::arrayPtr(filler, count_of(probe.filler.size(), kMostChunkPayloadBytes)));
+  to.setFiller(kj::arrayPtr(filler, count_of(probe.filler.size(), kMaxChunkPayloadBytes)));
 }
 
 void put(wire::Frame::Builder frame, const FeedSlice& slice) {
   wire::FeedSlice::Builder to = frame.initFeedSlice();
   to.setAt(slice.at);
   const auto* payload = reinterpret_cast<const kj::byte*>(slice.payload.data());
-  to.setPayload(kj::arrayPtr(payload, count_of(slice.payload.size(), kMostChunkPayloadBytes)));
+  to.setPayload(kj::arrayPtr(payload, count_of(slice.payload.size(), kMaxChunkPayloadBytes)));
 }
 
 void put(wire::Frame::Builder, const Chunk&) { TG_CHECK(false, "chunks have their own builder"); }
@@ -170,7 +170,7 @@ struct ChunkFrameBuilder::State {
 
 ChunkFrameBuilder::ChunkFrameBuilder(const FrameHeader& header, std::uint32_t chunk, ChunkPhase phase,
                                      std::size_t payload_bound, FramePool& pool) {
-  TG_CHECK(payload_bound <= kMostChunkPayloadBytes, payload_bound);
+  TG_CHECK(payload_bound <= kMaxChunkPayloadBytes, payload_bound);
   auto buffer = std::make_shared<PooledBytes>(pool.state(), kPayloadBytesOffset + payload_bound + kWordBytes);
   state_ = std::make_unique<State>(State{header, chunk, phase, payload_bound, std::move(buffer)});
 }
@@ -203,7 +203,7 @@ SharedFrame ChunkFrameBuilder::finish(std::size_t payload_bytes, PayloadFormat f
   write_table(buffer.data(), words - kTableWords);
   const std::size_t bytes = words * kWordBytes;
   buffer.resize(bytes);
-  if (buffer.capacity() <= std::max(kMostBlockPerFrame * bytes, kSmallBlockBytes)) return std::move(state_->buffer);
+  if (buffer.capacity() <= std::max(kMaxBlockPerFrame * bytes, kSmallBlockBytes)) return std::move(state_->buffer);
   // Credit counts payload bytes; a waiting frame in a block as large as the bound would hold many more.
   auto smaller = std::make_shared<PooledBytes>(buffer.pool(), bytes);
   std::memcpy(smaller->data(), buffer.data(), bytes);

@@ -27,7 +27,7 @@ void fields(Is<Join> auto& it, auto&& field) {
   field("run_id", it.run_id, run_id());
   field("prepared", it.prepared);
   field("vote", it.vote);
-  field("hears", it.hears, list(kMostMembers, up_to(kMostMembers - 1)));
+  field("hears", it.hears, list(kMaxMembers, up_to(kMaxMembers - 1)));
 }
 inline std::string odd(const Join& it) { return odd(it.vote); }
 
@@ -43,9 +43,9 @@ struct Invite {
 };
 void fields(Is<Invite> auto& it, auto&& field) {
   field("run_id", it.run_id, run_id());
-  field("spec", it.spec, lines(kMostSpecBytes));
-  field("weights", it.weights, list(kMostMembers, between(1, kMostWeight)));
-  field("global_batch", it.global_batch, up_to(kMostBatch));
+  field("spec", it.spec, lines(kMaxSpecBytes));
+  field("weights", it.weights, list(kMaxMembers, between(1, kMaxWeight)));
+  field("global_batch", it.global_batch, up_to(kMaxBatch));
   field("lineage", it.lineage);
   field("view", it.view);
   field("choice", it.choice);
@@ -60,11 +60,11 @@ struct Hold {
   std::string why = {};            // it is over; to a newcomer also without a hold: why not now
 };
 void fields(Is<Hold> auto& it, auto&& field) {
-  field("seat", it.seat, up_to(kMostMembers - 1));
+  field("seat", it.seat, up_to(kMaxMembers - 1));
   field("done", it.done);
   field("of", it.of);
   field("over", it.over);
-  field("why", it.why, line(kMostReasonBytes));
+  field("why", it.why, line(kMaxReasonBytes));
 }
 
 // The senior to the newcomer: all members hold this state. What follows is one sequence of bytes: these parts.
@@ -74,7 +74,7 @@ struct Feed {
 };
 void fields(Is<Feed> auto& it, auto&& field) {
   field("state", it.state);
-  field("parts", it.parts, list(kMostFeedParts));
+  field("parts", it.parts, list(kMaxFeedParts));
 }
 
 // The newcomer has all bytes before this one, and takes one window more. again: send from here.
@@ -99,7 +99,7 @@ struct Fed {
 };
 void fields(Is<Fed> auto& it, auto&& field) {
   field("state", it.state);
-  field("hears", it.hears, list(kMostMembers, up_to(kMostMembers - 1)));
+  field("hears", it.hears, list(kMaxMembers, up_to(kMaxMembers - 1)));
 }
 
 // A member to the most senior one, again and again: it is to leave the view, where all hold one confirmed state.

@@ -18,7 +18,7 @@
 namespace tg::schema {
 
 inline std::string odd_weight(std::uint16_t weight) {
-  return weight == 0 || weight > kMostWeight ? "a weight of " + std::to_string(weight) : "";
+  return weight == 0 || weight > kMaxWeight ? "a weight of " + std::to_string(weight) : "";
 }
 
 // Asks the first one of the nodes that are to take part for the right to propose, which one node at a time has.
@@ -32,7 +32,7 @@ struct Grant {
 };
 void fields(Is<Grant> auto& it, auto&& field) {
   field("granted", it.granted);
-  field("message", it.message, line(kMostReasonBytes));
+  field("message", it.message, line(kMaxReasonBytes));
 }
 
 // A state of a run, in the order in which states came to be. Members that have one of the same lineage, view and step
@@ -79,11 +79,11 @@ struct Offer {
   std::vector<std::uint32_t> voters = {};
 };
 void fields(Is<Offer> auto& it, auto&& field) {
-  field("states", it.states, list(kMostStates));
-  field("problem", it.problem, line(kMostReasonBytes));
+  field("states", it.states, list(kMaxStates));
+  field("problem", it.problem, line(kMaxReasonBytes));
   field("lineage", it.lineage);
   field("view", it.view);
-  field("voters", it.voters, list(kMostMembers, up_to(kMostMembers - 1)));
+  field("voters", it.voters, list(kMaxMembers, up_to(kMaxMembers - 1)));
 }
 
 struct Vote {
@@ -102,7 +102,7 @@ struct Vote {
 void fields(Is<Vote> auto& it, auto&& field) {
   field("accepted", it.accepted);
   field("kind", it.kind);
-  field("message", it.message, line(kMostReasonBytes));
+  field("message", it.message, line(kMaxReasonBytes));
   field("spec_hash", it.spec_hash);
   field("model_hash", it.model_hash);
   field("data_hash", it.data_hash);
@@ -110,10 +110,10 @@ void fields(Is<Vote> auto& it, auto&& field) {
   field("step_seconds", it.step_seconds);
   field("local_batch", it.local_batch);
   field("link_mbps", it.link_mbps);
-  field("workers", it.workers, up_to(kMostExchangeThreads));
+  field("workers", it.workers, up_to(kMaxExchangeThreads));
   field("directory", it.directory);
   field("incarnation", it.incarnation);
-  field("global_batch", it.global_batch, up_to(kMostBatch));
+  field("global_batch", it.global_batch, up_to(kMaxBatch));
 }
 inline std::string odd(const Vote& it) {
   const auto is_measured = [](double value) { return std::isfinite(value) && value >= 0; };
@@ -127,7 +127,7 @@ inline std::string odd(const Vote& it) {
 struct Commit {
   ExchangeKind exchange = ExchangeKind::kDirect;
   Coding coding = Coding::kRaw;
-  std::uint64_t window_bytes = kMostWindowBytes;           // credit: payload bytes that may be under way to one peer
+  std::uint64_t window_bytes = kMaxWindowBytes;            // credit: payload bytes that may be under way to one peer
   std::uint64_t chunk_parameters = kLargeChunkParameters;  // the most in a chunk, if the job sets no number
   std::vector<ViewMember> members = {};                    // of the first view, by seat
   bool operator==(const Commit&) const = default;
@@ -135,12 +135,12 @@ struct Commit {
 void fields(Is<Commit> auto& it, auto&& field) {
   field("exchange", it.exchange);
   field("coding", it.coding);
-  field("window_bytes", it.window_bytes, up_to(kMostWindowBytes));
+  field("window_bytes", it.window_bytes, up_to(kMaxWindowBytes));
   field("chunk_parameters", it.chunk_parameters, up_to(kLargeChunkParameters));
-  field("members", it.members, list(kMostMembers));
+  field("members", it.members, list(kMaxMembers));
 }
 inline std::string odd(const Commit& it) {
-  if (it.window_bytes < kLeastWindowBytes) return "a window of " + std::to_string(it.window_bytes) + " bytes";
+  if (it.window_bytes < kMinWindowBytes) return "a window of " + std::to_string(it.window_bytes) + " bytes";
   if (it.chunk_parameters < kSmallChunkParameters)
     return "chunks of " + std::to_string(it.chunk_parameters) + " parameters";
   return "";

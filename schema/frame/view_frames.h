@@ -22,9 +22,9 @@ struct ViewMember {
   bool operator==(const ViewMember&) const = default;
 };
 void fields(Is<ViewMember> auto& it, auto&& field) {
-  field("seat", it.seat, up_to(kMostMembers - 1));
+  field("seat", it.seat, up_to(kMaxMembers - 1));
   field("since", it.since);
-  field("weight", it.weight, between(1, kMostWeight));
+  field("weight", it.weight, between(1, kMaxWeight));
   field("incarnation", it.incarnation);
   field("directory", it.directory);
 }
@@ -40,10 +40,10 @@ struct NextView {
 };
 void fields(Is<NextView> auto& it, auto&& field) {
   field("number", it.number);
-  field("members", it.members, list(kMostMembers));
+  field("members", it.members, list(kMaxMembers));
   field("start", it.start);
   field("waits", it.waits);
-  field("why", it.why, line(kMostReasonBytes));
+  field("why", it.why, line(kMaxReasonBytes));
 }
 inline std::string odd(const NextView& it) {
   for (std::size_t i = 1; i < it.members.size(); ++i)
@@ -52,15 +52,15 @@ inline std::string odd(const NextView& it) {
 }
 
 // An attempt to decide, above every one that its owner has ever made. Count 0: none.
-inline constexpr std::uint32_t kMostBallots = 1u << 30;  // of one change; it grows by one each second at most
+inline constexpr std::uint32_t kMaxBallots = 1u << 30;  // of one change; it grows by one each second at most
 struct Ballot {
   std::uint32_t count = 0;
   std::uint32_t seat = 0;  // its owner
   auto operator<=>(const Ballot&) const = default;
 };
 void fields(Is<Ballot> auto& it, auto&& field) {
-  field("count", it.count, up_to(kMostBallots));
-  field("seat", it.seat, up_to(kMostMembers - 1));
+  field("count", it.count, up_to(kMaxBallots));
+  field("seat", it.seat, up_to(kMaxMembers - 1));
 }
 
 // The sender does not hear this member any more, or cannot go on itself.
@@ -69,8 +69,8 @@ struct Suspect {
   std::string why;
 };
 void fields(Is<Suspect> auto& it, auto&& field) {
-  field("seat", it.seat, up_to(kMostMembers - 1));
-  field("why", it.why, line(kMostReasonBytes));
+  field("seat", it.seat, up_to(kMaxMembers - 1));
+  field("why", it.why, line(kMaxReasonBytes));
 }
 
 struct Prepare {
@@ -96,9 +96,9 @@ void fields(Is<Promise> auto& it, auto&& field) {
   field("incarnation", it.incarnation);
   field("has_state", it.has_state);
   field("step", it.step);
-  field("unfit", it.unfit, line(kMostReasonBytes));
+  field("unfit", it.unfit, line(kMaxReasonBytes));
   field("leaves", it.leaves);
-  field("hears", it.hears, list(kMostMembers, up_to(kMostMembers - 1)));
+  field("hears", it.hears, list(kMaxMembers, up_to(kMaxMembers - 1)));
   field("accepted_in", it.accepted_in);
   field("accepted", it.accepted);
 }

@@ -81,15 +81,15 @@ Result<ClusterKeys> parse_cluster_keys(std::string_view text, std::string_view f
       Result<Operator> listed = parse_operator(place, line.value);
       if (!listed) return listed.error();
       if (!names.insert(listed->name).second) return usage(place + "two operators are named " + listed->name);
-      if (keys.operators.size() >= kMostOperators)
-        return usage(place + "more than " + std::to_string(kMostOperators) + " operators");
+      if (keys.operators.size() >= kMaxOperators)
+        return usage(place + "more than " + std::to_string(kMaxOperators) + " operators");
       keys.operators.push_back(*listed);
     } else {
       return usage(place + "unknown key \"" + clip_text(line.key, 100) +
                    "\"; a cluster key file holds cluster and operator lines");
     }
   }
-  if (keys.clusters.empty() || keys.clusters.size() > kMostClusterKeys) {
+  if (keys.clusters.empty() || keys.clusters.size() > kMaxClusterKeys) {
     return usage(std::string(file) + ": " + std::to_string(keys.clusters.size()) +
                  " cluster keys; a cluster key file holds one, or two during a rotation; tgctl keygen makes it");
   }
@@ -125,7 +125,7 @@ Result<OperatorKeys> parse_operator_keys(std::string_view text, std::string_view
     else
       controls.push_back(*key);
   }
-  if (!own || controls.empty() || controls.size() > kMostClusterKeys)
+  if (!own || controls.empty() || controls.size() > kMaxClusterKeys)
     return usage(std::string(file) +
                  " is not a key file: it needs secret and control lines (an operator's) or cluster (a node's); tgctl "
                  "keygen makes both");
@@ -146,10 +146,10 @@ Result<std::string> read_key_file(const std::string& path) {
     return failed("it belongs to another user (uid " + std::to_string(file->facts().st_uid) + "); chown it");
   if ((file->facts().st_mode & 077) != 0)
     return failed("users other than its owner can read it; chmod 600 " + path + ", if that is a key file");
-  std::string text(kMostKeyFileBytes + 1, '\0');
+  std::string text(kMaxKeyFileBytes + 1, '\0');
   const Result<std::size_t> got = file->read(0, std::as_writable_bytes(std::span(text)));
   if (!got) return failed(got.error().message);
-  if (*got > kMostKeyFileBytes) return failed("it is too long for a key file");
+  if (*got > kMaxKeyFileBytes) return failed("it is too long for a key file");
   text.resize(*got);
   return text;
 }

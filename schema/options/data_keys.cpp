@@ -9,18 +9,18 @@
 namespace tg::schema {
 namespace {
 
-constexpr std::uint64_t kMostImages = 1u << 24;
-constexpr std::uint64_t kMostClasses = 65'535;
-constexpr std::uint64_t kMostImageSize = 1024;  // pixels of a side of a model's input
-constexpr std::uint64_t kMostResize = 2 * kMostImageSize;
-constexpr std::size_t kMostChannels = 64;  // channels with numbers of their own
-constexpr double kMostTestShare = 0.9;
+constexpr std::uint64_t kMaxImages = 1u << 24;
+constexpr std::uint64_t kMaxClasses = 65'535;
+constexpr std::uint64_t kMaxImageSize = 1024;  // pixels of a side of a model's input
+constexpr std::uint64_t kMaxResize = 2 * kMaxImageSize;
+constexpr std::size_t kMaxChannels = 64;  // channels with numbers of their own
+constexpr double kMaxTestShare = 0.9;
 
 using Row = Option<JobSpec>;
 
 Row numbers_row(std::string name, std::vector<double> JobSpec::*field, RealRange range, std::string help) {
   return list_row(std::move(name), field, real_row("", &JobSpec::test_share, range, ""), &JobSpec::test_share,
-                  kMostChannels, "a number per channel, or one for all, such as 0.485,0.456,0.406", std::move(help));
+                  kMaxChannels, "a number per channel, or one for all, such as 0.485,0.456,0.406", std::move(help));
 }
 
 constexpr OtherWord kOtherData[] = {
@@ -39,22 +39,22 @@ void add_set_keys(std::vector<Row>& rows) {
                             "and test.txt; npy: x_train.npy, y_train.npy, x_test.npy, y_test.npy; idx: files with "
                             "train-images, train-labels, t10k-images, t10k-labels in their names.",
                             kOtherData));
-  rows.push_back(path_row("data-dir", &JobSpec::data_dir, kMostPathBytes,
+  rows.push_back(path_row("data-dir", &JobSpec::data_dir, kMaxPathBytes,
                           "Folder with the data's files on every node; empty = each node's own data-dir."));
   rows.push_back(whole_row("data-seed", &JobSpec::data_seed, {},
                            "Seed for drawing synthetic and fractals, and for choosing the samples that test-share "
                            "holds back."));
-  rows.push_back(whole_row("data-train", &JobSpec::data_train, {0, kMostImages},
+  rows.push_back(whole_row("data-train", &JobSpec::data_train, {0, kMaxImages},
                            "Training images of synthetic and fractals; 0 = the generator's default."));
-  rows.push_back(whole_row("data-test", &JobSpec::data_test, {0, kMostImages},
+  rows.push_back(whole_row("data-test", &JobSpec::data_test, {0, kMaxImages},
                            "Test images of synthetic and fractals; 0 = the generator's default."));
-  rows.push_back(whole_row("data-classes", &JobSpec::data_classes, {0, kMostClasses},
+  rows.push_back(whole_row("data-classes", &JobSpec::data_classes, {0, kMaxClasses},
                            "Classes of fractals; 0 = the generator's default."));
   rows.push_back(
-      whole_row("image-size", &JobSpec::image_size, {0, kMostImageSize},
+      whole_row("image-size", &JobSpec::image_size, {0, kMaxImageSize},
                 "Pixels of a picture's sides, for fractals and folder; 0 = that of the files, or, if they differ, the "
                 "size that the model was published with."));
-  rows.push_back(real_row("test-share", &JobSpec::test_share, {0, kMostTestShare, false, false},
+  rows.push_back(real_row("test-share", &JobSpec::test_share, {0, kMaxTestShare, false, false},
                           "folder, npy, idx without a test set: share of each class that is held back for testing."));
   rows.push_back(choice_row("damaged", &JobSpec::damaged,
                             "folder: a picture that cannot be decoded ends the run, or is named and skipped."));
@@ -67,9 +67,9 @@ void add_recipe_keys(std::vector<Row>& rows) {
                             "resized (area); auto: as suits the data."));
   rows.push_back(real_row("least-area", &JobSpec::least_area, {0.01, 1, false, false},
                           "crop = area: the least share of a picture's area that a part has."));
-  rows.push_back(whole_row("crop-padding", &JobSpec::crop_padding, {0, kMostImageSize},
+  rows.push_back(whole_row("crop-padding", &JobSpec::crop_padding, {0, kMaxImageSize},
                            "crop = window: black pixels added on every side first; 0 = as suits the data."));
-  rows.push_back(whole_row("resize", &JobSpec::resize, {0, kMostResize},
+  rows.push_back(whole_row("resize", &JobSpec::resize, {0, kMaxResize},
                            "Pixels that a picture's shorter side is resized to before its middle or a window is taken; "
                            "0 = no resizing, or 8/7 of the input if a folder's pictures have other sizes."));
   rows.push_back(choice_row("resize-shape", &JobSpec::resize_shape,
@@ -92,10 +92,10 @@ void add_recipe_keys(std::vector<Row>& rows) {
                  "How values are scaled: bytes to x / 255 (none), the same from -1 to 1 (symmetric), each "
                  "sample to mean 0 and deviation 1 (per-image), or each channel by a mean and deviation that "
                  "are given or measured on the training set; auto: as suits the data."));
-  constexpr double kMostValue = 1e30;
-  rows.push_back(numbers_row("mean", &JobSpec::mean, {-kMostValue, kMostValue, false, false},
+  constexpr double kMaxValue = 1e30;
+  rows.push_back(numbers_row("mean", &JobSpec::mean, {-kMaxValue, kMaxValue, false, false},
                              "normalization = given: what is subtracted from x / 255, or from samples of floats."));
-  rows.push_back(numbers_row("deviation", &JobSpec::deviation, {0, kMostValue, true, false},
+  rows.push_back(numbers_row("deviation", &JobSpec::deviation, {0, kMaxValue, true, false},
                              "normalization = given: what the result is divided by."));
 }
 

@@ -11,27 +11,27 @@
 namespace tg::schema {
 namespace {
 
-constexpr std::uint64_t kMostEpochs = 1'000'000;
-constexpr std::uint64_t kMostSteps = UINT32_MAX - 1;  // a step's number is 32 bits of a frame's header
-constexpr std::uint64_t kMostChunkParameters = kMostChunkPayloadBytes * 4;  // raw codes take at most two bits each
-static_assert(kLargeChunkParameters <= kMostChunkParameters, "what is chosen without a wish can be wished for");
+constexpr std::uint64_t kMaxEpochs = 1'000'000;
+constexpr std::uint64_t kMaxSteps = UINT32_MAX - 1;  // a step's number is 32 bits of a frame's header
+constexpr std::uint64_t kMaxChunkParameters = kMaxChunkPayloadBytes * 4;  // raw codes take at most two bits each
+static_assert(kLargeChunkParameters <= kMaxChunkParameters, "what is chosen without a wish can be wished for");
 constexpr WholeRange kTimeoutRange{100, 86'400'000};
 constexpr WholeRange kCheckpointRange{0, std::uint64_t{30} * 24 * 3'600'000};
 
 using Row = Option<JobSpec>;
-constexpr std::uint64_t kMostFeatures = 65'536;  // features of a hidden layer
-constexpr std::size_t kMostHidden = 32;          // hidden layers
-constexpr double kMostClassWeight = 1e6;
-constexpr std::size_t kMostClassWeights = 1024;
-constexpr std::size_t kMostDropout = 16;  // layers
-constexpr std::size_t kMostPrefixes = 64, kMostPrefixBytes = 64;
+constexpr std::uint64_t kMaxFeatures = 65'536;  // features of a hidden layer
+constexpr std::size_t kMaxHidden = 32;          // hidden layers
+constexpr double kMaxClassWeight = 1e6;
+constexpr std::size_t kMaxClassWeights = 1024;
+constexpr std::size_t kMaxDropout = 16;  // layers
+constexpr std::size_t kMaxPrefixes = 64, kMaxPrefixBytes = 64;
 
 Row freeze_row() {
   const auto check = [](const std::string& value, std::size_t most_bytes) -> Status {
     return value.empty() ? bad_value(value, "the beginning of a name") : check_text(value, most_bytes);
   };
-  return list_row("freeze", &JobSpec::freeze, string_row("", &JobSpec::initial, kMostPrefixBytes, "text", "", +check),
-                  &JobSpec::initial, kMostPrefixes, "beginnings of names separated by commas, such as conv1.,layer1.",
+  return list_row("freeze", &JobSpec::freeze, string_row("", &JobSpec::initial, kMaxPrefixBytes, "text", "", +check),
+                  &JobSpec::initial, kMaxPrefixes, "beginnings of names separated by commas, such as conv1.,layer1.",
                   "Parameters that stay as they are: those whose PyTorch names begin with one of these. Nothing is "
                   "sent for them. Batch normalizations still normalize by the batch, and their running statistics "
                   "follow, as with requires_grad = False; empty = none.");
@@ -56,8 +56,8 @@ Row class_weights_row() {
   constexpr const char *kNone = "none", *kBalanced = "balanced";
   Row row =
       list_row("class-weights", &JobSpec::class_weights,
-               real_row("", &JobSpec::test_share, {0, kMostClassWeight, true, false}, ""), &JobSpec::test_share,
-               kMostClassWeights, "none, balanced, or a number per class separated by commas, such as 1,2,0.5",
+               real_row("", &JobSpec::test_share, {0, kMaxClassWeight, true, false}, ""), &JobSpec::test_share,
+               kMaxClassWeights, "none, balanced, or a number per class separated by commas, such as 1,2,0.5",
                "What each sample's loss is multiplied by in training, by its class: a number each, in the order of "
                "the labels, or balanced: all classes count alike, however many samples they have. Scaled to a mean "
                "of 1 over the training set; a step's loss is divided by its samples, not by the sum of their "
@@ -75,14 +75,14 @@ Row class_weights_row() {
 
 void add_model_rows(std::vector<Row>& rows) {
   rows.push_back(model_row());
-  rows.push_back(list_row("hidden", &JobSpec::hidden, whole_row("", &JobSpec::data_seed, {1, kMostFeatures}, ""),
-                          &JobSpec::data_seed, kMostHidden, "numbers separated by commas, such as 256,128",
+  rows.push_back(list_row("hidden", &JobSpec::hidden, whole_row("", &JobSpec::data_seed, {1, kMaxFeatures}, ""),
+                          &JobSpec::data_seed, kMaxHidden, "numbers separated by commas, such as 256,128",
                           "mlp: features of each hidden layer; empty = none."));
   rows.push_back(real_row("label-smoothing", &JobSpec::label_smoothing, {0, 1, false, true},
                           "Share of each sample's target that is spread evenly over all classes."));
   rows.push_back(list_row(
       "dropout", &JobSpec::dropout, real_row("", &JobSpec::label_smoothing, {0, 1, false, true}, ""),
-      &JobSpec::label_smoothing, kMostDropout, "numbers from 0 to below 1 separated by commas, such as 0.5,0.5",
+      &JobSpec::label_smoothing, kMaxDropout, "numbers from 0 to below 1 separated by commas, such as 0.5,0.5",
       "Share of its features that each dropout layer drops in training, a number a layer in the order of the network; "
       "0 = none. Empty = the model's own: alexnet and vgg-a 0.5,0.5; alexnet-two-column 0.2,0.2; googlenet 0.7,0.7,0.2 "
       "(two heads, then the network); googlenet-slim 0.08. The others have no such layer."));
@@ -91,24 +91,24 @@ void add_model_rows(std::vector<Row>& rows) {
 
 void add_task_rows(std::vector<Row>& rows) {
   rows.push_back(
-      path_row("initial", &JobSpec::initial, kMostPathBytes,
+      path_row("initial", &JobSpec::initial, kMaxPathBytes,
                "Parameters to start from, instead of drawing them: a safetensors file with PyTorch's names on "
                "every node, such as fetch writes; a path that does not begin with / is relative to data-dir. "
                "The last layer is drawn if the file has another number of classes."));
   rows.push_back(freeze_row());
-  rows.push_back(whole_row("steps", &JobSpec::steps, {1, kMostSteps}, "Steps until the run is complete."));
-  rows.push_back(whole_row("epochs", &JobSpec::epochs, {0, kMostEpochs},
+  rows.push_back(whole_row("steps", &JobSpec::steps, {1, kMaxSteps}, "Steps until the run is complete."));
+  rows.push_back(whole_row("epochs", &JobSpec::epochs, {0, kMaxEpochs},
                            "Passes over the training set, instead of steps; 0 = not used."));
   rows.push_back(whole_row("seed", &JobSpec::seed, {},
                            "Seed of initial parameters, sample order, augmentation and ternary draws."));
   rows.push_back(
-      whole_row("global-batch", &JobSpec::global_batch, {1, kMostBatch},
+      whole_row("global-batch", &JobSpec::global_batch, {1, kMaxBatch},
                 "Samples of a step over all members. The result does not depend on the number of members, except "
                 "for batch normalizations, which see only their member's share."));
-  rows.push_back(whole_row("batch-per-node", &JobSpec::batch_per_node, {0, kMostBatch},
+  rows.push_back(whole_row("batch-per-node", &JobSpec::batch_per_node, {0, kMaxBatch},
                            "Samples of a step per member, instead of global-batch; 0 = not used."));
   rows.push_back(
-      whole_row("micro-batch", &JobSpec::micro_batch, {0, kMostBatch},
+      whole_row("micro-batch", &JobSpec::micro_batch, {0, kMaxBatch},
                 "Samples that a member computes at once, adding up their gradients: for models that would not fit "
                 "its memory otherwise. The last of a member's part of a step may be fewer; 0 = all at once."));
 }
@@ -117,7 +117,7 @@ void add_task_rows(std::vector<Row>& rows) {
 constexpr const char* kGaussian = "gaussian";
 Row replay_gradients_row() {
   const auto parse = [](const std::string& value) -> Result<std::optional<std::string>> {
-    if (const Status status = check_path(value, kMostPathBytes); !status) return status.error();
+    if (const Status status = check_path(value, kMaxPathBytes); !status) return status.error();
     return value == kGaussian ? std::nullopt : std::optional(value);
   };
   return value_row("replay-gradients", &JobSpec::replay_gradients, "gaussian, or a path",
@@ -163,12 +163,11 @@ void add_learning_rows(std::vector<Row>& rows) {
                             "How the learning rate falls; cosine: by half a cosine over all steps."));
   rows.push_back(real_row("schedule-factor", &JobSpec::schedule_factor, {0, 1, true, false},
                           "staircase: factor by which the rate is multiplied at each stair."));
-  rows.push_back(
-      whole_row("schedule-every", &JobSpec::schedule_every, {0, kMostSteps}, "staircase: steps of a stair."));
+  rows.push_back(whole_row("schedule-every", &JobSpec::schedule_every, {0, kMaxSteps}, "staircase: steps of a stair."));
   rows.push_back(power_row());
   rows.push_back(real_row("schedule-floor", &JobSpec::schedule_floor, {0, 1e6, false, false},
                           "Learning rate towards which a schedule falls; polynomial and cosine get there."));
-  rows.push_back(whole_row("warm-up", &JobSpec::warm_up, {0, kMostSteps},
+  rows.push_back(whole_row("warm-up", &JobSpec::warm_up, {0, kMaxSteps},
                            "The first N steps, whose learning rate is 1/N, 2/N, ... N/N of the schedule's; 0 = none."));
   rows.push_back(
       real_row("momentum", &JobSpec::momentum, fraction, "momentum: share of the last update that is kept."));
@@ -183,13 +182,13 @@ void add_learning_rows(std::vector<Row>& rows) {
       "inside: weight decay is added before ternarizing; outside: at the update; auto: inside, with adamw outside."));
   rows.push_back(real_row("ema", &JobSpec::ema, fraction,
                           "Decay of the moving average of the parameters, which is evaluated; 0 = no average."));
-  rows.push_back(whole_row("evaluate-every", &JobSpec::evaluate_every, {0, kMostSteps},
+  rows.push_back(whole_row("evaluate-every", &JobSpec::evaluate_every, {0, kMaxSteps},
                            "Steps between evaluations on the test set; 0 = only at the end."));
   rows.push_back(real_row("target-accuracy", &JobSpec::target_accuracy, fraction,
                           "The run is complete before its last step when an evaluation gets this share of the test set "
                           "right, such as 0.98. Needs evaluate-every; 0 = all its steps."));
   rows.push_back(
-      whole_row("patience", &JobSpec::patience, {0, kMostSteps},
+      whole_row("patience", &JobSpec::patience, {0, kMaxSteps},
                 "The run is complete before its last step when this many evaluations in a row were no better "
                 "than an earlier one. Needs evaluate-every; 0 = all its steps."));
   rows.push_back(choice_row("keep", &JobSpec::keep,
@@ -214,7 +213,7 @@ void add_gradient_rows(std::vector<Row>& rows) {
       "it, as ternary codes for all other models. Most bits of such a step are then the last layer's."));
   rows.push_back(whole_row("min-ternary-size", &JobSpec::min_ternary_size, {0, UINT32_MAX},
                            "Segments with fewer parameters travel as float32."));
-  rows.push_back(whole_row("float-steps", &JobSpec::float_steps, {0, kMostSteps},
+  rows.push_back(whole_row("float-steps", &JobSpec::float_steps, {0, kMaxSteps},
                            "The first steps whose gradients travel as float32."));
   rows.push_back(
       choice_row("exchange", &JobSpec::exchange,
@@ -225,7 +224,7 @@ void add_gradient_rows(std::vector<Row>& rows) {
       "Ternary payloads as bit planes (raw) or entropy-coded (entropy); auto: depends on the measured link."));
   rows.push_back(whole_row("bucket-parameters", &JobSpec::bucket_parameters, {0, UINT32_MAX},
                            "Parameters after which a bucket is full and leaves; 0 = chosen from the model."));
-  rows.push_back(whole_row("chunk-parameters", &JobSpec::chunk_parameters, {0, kMostChunkParameters},
+  rows.push_back(whole_row("chunk-parameters", &JobSpec::chunk_parameters, {0, kMaxChunkParameters},
                            "Parameters of a chunk; 0 = chosen from the model and the members."));
 }
 
@@ -246,10 +245,10 @@ void add_running_rows(std::vector<Row>& rows) {
   rows.push_back(choice_row("split", &JobSpec::split,
                             "How the members share a step's samples: by the weight in each node's configuration, or by "
                             "the speed that each measures before the run begins, which a resume keeps."));
-  rows.push_back(whole_row("digest-every", &JobSpec::digest_every, {1, kMostSteps},
+  rows.push_back(whole_row("digest-every", &JobSpec::digest_every, {1, kMaxSteps},
                            "Steps between comparisons of the members' states."));
   rows.push_back(whole_row(
-      "threads", &JobSpec::threads, {0, kMostThreads},
+      "threads", &JobSpec::threads, {0, kMaxThreads},
       "Threads of the engine and of the exchange's work per member, pinned for replay; 0 = the node's own setting."));
   rows.push_back(duration_row("start-timeout", &JobSpec::start_timeout_ms, kTimeoutRange,
                               "How long a start waits for absent members."));
@@ -374,9 +373,9 @@ const std::vector<Option<JobSpec>>& job_options() {
 }
 
 Result<JobSpec> parse_job(std::string_view text, std::string_view file) {
-  if (text.size() > kMostSpecBytes) {
+  if (text.size() > kMaxSpecBytes) {
     return Error{ErrorKind::kUsage, std::string(file) + ": " + std::to_string(text.size()) +
-                                        " bytes are too long for a job; at most " + std::to_string(kMostSpecBytes)};
+                                        " bytes are too long for a job; at most " + std::to_string(kMaxSpecBytes)};
   }
   Result<std::vector<Assignment>> assignments = parse_assignments(text, file);
   if (!assignments) return assignments.error();
@@ -447,14 +446,14 @@ Status validate_job(const JobSpec& spec, std::size_t members) {
   if (evaluates != nullptr && spec.evaluate_every == 0)
     return invalid(std::string(evaluates) + " needs evaluate-every, the steps between evaluations");
   if (const Status status = validate_compute(spec); !status) return status;
-  if (members > kMostMembers) {
-    return invalid(std::to_string(members) + " members are too many; at most " + std::to_string(kMostMembers));
+  if (members > kMaxMembers) {
+    return invalid(std::to_string(members) + " members are too many; at most " + std::to_string(kMaxMembers));
   }
   const std::uint64_t batch = resolved_global_batch(spec, std::max<std::size_t>(members, 1));
   if (batch < 1) return invalid("a step needs at least one sample: set global-batch or batch-per-node");
-  if (batch > kMostBatch) {
+  if (batch > kMaxBatch) {
     return invalid("a global batch of " + std::to_string(batch) + " samples is too large; at most " +
-                   std::to_string(kMostBatch));
+                   std::to_string(kMaxBatch));
   }
   if (members > 0 && batch < members) {
     return invalid("global-batch = " + std::to_string(batch) + " is less than the " + std::to_string(members) +
@@ -506,9 +505,9 @@ std::uint64_t resolved_global_batch(const JobSpec& spec, std::size_t members) {
 Result<std::uint64_t> resolved_steps(const JobSpec& spec, std::uint64_t samples, std::uint64_t global_batch) {
   if (spec.epochs == 0) return spec.steps;
   const std::uint64_t steps = (spec.epochs * samples + global_batch - 1) / global_batch;  // 2^20 epochs, 2^32 samples
-  if (steps <= kMostSteps) return std::max<std::uint64_t>(steps, 1);
+  if (steps <= kMaxSteps) return std::max<std::uint64_t>(steps, 1);
   return invalid("epochs = " + std::to_string(spec.epochs) + " are " + std::to_string(steps) +
-                 " steps of this set; at most " + std::to_string(kMostSteps));
+                 " steps of this set; at most " + std::to_string(kMaxSteps));
 }
 
 void show_job(const JobSpec& job, RunStatus& status) {
@@ -516,7 +515,7 @@ void show_job(const JobSpec& job, RunStatus& status) {
   status.data = to_word(job.data);
   status.gradients = to_word(job.gradients);
   status.last_layer = to_word(job.gradients == GradientFormat::kTernary ? resolved_last_layer(job) : job.gradients);
-  status.settings = changed_keys(job, kMostSettingsBytes);
+  status.settings = changed_keys(job, kMaxSettingsBytes);
 }
 
 }  // namespace tg::schema

@@ -19,7 +19,7 @@ namespace {
 namespace po = boost::program_options;
 using Row = Option<NodeConfig>;
 
-constexpr std::size_t kMostConfigBytes = 256 * 1024;
+constexpr std::size_t kMaxConfigBytes = 256 * 1024;
 constexpr std::size_t kHelpColumns = 74;  // 80 columns less six spaces of indent
 constexpr std::string_view kEnvironmentPrefix = "TGD_";
 
@@ -65,11 +65,11 @@ Result<Source> read_file(const std::string& path) {
     return usage(path + ": cannot be read: " + std::strerror(error) +
                  (error == ENOENT ? "; tgctl help node writes such a file" : ""));
   }
-  std::string text(kMostConfigBytes + 1, '\0');
+  std::string text(kMaxConfigBytes + 1, '\0');
   file.read(text.data(), static_cast<std::streamsize>(text.size()));
   if (file.bad()) return Error{ErrorKind::kUsage, path + ": cannot be read; is it a file?"};
   text.resize(static_cast<std::size_t>(file.gcount()));
-  if (text.size() > kMostConfigBytes) return usage(path + ": too long for a configuration");
+  if (text.size() > kMaxConfigBytes) return usage(path + ": too long for a configuration");
   Result<std::vector<Assignment>> assignments = parse_assignments(text, path);
   if (!assignments) return assignments.error();
   Source source;

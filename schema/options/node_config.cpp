@@ -17,13 +17,13 @@ using Row = Option<NodeConfig>;
 constexpr WholeRange kPeerTimeoutRange{500, 3'600'000};
 static_assert(kPeerTimeoutRange.least >= 10 * kLivenessTickMs, "the ten beats of a peer-timeout are a tick apart");
 constexpr WholeRange kKeepAgeRange{0, std::uint64_t{100} * 365 * 24 * 3'600'000};
-constexpr std::uint64_t kMostDevice = 63;
-constexpr std::uint64_t kMostMemoryMib = std::uint64_t{1} << 30;
+constexpr std::uint64_t kMaxDevice = 63;
+constexpr std::uint64_t kMaxMemoryMib = std::uint64_t{1} << 30;
 
 Error usage(std::string message) { return {ErrorKind::kUsage, std::move(message)}; }
 
 bool is_host(std::string_view host) {
-  if (host.empty() || host.size() > kMostHostBytes || host.front() == '-') return false;
+  if (host.empty() || host.size() > kMaxHostBytes || host.front() == '-') return false;
   return std::all_of(host.begin(), host.end(), [](char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' || c == '-' ||
            c == '_';
@@ -97,7 +97,7 @@ Row control_allow_row() {
     for (std::string item; std::getline(items, item, ',');) {
       item.erase(0, item.find_first_not_of(' '));
       item.erase(item.find_last_not_of(' ') + 1);
-      if (item.empty() || item.size() > kMostHostBytes || !is_printable(item))
+      if (item.empty() || item.size() > kMaxHostBytes || !is_printable(item))
         return bad_value(value, "a list of addresses such as 10.0.0.9,192.168.0.0/16");
       hosts.push_back(item);
     }
@@ -163,39 +163,39 @@ constexpr OtherWord kOtherEngines[] = {
 
 std::vector<Row> make_rows() {
   std::vector<Row> rows;
-  rows.push_back(text_row("node", &NodeConfig::node, kMostNameBytes, "Name of this node, one of the peer lines."));
+  rows.push_back(text_row("node", &NodeConfig::node, kMaxNameBytes, "Name of this node, one of the peer lines."));
   rows.push_back(peer_row());
   rows.push_back(listen_row());
   rows.push_back(
-      path_row("key-file", &NodeConfig::key_file, kMostPathBytes,
+      path_row("key-file", &NodeConfig::key_file, kMaxPathBytes,
                "Cluster key file, the same on every node; tgctl keygen makes it. Without a key from it nobody "
                "can join or ask. It may change while the node runs."));
   rows.push_back(flag_row("insecure", &NodeConfig::insecure,
                           "Listen beyond loopback without keys: everyone at an address of the peer lines or of "
                           "control-allow can start and stop runs."));
   rows.push_back(control_allow_row());
-  rows.push_back(path_row("state-dir", &NodeConfig::state_dir, kMostPathBytes,
+  rows.push_back(path_row("state-dir", &NodeConfig::state_dir, kMaxPathBytes,
                           "Folder for runs: specs, logs, metrics, models. It survives restarts."));
-  rows.push_back(path_row("data-dir", &NodeConfig::data_dir, kMostPathBytes,
+  rows.push_back(path_row("data-dir", &NodeConfig::data_dir, kMaxPathBytes,
                           "Folder with data sets on this node, for jobs without a data-dir."));
-  rows.push_back(whole_row("threads", &NodeConfig::threads, {0, kMostThreads},
+  rows.push_back(whole_row("threads", &NodeConfig::threads, {0, kMaxThreads},
                            "Threads of the engine, and (up to 8) of the exchange's work; 0 = what the cgroup allows."));
   rows.push_back(
-      whole_row("weight", &NodeConfig::weight, {1, kMostWeight},
+      whole_row("weight", &NodeConfig::weight, {1, kMaxWeight},
                 "Weight of this node's share of each batch: a node with weight 3 computes three times as "
                 "many samples as one with 1. Only the ratio counts: for 1.5 to 1, use 3 and 2. A job with split = "
                 "speed goes by what the nodes measure."));
-  rows.push_back(whole_row("memory-mib", &NodeConfig::memory_mib, {0, kMostMemoryMib},
+  rows.push_back(whole_row("memory-mib", &NodeConfig::memory_mib, {0, kMaxMemoryMib},
                            "MiB that a run may take here, whatever the machine says; a start that needs more is "
                            "refused. 0 = what the machine and its cgroup have left."));
-  rows.push_back(whole_row("keep-runs", &NodeConfig::keep_runs, {1, kMostRunsKept},
+  rows.push_back(whole_row("keep-runs", &NodeConfig::keep_runs, {1, kMaxRunsKept},
                            "Ended runs that are kept. If there are more, runs without a model or with a fetched model "
                            "are deleted first, the oldest first; each deletion is logged."));
   rows.push_back(
       duration_row("keep-age", &NodeConfig::keep_age_ms, kKeepAgeRange,
                    "Runs that ended longer ago are deleted, unless their model was never fetched; 0s = never."));
   rows.push_back(
-      whole_row("keep-mib", &NodeConfig::keep_mib, {0, kMostMemoryMib},
+      whole_row("keep-mib", &NodeConfig::keep_mib, {0, kMaxMemoryMib},
                 "MiB that all runs may take on disk; beyond that runs are deleted as for keep-runs. 0 = no limit."));
   rows.push_back(duration_row("peer-timeout", &NodeConfig::peer_timeout_ms, kPeerTimeoutRange,
                               "A peer without a sign of life for this long is dead; a run goes on without it."));
@@ -205,7 +205,7 @@ std::vector<Row> make_rows() {
                             "start; cpu = the processor; auto = the GPU if it can be had, else the processor, and the "
                             "log says why. Members of one run may differ: their replicas agree bit for bit.",
                             kOtherEngines));
-  rows.push_back(whole_row("device", &NodeConfig::device, {0, kMostDevice},
+  rows.push_back(whole_row("device", &NodeConfig::device, {0, kMaxDevice},
                            "Which GPU, as nvidia-smi counts those that this process may use. A tgd uses one: on a host "
                            "with two GPUs run two nodes, each with its own name, ports, state-dir and device."));
   rows.push_back(choice_row("math", &NodeConfig::math,
@@ -226,8 +226,8 @@ Status check_peers(const NodeConfig& config) {
   if (config.peers.empty()) {
     return usage("no peer lines: give peer = NAME@host:port once per node, " + config.node + " included");
   }
-  if (config.peers.size() > kMostMembers) {
-    return usage(std::to_string(config.peers.size()) + " peers are too many; at most " + std::to_string(kMostMembers));
+  if (config.peers.size() > kMaxMembers) {
+    return usage(std::to_string(config.peers.size()) + " peers are too many; at most " + std::to_string(kMaxMembers));
   }
   std::map<std::string, std::string> endpoints;
   std::set<std::string> names;
@@ -337,7 +337,7 @@ Result<PeerAddress> parse_peer(std::string_view text) {
   peer.host = text.substr(at + 1, colon - at - 1);
   if (!is_node_name(peer.name)) {
     return bad_value(peer.name, "a node's name: a-z, 0-9, dots and dashes, a letter or digit first, at most " +
-                                    std::to_string(kMostNameBytes));
+                                    std::to_string(kMaxNameBytes));
   }
   if (peer.host.starts_with('[') && is_ipv6(peer.host)) {
     peer.host = peer.host.substr(1, peer.host.size() - 2);
@@ -356,7 +356,7 @@ Status validate_node(const NodeConfig& config) {
     return usage("node = " + config.node +
                  ": a name has letters a-z, digits, dots and dashes, begins with a letter or "
                  "digit, and has at most " +
-                 std::to_string(kMostNameBytes));
+                 std::to_string(kMaxNameBytes));
   }
   if (config.state_dir.empty()) return usage("state-dir is empty: runs need a folder");
   if (const Status status = check_peers(config); !status) return status;

@@ -39,12 +39,12 @@ struct NodeConfig {
   std::vector<std::string> control_allow;  // without keys: further addresses, networks and names that may ask
   std::string state_dir = "tgd-state";
   std::string data_dir;
-  std::uint64_t weight = 1;                 // weight of this node's share of a batch
-  std::uint64_t threads = 0;                // engine threads; 0 = what the cgroup allows
-  std::uint64_t memory_mib = 0;             // memory for a run; 0 = what the machine or the cgroup has left
-  std::uint64_t keep_runs = kMostRunsKept;  // ended runs kept on disk; older ones are deleted
-  std::uint64_t keep_age_ms = 0;            // age at which runs are deleted; 0 = never
-  std::uint64_t keep_mib = 0;               // disk space for all runs; 0 = no limit
+  std::uint64_t weight = 1;                // weight of this node's share of a batch
+  std::uint64_t threads = 0;               // engine threads; 0 = what the cgroup allows
+  std::uint64_t memory_mib = 0;            // memory for a run; 0 = what the machine or the cgroup has left
+  std::uint64_t keep_runs = kMaxRunsKept;  // ended runs kept on disk; older ones are deleted
+  std::uint64_t keep_age_ms = 0;           // age at which runs are deleted; 0 = never
+  std::uint64_t keep_mib = 0;              // disk space for all runs; 0 = no limit
   std::uint64_t peer_timeout_ms = 10'000;
   std::string metrics_host;  // an address; "" = no metrics port
   std::uint16_t metrics_port = 0;

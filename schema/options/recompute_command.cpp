@@ -58,10 +58,10 @@ Result<RecomputeCommand> parse_recompute_command(int argc, const char* const* ar
     if (given.contains("data-dir")) command.data_dir = given["data-dir"].as<std::string>();
     if (given.contains("threads")) command.threads = given["threads"].as<std::uint64_t>();
   } catch (const po::error& error) {
-    return usage(clip_text(error.what(), kMostReasonBytes));
+    return usage(clip_text(error.what(), kMaxReasonBytes));
   }
-  if (command.threads && (*command.threads < 1 || *command.threads > kMostThreads))
-    return usage("--threads is from 1 to " + std::to_string(kMostThreads));
+  if (command.threads && (*command.threads < 1 || *command.threads > kMaxThreads))
+    return usage("--threads is from 1 to " + std::to_string(kMaxThreads));
   return command;
 }
 

@@ -49,12 +49,12 @@ Result<std::vector<std::uint16_t>> weights_in(const std::string& text) {
   while (begin <= text.size()) {
     const std::size_t end = std::min(text.find(',', begin), text.size());
     const std::string one = text.substr(begin, end - begin);
-    constexpr std::size_t kMostDigits = 5;
-    const bool number = !one.empty() && one.size() <= kMostDigits &&
+    constexpr std::size_t kMaxDigits = 5;
+    const bool number = !one.empty() && one.size() <= kMaxDigits &&
                         std::ranges::all_of(one, [](char c) { return c >= '0' && c <= '9'; });
     const unsigned long weight = number ? std::stoul(one) : 0;
-    if (weight < 1 || weight > kMostWeight)
-      return usage("--weights takes numbers from 1 to " + std::to_string(kMostWeight) + ", with commas between them");
+    if (weight < 1 || weight > kMaxWeight)
+      return usage("--weights takes numbers from 1 to " + std::to_string(kMaxWeight) + ", with commas between them");
     weights.push_back(static_cast<std::uint16_t>(weight));
     begin = end + 1;
   }
@@ -68,8 +68,8 @@ Status take(const po::variables_map& given, SimulateCommand& command) {
   if (given.contains("set")) command.settings = given["set"].as<std::vector<std::string>>();
   if (given.contains("data-dir")) command.data_dir = given["data-dir"].as<std::string>();
   if (given.contains("threads")) command.threads = given["threads"].as<std::uint64_t>();
-  if (command.threads && (*command.threads < 1 || *command.threads > kMostThreads))
-    return usage("--threads is from 1 to " + std::to_string(kMostThreads));
+  if (command.threads && (*command.threads < 1 || *command.threads > kMaxThreads))
+    return usage("--threads is from 1 to " + std::to_string(kMaxThreads));
   const std::string replicas = given.contains("replicas") ? given["replicas"].as<std::string>() : "one";
   if (replicas != "one" && replicas != "all") return usage("--replicas is one or all");
   command.all_replicas = replicas == "all";
@@ -86,12 +86,12 @@ Status take(const po::variables_map& given, SimulateCommand& command) {
     if (given.contains("members") && given["members"].as<std::uint64_t>() != command.weights.size())
       return usage("--members and --weights name different numbers of members");
   } else if (given.contains("members")) {
-    command.weights.assign(std::min<std::uint64_t>(given["members"].as<std::uint64_t>(), kMostMembers + 1), 1);
+    command.weights.assign(std::min<std::uint64_t>(given["members"].as<std::uint64_t>(), kMaxMembers + 1), 1);
   } else {
     return usage("--members N is missing: how many take part");
   }
-  if (command.weights.empty() || command.weights.size() > kMostMembers)
-    return usage("a run has from 1 to " + std::to_string(kMostMembers) + " members");
+  if (command.weights.empty() || command.weights.size() > kMaxMembers)
+    return usage("a run has from 1 to " + std::to_string(kMaxMembers) + " members");
   return {};
 }
 
@@ -124,7 +124,7 @@ Result<SimulateCommand> parse_simulate_command(int argc, const char* const* argv
     }
     if (const Status taken = take(given, command); !taken) return taken.error();
   } catch (const po::error& error) {
-    return usage(clip_text(error.what(), kMostReasonBytes));
+    return usage(clip_text(error.what(), kMaxReasonBytes));
   }
   return command;
 }

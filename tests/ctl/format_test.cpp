@@ -245,7 +245,7 @@ TEST(StatusText, ARunIsOneRowWhateverItsName) {
   EXPECT_EQ(row(70), "resnet-18-202611~228-d002 COMPLETED 42s -    1000/1000 0.1235 99.55 %");
   run.id = std::string(63, 'r');
   run.steps = run.step = 4'294'967'294;
-  for (std::size_t columns = kLeastColumns; columns < 200; ++columns) row(columns);
+  for (std::size_t columns = kMinColumns; columns < 200; ++columns) row(columns);
   EXPECT_NE(row(kAnyColumns).find(run.id + "  COMPLETED"), std::string::npos);
 }
 

@@ -31,8 +31,8 @@ TEST(Series, KeepsFewPointsOfManySteps) {
     series.add(step, static_cast<double>(step % 10));
     sum += static_cast<double>(step % 10);
   }
-  EXPECT_LE(series.points().size(), Series::kMostPoints);
-  EXPECT_GE(series.points().size(), Series::kMostPoints / 2);
+  EXPECT_LE(series.points().size(), Series::kMaxPoints);
+  EXPECT_GE(series.points().size(), Series::kMaxPoints / 2);
   std::uint64_t count = 0;
   double of_points = 0, last = 0;
   for (const Series::Point& point : series.points()) {

@@ -220,11 +220,11 @@ TEST(Facts, KnowARunsPast) {
   facts.take(mesh);
   Curves curves;
   facts.take_past("one", curves);  // nothing is written yet
-  EXPECT_LT(facts.courses["one"].past_asks, kMostPastAsks) << "it is asked for again";
+  EXPECT_LT(facts.courses["one"].past_asks, kMaxPastAsks) << "it is asked for again";
   for (std::uint64_t step = 1; step <= 4; ++step) curves.loss.add(step, 1);
   facts.take_past("one", curves);
   EXPECT_EQ(facts.courses["one"].first_step, 1u);
-  EXPECT_EQ(facts.courses["one"].past_asks, kMostPastAsks);
+  EXPECT_EQ(facts.courses["one"].past_asks, kMaxPastAsks);
   EXPECT_EQ(facts.courses["one"].loss.points().size(), 4u);
   run.step = 4;  // an answer that is older than the file
   facts.take(mesh);

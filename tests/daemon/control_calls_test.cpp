@@ -95,7 +95,7 @@ TEST_F(ControlCalls, TooManyQuestionsAreRefused) {
   start_mesh();
   TestClient client(control_port(kA));
   // Fewer at a time than a connection holds.
-  for (std::size_t i = 0; i < schema::kMostPendingQuestions; ++i) {
+  for (std::size_t i = 0; i < schema::kMaxPendingQuestions; ++i) {
     client.send({i, StopRequest{"run-1"}});
     ASSERT_TRUE(node(kA).next_call().has_value());
   }

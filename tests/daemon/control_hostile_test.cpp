@@ -105,7 +105,7 @@ TEST_F(ControlHostile, MessagesOfOtherShapes) {
   client.receive_reply<Error>(0);  // to the empty one
   client.receive_reply<VersionReply>(2);
   TestClient oversized(control_port(kA));
-  oversized.send_bytes({std::string(schema::kMostControlBytes + 1, 'x')});
+  oversized.send_bytes({std::string(schema::kMaxControlBytes + 1, 'x')});
   expect_alive();
 }
 

@@ -115,25 +115,25 @@ TEST_F(QuestionsTest, ARelayThatIsNotAnsweredNamesItsNode) {
 }
 
 TEST_F(QuestionsTest, TooManyAreRefused) {
-  for (std::size_t i = 0; i < schema::kMostPendingQuestions; ++i) ASSERT_TRUE(questions.call({"client", i}, 0));
+  for (std::size_t i = 0; i < schema::kMaxPendingQuestions; ++i) ASSERT_TRUE(questions.call({"client", i}, 0));
   EXPECT_FALSE(questions.call({"client", 1}, 0));
   EXPECT_FALSE(questions.gather({"client", 1}, {}, part("node-a"), {kB}, 0));
   EXPECT_FALSE(questions.relay({"client", 1}, kB, schema::LogsRequest{}, 0));
-  EXPECT_EQ(questions.expired(schema::kMostCallMs).size(), schema::kMostPendingQuestions);
+  EXPECT_EQ(questions.expired(schema::kMaxCallMs).size(), schema::kMaxPendingQuestions);
   EXPECT_TRUE(questions.call({"client", 1}, 0));
 }
 
 // Statuses of a node with a long history, asked for over and over while one peer is silent.
 TEST_F(QuestionsTest, WhatGathersHoldHasABoundAndEachIsAnswered) {
   MeshStatus full = part("node-a");
-  full.runs.assign(schema::kMostRunsKept, {});
-  for (schema::RunStatus& run : full.runs) run.members.assign(schema::kMostMembers, {});
+  full.runs.assign(schema::kMaxRunsKept, {});
+  for (schema::RunStatus& run : full.runs) run.members.assign(schema::kMaxMembers, {});
   std::vector<std::uint64_t> tokens;
   std::size_t refused = 0;
-  while (questions.pending() + refused < schema::kMostPendingQuestions) {
+  while (questions.pending() + refused < schema::kMaxPendingQuestions) {
     const auto token = questions.gather({"client", 1}, {}, full, {kB, kC}, 0);
     token ? tokens.push_back(*token) : void(++refused);
-    ASSERT_LE(questions.gathered_bytes(), kMostGatheredBytes);
+    ASSERT_LE(questions.gathered_bytes(), kMaxGatheredBytes);
   }
   EXPECT_GT(refused, 0u) << "this test asks for too little";
   EXPECT_FALSE(tokens.empty());
@@ -144,13 +144,13 @@ TEST_F(QuestionsTest, WhatGathersHoldHasABoundAndEachIsAnswered) {
 
 TEST_F(QuestionsTest, APartBeyondTheBoundLosesItsRunsAndNotItsNode) {
   std::vector<std::uint64_t> tokens;
-  const std::size_t count = 2 * kMostGatheredBytes / schema::kMostControlBytes;
+  const std::size_t count = 2 * kMaxGatheredBytes / schema::kMaxControlBytes;
   for (std::size_t i = 0; i < count; ++i) tokens.push_back(gather());
   MeshStatus of_c = part("node-c");
   of_c.runs.emplace_back().id = "run-1";
   for (const std::uint64_t token : tokens) {
-    EXPECT_FALSE(questions.peer_replied(kC, {token, of_c}, schema::kMostControlBytes).has_value());
-    ASSERT_LE(questions.gathered_bytes(), kMostGatheredBytes);
+    EXPECT_FALSE(questions.peer_replied(kC, {token, of_c}, schema::kMaxControlBytes).has_value());
+    ASSERT_LE(questions.gathered_bytes(), kMaxGatheredBytes);
   }
   const auto last = questions.peer_replied(kB, {tokens.back(), part("node-b")});
   ASSERT_TRUE(last.has_value());

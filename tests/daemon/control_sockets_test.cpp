@@ -43,7 +43,7 @@ class Port : public testing::Test {
   // Takes what came, and answers each message with so many bytes.
   void turn(std::size_t answer_bytes) {
     sockets_->wait(5);
-    for (int i = 0; i < schema::kMostMessagesPerTurn; ++i) {
+    for (int i = 0; i < schema::kMaxMessagesPerTurn; ++i) {
       const std::optional<ClientMessage> message = sockets_->receive_client();
       if (!message) break;
       ++received_;
@@ -85,11 +85,11 @@ class Port : public testing::Test {
 TEST_F(Port, WhatIsOwedStaysBelowItsBoundAndWhoReadsIsAnswered) {
   open();
   constexpr std::size_t kClients = 100;
-  static_assert(kClients * schema::kMostUntakenBytes > 2 * schema::kMostUntakenBytesInAll);
+  static_assert(kClients * schema::kMaxUntakenBytes > 2 * schema::kMaxUntakenBytesInAll);
   Greedy greedy = greedy_clients(kClients);
   EXPECT_TRUE(tests::eventually([&] {
     ask(greedy);
-    return most_untaken_ > schema::kMostUntakenBytesInAll / 2;
+    return most_untaken_ > schema::kMaxUntakenBytesInAll / 2;
   })) << most_untaken_;
   for (int more = 0; more < 20; ++more) ask(greedy);
   Dial honest = dial(clients_, {}, std::nullopt, endpoint_);
@@ -99,7 +99,7 @@ TEST_F(Port, WhatIsOwedStaysBelowItsBoundAndWhoReadsIsAnswered) {
     turn(schema::kFileSliceBytes);
     return honest.dealer.recv(answer, zmq::recv_flags::dontwait).has_value();
   }));
-  EXPECT_LE(most_untaken_, schema::kMostUntakenBytesInAll);
+  EXPECT_LE(most_untaken_, schema::kMaxUntakenBytesInAll);
 }
 
 // The port owes as much as it may: who reads its answers gets each of them, the first one too, and so do beats.
@@ -107,7 +107,7 @@ TEST_F(Port, WhoReadsIsAnsweredAtOnceWhateverIsOwedToOthers) {
   open();
   Greedy greedy = greedy_clients(100);
   constexpr std::size_t kFull =
-      schema::kMostUntakenBytesInAll - schema::kUntakenBytesOfReaders - 2 * schema::kFileSliceBytes;
+      schema::kMaxUntakenBytesInAll - schema::kUntakenBytesOfReaders - 2 * schema::kFileSliceBytes;
   ASSERT_TRUE(tests::eventually([&] { return ask(greedy), sockets_->untaken_bytes() > kFull; }));
   Dial honest = dial(clients_, {}, std::nullopt, endpoint_);
   for (int question = 0; question < 8; ++question) {
@@ -128,14 +128,14 @@ TEST_F(Port, WhoReadsIsAnsweredAtOnceWhateverIsOwedToOthers) {
         << question << " got no answer with " << sockets_->untaken_bytes() << " bytes untaken";
     zmq::message_t answer;
     ASSERT_TRUE(tests::eventually([&] { return honest.dealer.recv(answer, zmq::recv_flags::dontwait).has_value(); }));
-    EXPECT_LE(sockets_->untaken_bytes(), schema::kMostUntakenBytesInAll);
+    EXPECT_LE(sockets_->untaken_bytes(), schema::kMaxUntakenBytesInAll);
   }
 }
 
 // Whoever asks at the local socket without end, faster than it is answered, keeps no peer's beat waiting.
 TEST_F(Port, TheLocalSocketDoesNotKeepTheOtherWaiting) {
   open();
-  constexpr int kMostBefore = 200;  // messages of the local socket that come before one of the other's
+  constexpr int kMaxBefore = 200;  // messages of the local socket that come before one of the other's
   std::atomic<bool> done{false};
   std::thread crowd([&] {
     Dial local = dial(clients_, {}, std::nullopt, "ipc://" + directory_.path() + "/control.sock");
@@ -155,8 +155,8 @@ TEST_F(Port, TheLocalSocketDoesNotKeepTheOtherWaiting) {
     ASSERT_TRUE(tests::eventually(
         [&] { return remote.dealer.send(zmq::str_buffer("beat"), zmq::send_flags::dontwait).has_value(); }));
     int before = 0;
-    while (before <= kMostBefore && next() != "beat") ++before;
-    EXPECT_LE(before, kMostBefore);
+    while (before <= kMaxBefore && next() != "beat") ++before;
+    EXPECT_LE(before, kMaxBefore);
   }
   done = true;
   crowd.join();
@@ -164,8 +164,8 @@ TEST_F(Port, TheLocalSocketDoesNotKeepTheOtherWaiting) {
 
 // The connection that this process has accepted on that port.
 int accepted_on(std::uint16_t port) {
-  constexpr int kMostDescriptors = 4096;
-  for (int descriptor = 0; descriptor < kMostDescriptors; ++descriptor) {
+  constexpr int kMaxDescriptors = 4096;
+  for (int descriptor = 0; descriptor < kMaxDescriptors; ++descriptor) {
     sockaddr_in own{}, other{};
     socklen_t size = sizeof own;
     if (::getsockname(descriptor, reinterpret_cast<sockaddr*>(&own), &size) != 0 || ntohs(own.sin_port) != port)
@@ -242,7 +242,7 @@ TEST_F(Port, RequestsThatNobodyHasReadWaitAtTheirSender) {
   tests::RawClient client(endpoint_);
   ASSERT_TRUE(client.let_in());
   constexpr std::size_t kTaken = 8, kMore = 2;  // and the ones that libzmq puts together
-  constexpr std::uint64_t kRequest = schema::kMostRequestBytes;
+  constexpr std::uint64_t kRequest = schema::kMaxRequestBytes;
   const std::string head("\x02\0\0\0\0\0\1\0\0", 9);  // a message of 64 KiB
   static_assert(kRequest == 0x10000);
   std::thread sender([&] {

@@ -207,7 +207,7 @@ void train(const schema::JobSpec& job, const Per<Seat, std::size_t>& helpers, No
   for (const Seat seat : helpers.places())
     nodes.push_back(std::make_unique<Node>(job, seat, helpers.size(), calls, nodes));
   const schema::Commit choice{job.exchange.value(), job.coding.value_or(schema::Coding::kEntropy),
-                              schema::kLeastWindowBytes, schema::kSmallChunkParameters};
+                              schema::kMinWindowBytes, schema::kSmallChunkParameters};
   for (const Seat seat : helpers.places()) nodes[seat]->begin(choice, helpers[seat]);
   const auto over = [&] {
     return std::all_of(nodes.begin(), nodes.end(),
@@ -299,7 +299,7 @@ bool dies(std::uint64_t last, std::size_t helpers) {
   simulation::AwkwardHome& fragile = *device;
   nodes.push_back(std::make_unique<Node>(job, Seat(0), 2, calls, nodes));
   nodes.push_back(std::make_unique<Node>(job, Seat(1), 2, calls, nodes, std::move(device)));
-  const schema::Commit choice{job.exchange.value(), schema::Coding::kRaw, schema::kLeastWindowBytes,
+  const schema::Commit choice{job.exchange.value(), schema::Coding::kRaw, schema::kMinWindowBytes,
                               schema::kSmallChunkParameters};
   nodes[Seat(0)]->begin(choice, 0);
   nodes[Seat(1)]->begin(choice, helpers);

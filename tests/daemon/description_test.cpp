@@ -55,7 +55,7 @@ TEST(Description, LeavesOutNamesThatTakeMoreThanItMayHave) {
   // Every byte of these takes two in JSON, and four as JSON in a header.
   const std::string full = described(folder_of(std::vector<std::string>(65'535, std::string(28, '"'))));
   EXPECT_TRUE(json::parse(full)["classes"].is_array());
-  EXPECT_LE(full.size(), kMostDescriptionBytes);
+  EXPECT_LE(full.size(), kMaxDescriptionBytes);
   EXPECT_TRUE(engine::TensorImage::of({}, {{"description", full}}).ok()) << "a header can hold the largest";
   const std::string more = described(folder_of(std::vector<std::string>(65'535, std::string(40, '"'))));
   EXPECT_TRUE(json::parse(more)["classes"].is_null());

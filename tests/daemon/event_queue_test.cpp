@@ -11,12 +11,12 @@ namespace tg::daemon {
 namespace {
 
 using Posted = EventQueue::Posted;
-using schema::kMostQueuedBytes;
-using schema::kMostQueuedBytesPerPeer;
+using schema::kMaxQueuedBytes;
+using schema::kMaxQueuedBytesPerPeer;
 using schema::kQueuedEventBytes;
 
 constexpr Seat kA{0}, kB{1}, kC{2};
-constexpr std::size_t kLarge = schema::kMostFrameBytes;
+constexpr std::size_t kLarge = schema::kMaxFrameBytes;
 constexpr std::chrono::milliseconds kAtOnce{0};
 
 FrameArrived frame(Seat from, std::size_t bytes, std::uint32_t step = 0) {
@@ -58,7 +58,7 @@ TEST(EventQueue, OnlyAChunkKeepsItsMessage) {
 TEST(EventQueue, AFloodIsDroppedAndHoldsBackNobodyElse) {
   for (const std::size_t bytes : {std::size_t{60}, std::size_t{4096}, kLarge}) {
     EventQueue queue(3);
-    const std::size_t taken = kMostQueuedBytesPerPeer / (bytes + kQueuedEventBytes);
+    const std::size_t taken = kMaxQueuedBytesPerPeer / (bytes + kQueuedEventBytes);
     for (std::size_t i = 0; i < taken; ++i) ASSERT_EQ(queue.post_frame(frame(kB, bytes)), Posted::kQueued) << i;
     EXPECT_EQ(queue.post_frame(frame(kB, bytes)), Posted::kFloods) << "it is named once";
     EXPECT_EQ(queue.post_frame(frame(kB, bytes)), Posted::kDropped);
@@ -84,7 +84,7 @@ TEST(EventQueue, AFloodIsDroppedAndHoldsBackNobodyElse) {
 TEST(EventQueue, ASecondFloodIsNamedAgain) {
   EventQueue queue(2);
   for (int i = 0; i < 2; ++i) {
-    for (std::size_t count = 0; count < kMostQueuedBytesPerPeer / (kLarge + kQueuedEventBytes); ++count)
+    for (std::size_t count = 0; count < kMaxQueuedBytesPerPeer / (kLarge + kQueuedEventBytes); ++count)
       ASSERT_EQ(queue.post_frame(frame(kB, kLarge)), Posted::kQueued);
     EXPECT_EQ(queue.post_frame(frame(kB, kLarge)), Posted::kFloods);
     while (queue.pop(kAtOnce)) {
@@ -96,7 +96,7 @@ TEST(EventQueue, AllTogetherWaitBeyondTheirSum) {
   EventQueue queue(4);
   const std::size_t share = fill(queue, kA, kLarge);
   EXPECT_EQ(fill(queue, kB, kLarge), share);
-  const std::size_t left = kMostQueuedBytes / (kLarge + kQueuedEventBytes) - 2 * share;
+  const std::size_t left = kMaxQueuedBytes / (kLarge + kQueuedEventBytes) - 2 * share;
   std::atomic<std::size_t> taken{0};
   std::thread poster([&] {
     for (std::size_t i = 0; i < left + 2; ++i) {
@@ -129,7 +129,7 @@ TEST(EventQueue, AProbeLeavesItsFillerBehind) {
   const auto message = std::make_shared<const std::vector<std::byte>>(kLarge);
   const std::weak_ptr<const void> kept = message;
   FrameArrived probe{kB, {{}, schema::Probe{3, true, *message}, kLarge}, message, {}};
-  for (std::size_t i = 0; i < 2 * kMostQueuedBytesPerPeer / kLarge; ++i)
+  for (std::size_t i = 0; i < 2 * kMaxQueuedBytesPerPeer / kLarge; ++i)
     ASSERT_EQ(queue.post_frame(probe), Posted::kQueued) << "a link's measurement is no flood";
   EXPECT_EQ(kept.use_count(), 2) << "this test's own";
   const std::optional<Event> event = queue.pop(kAtOnce);

@@ -72,7 +72,7 @@ TEST_F(LineFileTest, NothingIsWrittenAfterTheEndThatMissesLines) {
 TEST_F(LineFileTest, WhatWaitsIsBounded) {
   LineFile file(path);
   fill_disk();
-  const std::string line(LineFile::kMostWaitingBytes / 4, 'x');
+  const std::string line(LineFile::kMaxWaitingBytes / 4, 'x');
   for (int i = 0; i < 10; ++i) file.add(line);
   engine::set_disk_fault({});
   const Status closed = file.close();

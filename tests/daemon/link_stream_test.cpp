@@ -50,7 +50,7 @@ TEST(LinkStream, FindsTheRateOfAnyEthernet) {
       // 64 frames of 64 KiB in 2 ms are 16 Gbit/s, so the window is no limit; the first frames ramp up.
       EXPECT_NEAR(measured(mbps, trip, &until, &most), mbps, 0.05 * mbps);
       EXPECT_LT(until, 3 + 1.2);  // two frames at 1 Mbit/s
-      EXPECT_LE(most, LinkStream::kMostFrames);
+      EXPECT_LE(most, LinkStream::kMaxFrames);
     }
 }
 
@@ -69,7 +69,7 @@ TEST(LinkStream, AtMostSoManyFramesAreUnderWayWhateverThePeerSays) {
   std::uint64_t under_way = sent.count, most = under_way;
   double now = 0;
   std::uint32_t next = sent.first;
-  for (std::uint64_t answers = 0; answers < 4 * LinkStream::kMostFrames; ++answers) {
+  for (std::uint64_t answers = 0; answers < 4 * LinkStream::kMaxFrames; ++answers) {
     now += 1e-6;
     under_way += stream.acknowledged(next, now).count;
     --under_way;
@@ -77,13 +77,13 @@ TEST(LinkStream, AtMostSoManyFramesAreUnderWayWhateverThePeerSays) {
     ++next;
     most = std::max(most, under_way);
   }
-  EXPECT_EQ(most, LinkStream::kMostFrames);
+  EXPECT_EQ(most, LinkStream::kMaxFrames);
 }
 
 TEST(LinkStream, WhatItDidNotSendIsNoAnswer) {
   LinkStream stream;
   const LinkStream::Frames first = stream.begin(0, 3);
-  EXPECT_EQ(first.count, LinkStream::kLeastFrames);
+  EXPECT_EQ(first.count, LinkStream::kMinFrames);
   EXPECT_EQ(stream.acknowledged(99, 0.001).count, 0u);
   EXPECT_EQ(stream.mbps(), 0);
   EXPECT_GT(stream.acknowledged(first.first, 0.001).count, 0u);

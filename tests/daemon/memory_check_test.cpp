@@ -22,7 +22,7 @@ TEST(DeviceReserve, IsTheRoomOfEveryWorkerForTheLongestChunk) {
   const std::uint64_t one = rooms(job, 8, 1);
   EXPECT_EQ(one, 8u * 512 * 1024 / 4) << "the planes of eight members";
   EXPECT_EQ(rooms(job, 8, 4), 4 * one);
-  EXPECT_EQ(rooms(job, 8, 64), kMostWorkers * one);
+  EXPECT_EQ(rooms(job, 8, 64), kMaxWorkers * one);
   EXPECT_EQ(rooms(job, 2, 1), 512u * 1024) << "sums, a byte each";
   job.exchange = schema::ExchangeKind::kSharded;
   EXPECT_EQ(rooms(job, 8, 1), 512u * 1024);

@@ -282,7 +282,7 @@ TEST(Mesh, ASenderOfMalformedFramesIsCutOff) {
   b.stop();
   Stranger stranger(config[0], kA);
   stranger.greet("node-b", 13);
-  for (int i = 0; i < schema::kMostBadFrames; ++i) stranger.send_bytes("no frame at all");
+  for (int i = 0; i < schema::kMaxBadFrames; ++i) stranger.send_bytes("no frame at all");
   std::vector<std::string> said;
   ASSERT_TRUE(a.wait([&] {
     said = a.misbehaved_;
@@ -541,9 +541,9 @@ TEST(Mesh, AMembersFloodTakesItsShareOfMemoryAndHoldsBackNobody) {
   for (Endpoint* one : {&a, &b, &c}) ASSERT_TRUE(one->start().ok());
   for (Endpoint* one : {&b, &c}) ASSERT_TRUE(one->wait_until_up(kA));
   schema::FramePool pool;
-  schema::ChunkFrameBuilder builder({7, 1, 3}, 0, schema::ChunkPhase::kContribution, schema::kMostChunkPayloadBytes,
+  schema::ChunkFrameBuilder builder({7, 1, 3}, 0, schema::ChunkPhase::kContribution, schema::kMaxChunkPayloadBytes,
                                     pool);
-  const schema::SharedFrame chunk = builder.finish(schema::kMostChunkPayloadBytes, schema::PayloadFormat::kCodesRaw);
+  const schema::SharedFrame chunk = builder.finish(schema::kMaxChunkPayloadBytes, schema::PayloadFormat::kCodesRaw);
   const std::size_t before = resident_bytes();
   // In pieces: an echo behind all of it at once could wait longer than a link may be silent, on a slow machine.
   for (std::size_t sent = 0; sent < 400;) {
@@ -558,12 +558,12 @@ TEST(Mesh, AMembersFloodTakesItsShareOfMemoryAndHoldsBackNobody) {
   std::size_t of_b = 0, of_c = 0;
   while (const std::optional<Event> event = queue.pop(std::chrono::milliseconds(0)))
     ++(std::get<FrameArrived>(*event).from == kB ? of_b : of_c);
-  EXPECT_EQ(of_b, schema::kMostQueuedBytesPerPeer / (chunk->bytes().size() + schema::kQueuedEventBytes));
+  EXPECT_EQ(of_b, schema::kMaxQueuedBytesPerPeer / (chunk->bytes().size() + schema::kQueuedEventBytes));
   EXPECT_EQ(of_c, 1u);
   EXPECT_EQ(queue.dropped(), 400 - of_b);
   std::printf("400 MB sent: %zu chunks waited, %zu MB more\n", of_b, more >> 20);
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)  // they keep what was freed
-  EXPECT_LT(more, schema::kMostQueuedBytesPerPeer + (schema::kMostReceivedFrames + 32ul) * schema::kMostFrameBytes);
+  EXPECT_LT(more, schema::kMaxQueuedBytesPerPeer + (schema::kMaxReceivedFrames + 32ul) * schema::kMaxFrameBytes);
 #endif
 }
 

@@ -186,16 +186,16 @@ TEST_F(AnswersTest, ReadyWhenAllPeersAreUpElseNamesThem) {
 
 TEST_F(AnswersTest, HealthyAsLongAsTheNodesThreadGetsAnythingDone) {
   const auto moment = std::chrono::milliseconds(1);
-  EXPECT_EQ(answers_.to("/healthz", start_ + Answers::kMostSilence - moment).status, 200);
-  EXPECT_EQ(answers_.to("/healthz", start_ + Answers::kMostSilence).status, 503);
-  EXPECT_EQ(answers_.to("/healthz", start_ + Answers::kMostSilence).body,
+  EXPECT_EQ(answers_.to("/healthz", start_ + Answers::kMaxSilence - moment).status, 200);
+  EXPECT_EQ(answers_.to("/healthz", start_ + Answers::kMaxSilence).status, 503);
+  EXPECT_EQ(answers_.to("/healthz", start_ + Answers::kMaxSilence).body,
             "the node's thread has made no progress for 15 s\n");
   ++progress_.count;  // it writes a long file
-  const Clock::time_point later = start_ + 3 * Answers::kMostSilence;
+  const Clock::time_point later = start_ + 3 * Answers::kMaxSilence;
   EXPECT_EQ(answers_.to("/healthz", later).status, 200);
-  EXPECT_EQ(answers_.to("/healthz", later + Answers::kMostSilence).status, 503);
-  metrics_.publish(later + Answers::kMostSilence);
-  EXPECT_EQ(answers_.to("/healthz", later + Answers::kMostSilence).status, 200);
+  EXPECT_EQ(answers_.to("/healthz", later + Answers::kMaxSilence).status, 503);
+  metrics_.publish(later + Answers::kMaxSilence);
+  EXPECT_EQ(answers_.to("/healthz", later + Answers::kMaxSilence).status, 200);
 }
 
 TEST_F(AnswersTest, OtherPathsAreNotFound) {
@@ -264,9 +264,9 @@ TEST_F(MetricsPort, ARequestThatCannotBeReadIsAnsweredInOurWords) {
 
 // Those that this process has accepted on that port.
 std::size_t accepted_on(std::uint16_t port) {
-  constexpr int kMostDescriptors = 4096;
+  constexpr int kMaxDescriptors = 4096;
   std::size_t count = 0;
-  for (int descriptor = 0; descriptor < kMostDescriptors; ++descriptor) {
+  for (int descriptor = 0; descriptor < kMaxDescriptors; ++descriptor) {
     sockaddr_in own{}, other{};
     socklen_t size = sizeof own;
     if (::getsockname(descriptor, reinterpret_cast<sockaddr*>(&own), &size) != 0 || ntohs(own.sin_port) != port)
@@ -320,7 +320,7 @@ TEST_F(MetricsPort, ThoseWhoSayNothingOrTooMuchGoAndOthersAreAnswered) {
   for (int i = 0; i < 3 * MetricsServer::kThreads; ++i) silent.push_back(std::make_unique<Connection>(port_));
   for (auto& connection : silent) connection->send("GET /metrics HTTP/1.1\r\nX: ");
   EXPECT_TRUE(ask(port_, "/healthz").starts_with("HTTP/1.1 200"));
-  EXPECT_FALSE(ask(port_, "/" + std::string(2 * MetricsServer::kMostRequestBytes, 'a')).starts_with("HTTP/1.1 200"));
+  EXPECT_FALSE(ask(port_, "/" + std::string(2 * MetricsServer::kMaxRequestBytes, 'a')).starts_with("HTTP/1.1 200"));
   for (auto& connection : silent) EXPECT_FALSE(connection->rest().starts_with("HTTP/1.1 200"));
 }
 

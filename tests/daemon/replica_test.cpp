@@ -247,8 +247,8 @@ TEST(Replica, CountsItsStatisticsTwice) {
 TEST(Models, FitTheFramesOfARun) {
   for (const ModelKind kind : values_of<ModelKind>()) {
     const engine::Model model = engine::make_model(kind);
-    EXPECT_LE(model.segments.size() + model.statistics.size(), schema::kMostDigests) << model.name;
-    EXPECT_LE(model.statistics.parameter_count(), schema::kMostStatistics) << model.name;
+    EXPECT_LE(model.segments.size() + model.statistics.size(), schema::kMaxDigests) << model.name;
+    EXPECT_LE(model.statistics.parameter_count(), schema::kMaxStatistics) << model.name;
   }
 }
 

@@ -62,7 +62,7 @@ TEST(RunRecord, TextsBeyondTheirBoundsAreCut) {
   const Result<RunRecord> read = record_from_json(json.dump());
   ASSERT_TRUE(read.ok()) << read.error().message;
   EXPECT_EQ(read->status.data_warnings.substr(0, 10), "bell  \nxxx");
-  EXPECT_EQ(read->status.data_warnings.size(), schema::kMostWarningsBytes);
+  EXPECT_EQ(read->status.data_warnings.size(), schema::kMaxWarningsBytes);
   json["data_warnings"] = nlohmann::json::array();
   json["members"] = {"node-a", "node b"};
   EXPECT_EQ(record_from_json(json.dump()).error().message, "field members is not a list of names");
@@ -134,10 +134,10 @@ TEST(RunRecord, LossThatIsNotFiniteIsNull) {
 
 TEST(RunRecord, ForeignBytesAndLengthInAReasonDoNotCostTheRecord) {
   RunRecord record = sample_record("run-1");
-  record.status.reason = std::string("\xff\xfe ") + std::string(3 * schema::kMostReasonBytes, 'x');
+  record.status.reason = std::string("\xff\xfe ") + std::string(3 * schema::kMaxReasonBytes, 'x');
   const Result<RunRecord> read = record_from_json(record_to_json(record));
   ASSERT_TRUE(read.ok()) << read.error().message;
-  EXPECT_LE(read->status.reason.size(), schema::kMostReasonBytes);
+  EXPECT_LE(read->status.reason.size(), schema::kMaxReasonBytes);
   EXPECT_TRUE(read->status.reason.ends_with("xxx"));
 }
 
@@ -161,7 +161,7 @@ TEST(RunRecord, AWrongTypeIsNamed) {
       << "format_utc writes no such time";
   EXPECT_EQ(with("id", "../run-1"), "field id is not a run's id");
   EXPECT_EQ(with("members", {"node-a", "NODE \x1b[2J"}), "field members is not a list of names");
-  EXPECT_EQ(with("members", nlohmann::json(std::vector<std::string>(schema::kMostMembers + 1, "node-a"))),
+  EXPECT_EQ(with("members", nlohmann::json(std::vector<std::string>(schema::kMaxMembers + 1, "node-a"))),
             "field members is not a list of names");
   EXPECT_EQ(with("spec", {{"steps", 300}}), "field spec is not an object of strings");
   EXPECT_EQ(with("lineage", "two"), "field lineage is not a whole number");

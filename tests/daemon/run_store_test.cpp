@@ -162,7 +162,7 @@ TEST_F(RunStoreTest, DamagedRecordsAreReportedAndLeftAlone) {
   write_text(run_file("cut", "run.json"), read_text(run_file("good", "run.json")).substr(0, 100));
   write_text(run_file("empty", "run.json"), "");
   write_text(run_file("moved", "run.json"), read_text(run_file("good", "run.json")));
-  write_text(run_file("huge", "run.json"), std::string(2 * schema::kMostRecordBytes, ' '));
+  write_text(run_file("huge", "run.json"), std::string(2 * schema::kMaxRecordBytes, ' '));
   write_text(run_file("none", "log.txt"), "a line\n");
   std::filesystem::create_directories(run_file("folder", "run.json"));
   const std::string cut = read_text(run_file("cut", "run.json"));
@@ -226,7 +226,7 @@ TEST_F(RunStoreTest, NoPathLeavesTheRunsDirectory) {
     EXPECT_FALSE(store->write(sample_record(id)).ok()) << id;
     EXPECT_FALSE(store->exists(id)) << id;
   }
-  EXPECT_FALSE(store->write(sample_record(std::string(schema::kMostRunIdBytes + 1, 'a'))).ok());
+  EXPECT_FALSE(store->write(sample_record(std::string(schema::kMaxRunIdBytes + 1, 'a'))).ok());
 }
 
 TEST_F(RunStoreTest, SlicesAddUpToTheFile) {
@@ -274,7 +274,7 @@ TEST_F(RunStoreTest, ALogIsFinalOnlyWhenItsRunIs) {
 }
 
 TEST_F(RunStoreTest, TheNewestFinishedRunsAreKept) {
-  const std::size_t more = 2 * schema::kMostRunsKept, oldest = schema::kMostRunsKept;
+  const std::size_t more = 2 * schema::kMaxRunsKept, oldest = schema::kMaxRunsKept;
   const auto put = [&](RunRecord record, std::int64_t started_ms) {
     record.status.started_ms = record.status.since_ms = started_ms;
     write_text(run_file(record.id, "run.json"), record_to_json(record));  // as write() would, without 200 fsyncs
@@ -283,7 +283,7 @@ TEST_F(RunStoreTest, TheNewestFinishedRunsAreKept) {
     put(sample_record("run-" + std::to_string(i), "node-a", RunState::kCompleted), static_cast<std::int64_t>(1000 + i));
   }
   open();
-  EXPECT_EQ(store->statuses().size(), schema::kMostRunsKept);
+  EXPECT_EQ(store->statuses().size(), schema::kMaxRunsKept);
   EXPECT_TRUE(store->exists("run-" + std::to_string(oldest - 1)));
   RunRecord live = sample_record("live");
   live.status.started_ms = 1;
@@ -291,7 +291,7 @@ TEST_F(RunStoreTest, TheNewestFinishedRunsAreKept) {
   RunRecord last = sample_record("run-" + std::to_string(more - 1), "node-a", RunState::kCompleted);
   last.status.started_ms = last.status.since_ms = static_cast<std::int64_t>(1000 + more);
   ASSERT_TRUE(store->write(last).ok());
-  EXPECT_EQ(store->statuses().size(), schema::kMostRunsKept + 1);
+  EXPECT_EQ(store->statuses().size(), schema::kMaxRunsKept + 1);
   EXPECT_EQ(store->statuses()[0].id, "run-" + std::to_string(more - 1));
   EXPECT_FALSE(store->exists("run-0"));
   EXPECT_FALSE(store->exists("run-" + std::to_string(oldest - 1)));
@@ -302,7 +302,7 @@ TEST_F(RunStoreTest, TheNewestFinishedRunsAreKept) {
 TEST_F(RunStoreTest, StartsThatNeverBeganPushNobodyOut) {
   open();
   ASSERT_TRUE(store->write(sample_record("trained", "node-a", RunState::kCompleted)).ok());
-  static_assert(220 > 2 * schema::kMostUnbegunKept);
+  static_assert(220 > 2 * schema::kMaxUnbegunKept);
   for (int i = 0; i < 220; ++i) {
     RunRecord record;
     record.id = record.status.id = "start-" + std::to_string(1000 + i);
@@ -316,9 +316,9 @@ TEST_F(RunStoreTest, StartsThatNeverBeganPushNobodyOut) {
   open();
   EXPECT_TRUE(store->exists("trained"));
   EXPECT_TRUE(store->exists("start-1219"));
-  EXPECT_EQ(store->statuses().size(), 1 + schema::kMostUnbegunKept);
+  EXPECT_EQ(store->statuses().size(), 1 + schema::kMaxUnbegunKept);
   EXPECT_FALSE(store->exists("start-1199"));
-  EXPECT_EQ(store->statuses().size(), 1 + schema::kMostUnbegunKept);
+  EXPECT_EQ(store->statuses().size(), 1 + schema::kMaxUnbegunKept);
 }
 
 TEST_F(RunStoreTest, EveryDeletionIsTold) {

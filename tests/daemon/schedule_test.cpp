@@ -10,7 +10,7 @@ namespace tg::daemon {
 namespace {
 
 TEST(Schedule, EachLinkOnceAndEachNodeAtOneLinkAtATime) {
-  for (std::size_t nodes = 1; nodes <= schema::kMostMembers; nodes = nodes < 12 ? nodes + 1 : 2 * nodes + 1) {
+  for (std::size_t nodes = 1; nodes <= schema::kMaxMembers; nodes = nodes < 12 ? nodes + 1 : 2 * nodes + 1) {
     SCOPED_TRACE(nodes);
     std::set<std::pair<Seat, Seat>> measured;
     for (std::size_t slot = 0; slot < slots_for(nodes); ++slot) {

@@ -18,7 +18,7 @@ constexpr double kTolerance = 1e-5;
 // Rounding may let one sample's near-tie in a max pooling or a ReLU fall the other way, which moves that sample's share
 // of the gradient to a neighbour: rare, small, and no error of the split.
 constexpr double kTieTolerance = 1e-2;
-constexpr int kMostTies = 2;  // steps of a case
+constexpr int kMaxTies = 2;  // steps of a case
 constexpr std::uint64_t kSeed = 7;
 
 struct Case {
@@ -113,7 +113,7 @@ TEST_P(MeanGradient, IsThatOfTheWholeBatchAtEveryStep) {
     kernels::available().back()->apply_floats(update, whole.mean(), {parameters.span(), {}, {}}, {next.span(), {}, {}});
     std::swap(parameters, next);
   }
-  EXPECT_LE(ties, kMostTies);
+  EXPECT_LE(ties, kMaxTies);
   RecordProperty("worst_relative_distance", std::to_string(worst));
   std::printf("%s: worst relative distance of a segment's gradient in %d steps: %.2g; steps with a tie: %d\n", c.name,
               static_cast<int>(c.steps), worst, ties);

@@ -137,11 +137,11 @@ TEST(Forecast, TheTableEndsBeyondWhatARunAllows) {
   const schema::ForecastReply reply = forecast(asked, sample_bench())->reply;
   ASSERT_EQ(reply.table.size(), 10u);
   EXPECT_EQ(reply.table.front().nodes, 1u);
-  EXPECT_EQ(reply.table.back().nodes, schema::kMostForecastNodes);
+  EXPECT_EQ(reply.table.back().nodes, schema::kMaxForecastNodes);
   EXPECT_EQ(reply.asked.nodes, 4u);
   EXPECT_FALSE(reply.assumptions.empty());
-  EXPECT_LT(reply.assumptions.size(), schema::kMostAssumptions);
-  EXPECT_LE(reply.table.size(), schema::kMostForecastRows);
+  EXPECT_LT(reply.assumptions.size(), schema::kMaxAssumptions);
+  EXPECT_LE(reply.table.size(), schema::kMaxForecastRows);
   asked.table = false;
   EXPECT_TRUE(forecast(asked, sample_bench())->reply.table.empty());
 }

@@ -100,7 +100,7 @@ TEST(LinkProbe, ManyPeersStillGetFramesToTime) {
   LinkProbe probe(127, Seat(5));
   const auto burst = probe.start(0);
   EXPECT_EQ(burst->peers.size(), 126U);
-  EXPECT_EQ(burst->frames_per_peer, LinkProbe::kLeastFrames);
+  EXPECT_EQ(burst->frames_per_peer, LinkProbe::kMinFrames);
   EXPECT_LE(burst->frames_per_peer * burst->frame_bytes * 126, LinkProbe::kBursts[0].bytes);
 }
 
@@ -115,7 +115,7 @@ TEST(LinkProbe, OddTimesAreBounded) {
   auto next = fast.start(10);
   while (next) next = fast.replied(Seat(1), {next->number, 0}, 10.5);
   EXPECT_TRUE(fast.over());
-  EXPECT_EQ(fast.mbps(), schema::kMostLineMbps);
+  EXPECT_EQ(fast.mbps(), schema::kMaxLineMbps);
 }
 
 // A shaper's bucket may let smaller bursts through at once.

@@ -186,7 +186,7 @@ TEST(StepModel, SeveralCoresCarryOutPiecesSideBySide) {
   EXPECT_GE(step(1) / step(4), crew_speed_up(4)) << "TCP is not the kernels'";
   EXPECT_LE(step(1) / step(4), 4);
   const StepModel most = model_of(task, sample_machine(100), {1e6, 100, 0.68}, 2, ExchangeKind::kDirect, Coding::kRaw);
-  EXPECT_DOUBLE_EQ(most.crew, crew_speed_up(static_cast<double>(kMostWorkers)));
+  EXPECT_DOUBLE_EQ(most.crew, crew_speed_up(static_cast<double>(kMaxWorkers)));
 }
 
 TEST(StepModel, PartsAreThoseOfTheCostModel) {

@@ -15,10 +15,10 @@ namespace {
 using schema::Coding;
 using schema::ExchangeKind;
 
-constexpr double kMostMeanRegret = 0.005, kMostRegret = 0.08;
+constexpr double kMaxMeanRegret = 0.005, kMaxRegret = 0.08;
 // The rule does not know of floats. Between two nodes it takes direct, where sharding would halve the work of their
 // sums.
-constexpr double kMostRegretWithFloats = 0.18;
+constexpr double kMaxRegretWithFloats = 0.18;
 
 void expect_near_the_best(schema::GradientFormat last_layer, double most_regret) {
   double sum = 0, worst = 0;
@@ -60,14 +60,14 @@ void expect_near_the_best(schema::GradientFormat last_layer, double most_regret)
   std::printf("%zu cases, last layer %s: mean regret %.2f %%, worst %.1f %% (%s)\n", cases, to_word(last_layer),
               100 * mean, 100 * worst, worst_case.c_str());
   EXPECT_GE(cases, 300u);
-  EXPECT_LE(mean, kMostMeanRegret);
+  EXPECT_LE(mean, kMaxMeanRegret);
   EXPECT_LE(worst, most_regret) << worst_case;
 }
 
-TEST(Rule, IsNearTheBestChoiceOfTheStepModel) { expect_near_the_best(schema::GradientFormat::kTernary, kMostRegret); }
+TEST(Rule, IsNearTheBestChoiceOfTheStepModel) { expect_near_the_best(schema::GradientFormat::kTernary, kMaxRegret); }
 
 TEST(Rule, IsNotFarFromItWithALastLayerOfFloats) {
-  expect_near_the_best(schema::GradientFormat::kFloat32, kMostRegretWithFloats);
+  expect_near_the_best(schema::GradientFormat::kFloat32, kMaxRegretWithFloats);
 }
 
 }  // namespace

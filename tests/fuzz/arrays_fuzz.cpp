@@ -41,7 +41,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     }
     const auto labels = read_labels(format, reader(bytes), count, "file");
     if (labels) {
-      for (const std::uint16_t label : *labels) TG_CHECK(label < kMostClasses, int{label});
+      for (const std::uint16_t label : *labels) TG_CHECK(label < kMaxClasses, int{label});
     } else {
       TG_CHECK(labels.error().message.starts_with("file "), labels.error().message);
     }

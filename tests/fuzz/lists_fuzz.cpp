@@ -55,7 +55,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   if (const auto list = list_folder(folder.path(), 0.5, 1)) check_list(*list);
   const tg::fuzz::MemoryFile file(data, size);
   if (const auto names = read_class_names(file.path(), 10))
-    TG_CHECK(names->size() >= 10 && names->size() <= kMostClasses);
+    TG_CHECK(names->size() >= 10 && names->size() <= kMaxClasses);
   if (auto opened = DataFile::open(file.path())) {
     constexpr std::size_t kMost = 1 << 20;
     std::vector<std::uint8_t> bytes;

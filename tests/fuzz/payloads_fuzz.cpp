@@ -134,7 +134,7 @@ std::vector<std::size_t> runs_of(unsigned size) {
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   if (size < 2) return 0;
-  const int members = 1 + data[0] % tg::kernels::kMostMembers;
+  const int members = 1 + data[0] % tg::kernels::kMaxMembers;
   const std::vector<std::size_t> runs = tg::kernels::runs_of(data[1]);
   const std::size_t elements = std::accumulate(runs.begin(), runs.end(), std::size_t{0});
   tg::kernels::check_all(std::as_bytes(std::span(data + 2, size - 2)), members, elements, runs);

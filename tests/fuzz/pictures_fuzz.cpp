@@ -14,8 +14,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     return 0;
   }
   // Larger ones only take longer: libjpeg and libpng get to see every form with these.
-  constexpr int kMostSide = 2000;
-  if (told->height > kMostSide || told->width > kMostSide) return 0;
+  constexpr int kMaxSide = 2000;
+  if (told->height > kMaxSide || told->width > kMaxSide) return 0;
   for (const int shrink : {1, 8}) {
     Picture picture;
     const auto choose = [&](int height, int width) {

@@ -25,7 +25,7 @@ constexpr std::int64_t kNowMs = 1'700'000'000'000;
 void show(const schema::RunStatus& run, const schema::MeshStatus& mesh) {
   ProgressLine progress;
   PlainPace pace;
-  for (const std::size_t columns : {kLeastColumns, kColumns, kAnyColumns}) {
+  for (const std::size_t columns : {kMinColumns, kColumns, kAnyColumns}) {
     (void)format_run(run, kNowMs, columns);
     (void)progress.update(run, kNowMs, columns);
     (void)preparing_line(mesh, run, kNowMs, columns);
@@ -40,7 +40,7 @@ void show(const schema::MeshStatus& mesh) {
   (void)nodes_away(mesh);
   (void)format_status_json(mesh, kNowMs, 2);
   (void)format_list_json(mesh.runs, kNowMs, -1);
-  for (const std::size_t columns : {kLeastColumns, kColumns, kAnyColumns}) {
+  for (const std::size_t columns : {kMinColumns, kColumns, kAnyColumns}) {
     (void)format_mesh(mesh, kNowMs, columns);
     (void)format_runs(mesh.runs, kNowMs, columns);
   }

@@ -23,7 +23,7 @@ namespace {
 using namespace engine;
 
 constexpr std::size_t kSlice = 512 * 1024;  // as daemon/exchange/gradient_statistics.h cuts them
-constexpr int kWarm = 6, kLeastSteps = 10, kMostSteps = 2000;
+constexpr int kWarm = 6, kMinSteps = 10, kMaxSteps = 2000;
 
 using Clock = std::chrono::steady_clock;
 
@@ -212,7 +212,7 @@ void print_rate(Accelerator& subject, const Work& work, const RateOptions& optio
   for (int i = 0; i < kWarm; ++i) step(warm);
   int steps = 0;
   for (const Clock::time_point timed = Clock::now();
-       steps < kLeastSteps || (ms_since(timed) < options.seconds * 1e3 && steps < kMostSteps); ++steps)
+       steps < kMinSteps || (ms_since(timed) < options.seconds * 1e3 && steps < kMaxSteps); ++steps)
     step(times);
   if (!std::isfinite(loss)) throw Wrong(text("%s: the loss went from %g to %g", math, first, loss));
   std::printf(

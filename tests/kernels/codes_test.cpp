@@ -96,8 +96,8 @@ TEST_P(CodesTest, AddTheScaleWhereTheyAreNotZero) {
 TEST_P(CodesTest, SumsReachTheMostMembers) {
   const PlaneArrays codes = random_codes(512, 1, 1.0);
   AlignedArray<std::int8_t> sums(512);
-  for (int member = 0; member < kMostMembers; ++member) kernels().accumulate_planes(codes.view(), sums.span());
-  for (std::size_t i = 0; i < 512; ++i) EXPECT_EQ(sums[i], codes.code(i) * kMostMembers);
+  for (int member = 0; member < kMaxMembers; ++member) kernels().accumulate_planes(codes.view(), sums.span());
+  for (std::size_t i = 0; i < 512; ++i) EXPECT_EQ(sums[i], codes.code(i) * kMaxMembers);
 }
 
 TEST_P(CodesTest, RefuseWrongLengths) {

@@ -326,7 +326,7 @@ TEST(CudaApply, FromPlanesEqualsTheScalarOne) {
 
 TEST(CudaApply, FromPlanesThatAllAgreeEqualsTheScalarOne) {
   std::vector<PlaneArrays> members;
-  for (int m = 0; m < kMostMembers; ++m) {
+  for (int m = 0; m < kMaxMembers; ++m) {
     members.emplace_back(512);
     std::ranges::fill(members.back().nonzero, ~std::uint64_t{0});
     std::ranges::fill(members.back().negative, 0x0F0F0F0F33335555);

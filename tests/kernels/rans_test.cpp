@@ -158,7 +158,7 @@ TEST_P(RansTest, CodesComeBackAtEveryDensity) {
 }
 
 TEST_P(RansTest, SumsComeBackForEveryNumberOfMembers) {
-  for (int members = 1; members <= kMostMembers; ++members) {
+  for (int members = 1; members <= kMaxMembers; ++members) {
     const auto m = static_cast<std::size_t>(members);
     const Runs& runs = run_lists()[members % 20 == 8 ? 7 : m % 7];
     for (const double share : {0.02, 0.32, 0.8}) {
@@ -175,7 +175,7 @@ TEST_P(RansTest, SumsComeBackForEveryNumberOfMembers) {
 
 TEST_P(RansTest, SumsComeBackAtTheExtremes) {
   const Runs runs = {8192, 512, 4096};
-  for (const int members : {1, 2, 3, 8, kMostMembers}) {
+  for (const int members : {1, 2, 3, 8, kMaxMembers}) {
     for (const int value : {0, 1, -1, members, -members}) {
       AlignedArray<std::int8_t> sums(total_of(runs));
       for (std::int8_t& sum : sums) sum = static_cast<std::int8_t>(value);

@@ -51,7 +51,7 @@ TEST_P(SumsTest, OfOneMemberAreItsCodes) {
 }
 
 TEST_P(SumsTest, ComeBackForEveryNumberOfMembers) {
-  for (int members = 1; members <= kMostMembers; ++members) {
+  for (int members = 1; members <= kMaxMembers; ++members) {
     const std::size_t elements = kLengths[static_cast<std::size_t>(members) % 6];
     const auto sums = random_sums(elements, members, static_cast<std::uint64_t>(members), 0.5);
     const auto payload = encoded(kernels(), sums, members);
@@ -63,7 +63,7 @@ TEST_P(SumsTest, ComeBackForEveryNumberOfMembers) {
 }
 
 TEST_P(SumsTest, ComeBackAtTheExtremes) {
-  for (const int members : {1, 2, 3, 8, kMostMembers}) {
+  for (const int members : {1, 2, 3, 8, kMaxMembers}) {
     for (const int sign : {-1, 1}) {
       AlignedArray<std::int8_t> sums(1536);
       for (std::int8_t& sum : sums) sum = static_cast<std::int8_t>(sign * members);

@@ -30,7 +30,7 @@ constexpr std::size_t kMagnitudes = 2560;
 constexpr int kDraws = 40000;
 constexpr float kScaler = 0.37F;
 // rms of 2560 independent z has a standard deviation of 1/sqrt(2 * 2560) = 0.014.
-constexpr double kLeastRms = 0.95, kMostRms = 1.05;
+constexpr double kMinRms = 0.95, kMaxRms = 1.05;
 
 // Log-spaced from 1e-4 to 1 times the scaler.
 AlignedArray<float> magnitudes() {
@@ -52,7 +52,7 @@ std::vector<int> counts_of(const Draw& draw) {
     const DrawKey key{.seed = 2017, .seat = 1, .segment = 4, .step = static_cast<std::uint32_t>(step)};
     draw(gradient.span(), key, {kScaler, kScaler}, codes.planes());
     best().accumulate_planes(codes.view(), sums.span());
-    if (step % kMostMembers != kMostMembers - 1 && step != kDraws - 1) continue;
+    if (step % kMaxMembers != kMaxMembers - 1 && step != kDraws - 1) continue;
     for (std::size_t i = 0; i < kMagnitudes; ++i) {
       counts[i] += sums[i];
       sums[i] = 0;
@@ -79,16 +79,16 @@ TG_TEST_EVERY_VARIANT(UnbiasedTest);
 
 TEST_P(UnbiasedTest, MeansLieAsFarOffAsChanceSays) {
   const double rms = rms_z(counts_of(draw_of(kernels())), static_cast<double>(applied_scale(kScaler)));
-  EXPECT_GE(rms, kLeastRms);
-  EXPECT_LE(rms, kMostRms);
+  EXPECT_GE(rms, kMinRms);
+  EXPECT_LE(rms, kMaxRms);
 }
 
 TEST(UnbiasedMistakes, NoDitherIsBiased) {
-  EXPECT_GT(rms_z(counts_of(draw_with(Mistake::kNoDither)), static_cast<double>(applied_scale(kScaler))), kMostRms);
+  EXPECT_GT(rms_z(counts_of(draw_with(Mistake::kNoDither)), static_cast<double>(applied_scale(kScaler))), kMaxRms);
 }
 
 TEST(UnbiasedMistakes, ApplyingTheScalerItselfIsBiased) {
-  EXPECT_GT(rms_z(counts_of(draw_of(best())), static_cast<double>(kScaler)), kMostRms);
+  EXPECT_GT(rms_z(counts_of(draw_of(best())), static_cast<double>(kScaler)), kMaxRms);
 }
 
 // The largest |E[T]/256 * s' - g| / s over all 2^24 dithers, and the largest T.
@@ -111,18 +111,18 @@ Exact over_all_dithers(float g, Mistake mistake) {
   return {std::fabs(mean / 256 * applied - static_cast<double>(g)) / static_cast<double>(kScaler), largest};
 }
 
-constexpr double kMostBias = 0x1p-23;  // of s: the rounding of q, of the fma and of s'
+constexpr double kMaxBias = 0x1p-23;  // of s: the rounding of q, of the fma and of s'
 
 TEST(ExactMean, IsTheMagnitudeOverAllDithers) {
   for (const double share : {0.0, 1e-6, 1e-4, 0.5 / 255, 1.0 / 255, 0.1, 1.0 / 3, 0.77, 254.5 / 255, 1.0}) {
     const Exact exact = over_all_dithers(static_cast<float>(share) * kScaler, Mistake::kNone);
-    EXPECT_LE(exact.bias, kMostBias) << share;
+    EXPECT_LE(exact.bias, kMaxBias) << share;
     EXPECT_LE(exact.largest, 255U) << share;
   }
 }
 
 TEST(ExactMean, RejectsNoDither) {
-  EXPECT_GT(over_all_dithers(0.5F / 255 * kScaler, Mistake::kNoDither).bias, kMostBias);
+  EXPECT_GT(over_all_dithers(0.5F / 255 * kScaler, Mistake::kNoDither).bias, kMaxBias);
 }
 
 TEST(ExactMean, RejectsNoClamp) { EXPECT_GT(over_all_dithers(kScaler, Mistake::kNoClamp).largest, 255U); }
@@ -174,7 +174,7 @@ double variance_ratio(const Draw& draw) {
   AlignedArray<float> gradient(kElements);
   for (float& value : gradient) value = g;
   AlignedArray<std::int8_t> sums(kElements);
-  for (int member = 0; member < kMostMembers; ++member) {
+  for (int member = 0; member < kMaxMembers; ++member) {
     PlaneArrays codes(kElements);
     const DrawKey key{.seed = 5, .seat = static_cast<std::uint32_t>(member), .segment = 9, .step = 1};
     draw(gradient.span(), key, {kScaler, kScaler}, codes.planes());
@@ -182,16 +182,16 @@ double variance_ratio(const Draw& draw) {
   }
   const double p = static_cast<double>(g) / static_cast<double>(applied_scale(kScaler));
   double squares = 0;
-  for (const std::int8_t sum : sums) squares += (sum - kMostMembers * p) * (sum - kMostMembers * p);
-  return squares / kElements / (kMostMembers * p * (1 - p));
+  for (const std::int8_t sum : sums) squares += (sum - kMaxMembers * p) * (sum - kMaxMembers * p);
+  return squares / kElements / (kMaxMembers * p * (1 - p));
 }
 
-constexpr double kMostExcess = 0.05;  // a standard deviation is 0.005
+constexpr double kMaxExcess = 0.05;  // a standard deviation is 0.005
 
-TEST_P(UnbiasedTest, MembersErrorsAreIndependent) { EXPECT_NEAR(variance_ratio(draw_of(kernels())), 1, kMostExcess); }
+TEST_P(UnbiasedTest, MembersErrorsAreIndependent) { EXPECT_NEAR(variance_ratio(draw_of(kernels())), 1, kMaxExcess); }
 
 TEST(UnbiasedMistakes, ADitherThatMembersShareAddsVariance) {
-  EXPECT_GT(variance_ratio(draw_with(Mistake::kDitherWithoutSeat)), 1 + kMostExcess);
+  EXPECT_GT(variance_ratio(draw_with(Mistake::kDitherWithoutSeat)), 1 + kMaxExcess);
 }
 
 }  // namespace

@@ -19,11 +19,11 @@
 namespace tg::lab {
 namespace {
 
-constexpr std::size_t kMostElements = 4 << 20;  // 0.1 s and 16 MB per member and step
+constexpr std::size_t kMaxElements = 4 << 20;  // 0.1 s and 16 MB per member and step
 
 struct Arguments {
   schema::JobSpec job;
-  std::size_t members = 0, elements = kMostElements;
+  std::size_t members = 0, elements = kMaxElements;
   std::vector<std::string> files;
 };
 
@@ -77,7 +77,7 @@ class TensorFile {
     std::uint64_t header_bytes = 0;
     file.stream_.seekg(0);
     file.stream_.read(reinterpret_cast<char*>(&header_bytes), sizeof header_bytes);
-    if (!file.stream_ || header_bytes > bytes - sizeof header_bytes || header_bytes > engine::kMostHeaderBytes)
+    if (!file.stream_ || header_bytes > bytes - sizeof header_bytes || header_bytes > engine::kMaxHeaderBytes)
       return Error{ErrorKind::kIo, path + ": cannot be read, or is no safetensors file"};
     std::string header(header_bytes, ' ');
     file.stream_.read(header.data(), static_cast<std::streamsize>(header_bytes));

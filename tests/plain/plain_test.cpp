@@ -86,7 +86,7 @@ double worst_z(const Members& members, Rule& rule, const std::vector<double>& ex
 }
 
 constexpr std::uint32_t kDraws = 3000;
-constexpr double kMostZ = 5;  // of some hundred elements: one in a million is further off
+constexpr double kMaxZ = 5;  // of some hundred elements: one in a million is further off
 
 const engine::SegmentTable& small() {
   static const engine::SegmentTable segments = table({{6, 20}, {7}});
@@ -108,7 +108,7 @@ TEST(PlainRules, TheUnbiasedOnesMeetTheMean) {
                            "dorefa-6", "diana-largest", "diana-euclidean", "dqgd", "atomo", "noise", "float32"}) {
     const Members members(small(), 3, 5);
     const auto rule = make_rule(name, {3, kDraws});
-    EXPECT_LT(worst_z(members, *rule, members.mean(), kDraws), kMostZ) << name;
+    EXPECT_LT(worst_z(members, *rule, members.mean(), kDraws), kMaxZ) << name;
   }
 }
 
@@ -138,7 +138,7 @@ TEST(PlainRules, ClippedTernaryMeetsTheMeanOfWhatIsCut) {
         }
     ASSERT_TRUE(cut);
     TernGrad rule({.bucket = bucket});
-    EXPECT_LT(worst_z(members, rule, expected, 1000), kMostZ) << bucket;
+    EXPECT_LT(worst_z(members, rule, expected, 1000), kMaxZ) << bucket;
   }
 }
 
@@ -171,7 +171,7 @@ TEST(PlainRules, OwnScalersAreEachTheirMembers) {
   Members members(small(), 2, 8);
   for (float& value : members.gradients[0]) value *= 8;
   TernGrad rule({.clip_sigma = 0, .shared = false});
-  EXPECT_LT(worst_z(members, rule, members.mean(), kDraws), kMostZ);
+  EXPECT_LT(worst_z(members, rule, members.mean(), kDraws), kMaxZ);
   const std::vector<float> applied = members.apply(rule, 1);
   const auto most = static_cast<float>(largest(members.gradients[1].span()));
   EXPECT_TRUE(std::ranges::any_of(applied, [&](float value) { return value != 0 && std::fabs(value) < most; }));
@@ -217,7 +217,7 @@ TEST(PlainRules, Fixed16RoundsToItsGridAndNotToOneSide) {
   Fixed16 rule;
   std::vector<double> expected(members.gradients[0].begin(), members.gradients[0].end());
   expected[1] = -2;
-  EXPECT_LT(worst_z(members, rule, expected, kDraws), kMostZ);
+  EXPECT_LT(worst_z(members, rule, expected, kDraws), kMaxZ);
   for (const float value : members.apply(rule, 1)) EXPECT_EQ(value, std::round(value * 0x1p14F) * 0x1p-14F);
 }
 

@@ -25,13 +25,13 @@ TEST(ControlDoctor, WhatBreaksABoundIsRefused) {
   EXPECT_TRUE(refused([](auto& one, auto&) { one.links[0].peer = "NODE"; }));
   EXPECT_TRUE(refused([](auto& one, auto&) { one.links[0].mesh = static_cast<Reach>(7); }));
   EXPECT_TRUE(refused([](auto& one, auto&) { one.links[0].mbps = std::nan(""); }));
-  EXPECT_TRUE(refused([](auto& one, auto&) { one.links.resize(kMostMembers + 1, one.links[0]); }));
+  EXPECT_TRUE(refused([](auto& one, auto&) { one.links.resize(kMaxMembers + 1, one.links[0]); }));
   EXPECT_TRUE(refused([](auto&, auto& all) { all.reach.pop_back(); }));
   EXPECT_TRUE(refused([](auto&, auto& all) { all.mbps.push_back(1); }));
   EXPECT_TRUE(refused([](auto&, auto& all) { all.reach[0] = static_cast<Cell>(8); }));
   EXPECT_TRUE(refused([](auto&, auto& all) { all.findings[0].check = static_cast<Check>(99); }));
-  EXPECT_TRUE(refused([](auto&, auto& all) { all.findings.resize(kMostFindings + 1); }));
-  EXPECT_FALSE(back(RequestBody(ExamineRequest{false, kMostExamineSeconds + 1, 0, 0})).ok());
+  EXPECT_TRUE(refused([](auto&, auto& all) { all.findings.resize(kMaxFindings + 1); }));
+  EXPECT_FALSE(back(RequestBody(ExamineRequest{false, kMaxExamineSeconds + 1, 0, 0})).ok());
   EXPECT_FALSE(back(RequestBody(ExamineRequest{false, 3, -1, 0})).ok());
 }
 

@@ -25,9 +25,9 @@ TEST(ControlForecast, RequestsBeyondTheirBoundsAreRefused) {
   };
   EXPECT_FALSE(refused([](auto&) {}));
   EXPECT_FALSE(refused([](auto& r) { r.cores = r.line_mbps = 0; })) << "not told";
-  EXPECT_TRUE(refused([](auto& r) { r.spec = std::string(kMostSpecBytes + 1, 'a'); }));
+  EXPECT_TRUE(refused([](auto& r) { r.spec = std::string(kMaxSpecBytes + 1, 'a'); }));
   EXPECT_TRUE(refused([](auto& r) { r.nodes = 0; }));
-  EXPECT_TRUE(refused([](auto& r) { r.nodes = kMostForecastNodes + 1; }));
+  EXPECT_TRUE(refused([](auto& r) { r.nodes = kMaxForecastNodes + 1; }));
   EXPECT_TRUE(refused([](auto& r) { r.cores = 1e-9; }));
   for (const double odd : {-1.0, kNotANumber, kEndless, -kEndless, 1e30}) {
     EXPECT_TRUE(refused([odd](auto& r) { r.line_mbps = odd; })) << odd;
@@ -43,12 +43,12 @@ TEST(ControlForecast, RepliesBeyondTheirBoundsAreRefused) {
   };
   EXPECT_TRUE(bench_refused([](auto& b) { b.node = "NODE"; }));
   EXPECT_TRUE(bench_refused([](auto& b) { b.members = 0; }));
-  EXPECT_TRUE(bench_refused([](auto& b) { b.members = kMostMembers + 1; }));
+  EXPECT_TRUE(bench_refused([](auto& b) { b.members = kMaxMembers + 1; }));
   EXPECT_TRUE(bench_refused([](auto& b) { b.link_mbps = kNotANumber; }));
   EXPECT_TRUE(bench_refused([](auto& b) { b.round_trip_seconds = -1; }));
   EXPECT_TRUE(bench_refused([](auto& b) { b.codec[0].rate = kEndless; }));
-  EXPECT_TRUE(bench_refused([](auto& b) { b.codec.resize(kMostKernelRates + 1, b.codec[0]); }));
-  EXPECT_TRUE(bench_refused([](auto& b) { b.compute.resize(kMostComputeRates + 1, b.compute[0]); }));
+  EXPECT_TRUE(bench_refused([](auto& b) { b.codec.resize(kMaxKernelRates + 1, b.codec[0]); }));
+  EXPECT_TRUE(bench_refused([](auto& b) { b.compute.resize(kMaxComputeRates + 1, b.compute[0]); }));
 
   const auto forecast_refused = [](const std::function<void(ForecastReply&)>& spoil) {
     ForecastReply reply = sample_forecast();
@@ -57,19 +57,19 @@ TEST(ControlForecast, RepliesBeyondTheirBoundsAreRefused) {
   };
   EXPECT_TRUE(forecast_refused([](auto& f) { f.cores = 0; }));
   EXPECT_TRUE(forecast_refused([](auto& f) { f.asked.nodes = 0; }));
-  EXPECT_TRUE(forecast_refused([](auto& f) { f.table[1].nodes = kMostForecastNodes + 1; }));
+  EXPECT_TRUE(forecast_refused([](auto& f) { f.table[1].nodes = kMaxForecastNodes + 1; }));
   EXPECT_TRUE(forecast_refused([](auto& f) { f.asked.direct.step = kNotANumber; }));
   EXPECT_TRUE(forecast_refused([](auto& f) { f.table[0].ring.wire = -1; }));
-  EXPECT_TRUE(forecast_refused([](auto& f) { f.table.resize(kMostForecastRows + 1, f.asked); }));
-  EXPECT_TRUE(forecast_refused([](auto& f) { f.assumptions.resize(kMostAssumptions + 1, "x"); }));
+  EXPECT_TRUE(forecast_refused([](auto& f) { f.table.resize(kMaxForecastRows + 1, f.asked); }));
+  EXPECT_TRUE(forecast_refused([](auto& f) { f.assumptions.resize(kMaxAssumptions + 1, "x"); }));
 }
 
 TEST(ControlForecast, LongWordsAreCutNotSent) {
   ForecastReply reply = sample_forecast();
-  reply.assumptions[0] = std::string(2 * kMostAssumptionBytes, 'a');
+  reply.assumptions[0] = std::string(2 * kMaxAssumptionBytes, 'a');
   const Result<Reply> decoded = back(ReplyBody(reply));
   ASSERT_TRUE(decoded.ok());
-  EXPECT_EQ(std::get<ForecastReply>(decoded->body).assumptions[0].size(), kMostAssumptionBytes);
+  EXPECT_EQ(std::get<ForecastReply>(decoded->body).assumptions[0].size(), kMaxAssumptionBytes);
 }
 
 }  // namespace

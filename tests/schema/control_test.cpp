@@ -19,7 +19,7 @@ TEST(Control, UnevenSharesAreTold) {
 TEST(Control, LargeMessagesAreOneSegment) {
   const Reply slice{9, SliceReply{"first", "node-a", kFileSliceBytes, std::string(kFileSliceBytes, 'x'), true}};
   const std::string bytes = encode_reply(slice);
-  EXPECT_LE(bytes.size(), kMostControlBytes);
+  EXPECT_LE(bytes.size(), kMaxControlBytes);
   const Result<Reply> decoded = decode_reply(bytes_of(bytes));
   ASSERT_TRUE(decoded.ok()) << decoded.error().message;
   EXPECT_EQ(std::get<SliceReply>(decoded->body).data.size(), kFileSliceBytes);
@@ -27,21 +27,21 @@ TEST(Control, LargeMessagesAreOneSegment) {
 
 TEST(Control, StatusTooLargeForAMessageLosesItsOldestRuns) {
   MeshStatus mesh{"node-a", "tgd", false, {}, {}};
-  for (std::size_t i = 0; i < kMostRunsKept; ++i) {
+  for (std::size_t i = 0; i < kMaxRunsKept; ++i) {
     RunStatus run;
     run.id = "run-" + std::to_string(i);
-    run.reason = std::string(kMostReasonBytes, 'r');
-    run.members.resize(kMostMembers);
-    for (MemberStatus& member : run.members) member.node = std::string(kMostNameBytes, 'n');
+    run.reason = std::string(kMaxReasonBytes, 'r');
+    run.members.resize(kMaxMembers);
+    for (MemberStatus& member : run.members) member.node = std::string(kMaxNameBytes, 'n');
     mesh.runs.push_back(run);
   }
   const std::string bytes = encode_reply({1, mesh});
-  EXPECT_LE(bytes.size(), kMostControlBytes);
+  EXPECT_LE(bytes.size(), kMaxControlBytes);
   const Result<Reply> decoded = decode_reply(bytes_of(bytes));
   ASSERT_TRUE(decoded.ok()) << decoded.error().message;
   const auto& runs = std::get<MeshStatus>(decoded->body).runs;
   ASSERT_GT(runs.size(), 0u);
-  EXPECT_LT(runs.size(), kMostRunsKept);
+  EXPECT_LT(runs.size(), kMaxRunsKept);
   EXPECT_EQ(runs.front().id, "run-0");
 }
 
@@ -52,10 +52,10 @@ TEST(Control, FieldsBeyondTheirBoundsAreRefused) {
   EXPECT_TRUE(refused(StatusRequest{"a b", false}));
   EXPECT_TRUE(refused(StopRequest{""}));
   EXPECT_TRUE(refused(StopRequest{"../x"}));
-  EXPECT_TRUE(refused(StartRequest{std::string(kMostSpecBytes + 1, 'a'), "", false}));
+  EXPECT_TRUE(refused(StartRequest{std::string(kMaxSpecBytes + 1, 'a'), "", false}));
   EXPECT_TRUE(refused(StartRequest{"", "a/b", false}));
   EXPECT_TRUE(refused(ResumeRequest{"", "", true, 0, false}));
-  EXPECT_TRUE(refused(ResumeRequest{"a", std::string(kMostSpecBytes + 1, 'a'), true, 0, false}));
+  EXPECT_TRUE(refused(ResumeRequest{"a", std::string(kMaxSpecBytes + 1, 'a'), true, 0, false}));
   EXPECT_FALSE(refused(ResumeRequest{"a", "", true, 0, false}));
   EXPECT_TRUE(refused(LogsRequest{"a", "NODE", 0}));
   EXPECT_TRUE(refused(FetchRequest{"a", "", "../run.json", 0}));

@@ -144,7 +144,7 @@ void each_fits(std::variant<Body...>*) {
     T body = filled_body<T>(Fill::How::kLargest);
     if constexpr (std::same_as<T, MeshStatus>) body.runs.clear();  // encode_reply leaves them out where they do not fit
     const std::string bytes = encode_reply({1, body});
-    EXPECT_LE(bytes.size(), kMostControlBytes);
+    EXPECT_LE(bytes.size(), kMaxControlBytes);
     const Result<Reply> read = decode_reply(bytes_of(bytes));
     EXPECT_TRUE(read.ok()) << read.error().message;
   };

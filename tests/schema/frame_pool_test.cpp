@@ -34,12 +34,12 @@ TEST(FramePool, RecycledBlockLeaksNothingIntoAFrame) {
 TEST(FramePool, IdleMemoryIsBounded) {
   FramePool pool;
   std::vector<SharedFrame> frames;
-  for (std::size_t i = 0; i < 2 * kMostIdlePoolBytes / kMostChunkPayloadBytes; ++i) {
-    frames.push_back(chunk_of(pool, kMostChunkPayloadBytes));
+  for (std::size_t i = 0; i < 2 * kMaxIdlePoolBytes / kMaxChunkPayloadBytes; ++i) {
+    frames.push_back(chunk_of(pool, kMaxChunkPayloadBytes));
   }
-  EXPECT_GT(pool.allocated_bytes(), kMostIdlePoolBytes);
+  EXPECT_GT(pool.allocated_bytes(), kMaxIdlePoolBytes);
   frames.clear();
-  EXPECT_LE(pool.allocated_bytes(), kMostIdlePoolBytes);
+  EXPECT_LE(pool.allocated_bytes(), kMaxIdlePoolBytes);
   EXPECT_GT(pool.allocated_bytes(), 0u);
 }
 
@@ -47,16 +47,16 @@ TEST(FramePool, IdleMemoryIsBounded) {
 TEST(FramePool, AFrameKeepsNoBlockManyTimesItsSize) {
   FramePool pool;
   for (const std::size_t used :
-       {std::size_t{5'000}, std::size_t{30'000}, std::size_t{300'000}, kMostChunkPayloadBytes}) {
+       {std::size_t{5'000}, std::size_t{30'000}, std::size_t{300'000}, kMaxChunkPayloadBytes}) {
     std::vector<SharedFrame> frames;
     const std::size_t idle_before = pool.allocated_bytes();
     for (std::size_t i = 0; i < 40; ++i) {
-      ChunkFrameBuilder builder({}, 7, ChunkPhase::kTotal, kMostChunkPayloadBytes, pool);
+      ChunkFrameBuilder builder({}, 7, ChunkPhase::kTotal, kMaxChunkPayloadBytes, pool);
       for (std::size_t b = 0; b < used; ++b) builder.payload()[b] = static_cast<std::byte>(b + i);
       frames.push_back(builder.finish(used, PayloadFormat::kSumsRans));
     }
     EXPECT_LE(pool.allocated_bytes(),
-              idle_before + kMostFrameBytes + frames.size() * kMostBlockPerFrame * frames[0]->bytes().size())
+              idle_before + kMaxFrameBytes + frames.size() * kMaxBlockPerFrame * frames[0]->bytes().size())
         << used;
     for (std::size_t i = 0; i < frames.size(); ++i) {
       const Result<Frame> frame = decode_frame(frames[i]->bytes());
@@ -89,7 +89,7 @@ TEST(FramePool, ThreadsShareIt) {
     });
   }
   for (std::thread& thread : threads) thread.join();
-  EXPECT_LE(pool.allocated_bytes(), kMostIdlePoolBytes);
+  EXPECT_LE(pool.allocated_bytes(), kMaxIdlePoolBytes);
 }
 
 }  // namespace

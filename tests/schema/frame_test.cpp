@@ -80,22 +80,22 @@ TEST(Frame, ChunkIsWrittenInPlaceAndShrinks) {
 
 TEST(Frame, LargestChunkIsAFrame) {
   FramePool pool;
-  ChunkFrameBuilder builder(kSampleHeader, kMostChunks - 1, ChunkPhase::kTotal, kMostChunkPayloadBytes, pool);
+  ChunkFrameBuilder builder(kSampleHeader, kMaxChunks - 1, ChunkPhase::kTotal, kMaxChunkPayloadBytes, pool);
   std::memset(builder.payload().data(), 0x5a, builder.payload().size());
-  const SharedFrame frame = builder.finish(kMostChunkPayloadBytes, PayloadFormat::kFloat32);
-  EXPECT_LE(frame->bytes().size(), kMostFrameBytes);
+  const SharedFrame frame = builder.finish(kMaxChunkPayloadBytes, PayloadFormat::kFloat32);
+  EXPECT_LE(frame->bytes().size(), kMaxFrameBytes);
   const Result<Frame> decoded = decode_frame(frame->bytes());
   ASSERT_TRUE(decoded.ok()) << decoded.error().message;
-  EXPECT_EQ(std::get<Chunk>(decoded->body).payload.size(), kMostChunkPayloadBytes);
+  EXPECT_EQ(std::get<Chunk>(decoded->body).payload.size(), kMaxChunkPayloadBytes);
 }
 
 TEST(Frame, LargestStepFrameIsAFrame) {
   StepFrame step;
-  step.digests.assign(kMostDigests, 1);
-  step.scalers.assign(kMostSegments, 1.5f);
-  step.statistics.assign(kMostStatistics, -1.5f);
+  step.digests.assign(kMaxDigests, 1);
+  step.scalers.assign(kMaxSegments, 1.5f);
+  step.statistics.assign(kMaxStatistics, -1.5f);
   const auto bytes = encoded(step);
-  EXPECT_LE(bytes.size(), kMostStepFrameBytes);
+  EXPECT_LE(bytes.size(), kMaxStepFrameBytes);
   const Result<Frame> frame = decode_frame(bytes);
   ASSERT_TRUE(frame.ok()) << frame.error().message;
   EXPECT_EQ(describe(frame->body), describe(step));
@@ -104,7 +104,7 @@ TEST(Frame, LargestStepFrameIsAFrame) {
 // The encoder takes no more; a sender with another bound may.
 TEST(Frame, AStatisticTooManyIsRefused) {
   StepFrame step;
-  step.statistics.assign(kMostStatistics, 1);
+  step.statistics.assign(kMaxStatistics, 1);
   std::vector<std::byte> bytes = encoded(step);
   ASSERT_TRUE(decode_frame(bytes).ok());
   // The list is the last thing in the frame: a word more, and two elements more in its pointer's count.
@@ -112,7 +112,7 @@ TEST(Frame, AStatisticTooManyIsRefused) {
       8 + 8 + 24 + 8 + 24 + 16;  // table, root, frame, its pointer, step frame, two pointers
   std::uint64_t pointer = 0;
   std::memcpy(&pointer, bytes.data() + kPointer, sizeof pointer);
-  ASSERT_EQ(pointer >> 35, kMostStatistics);
+  ASSERT_EQ(pointer >> 35, kMaxStatistics);
   pointer += std::uint64_t{2} << 35;
   std::memcpy(bytes.data() + kPointer, &pointer, sizeof pointer);
   bytes.resize(bytes.size() + 8);
@@ -133,49 +133,49 @@ TEST(Frame, FieldsBeyondTheirBoundsAreRefused) {
   expect_refused(Hello{1, "b", "Node", 1, 2, 3, 4, 5, "a"}, "upper case");
   expect_refused(Hello{1, "b", "", 1, 2, 3, 4, 5, "a"}, "no name");
   expect_refused(Hello{1, "b", "-a", 1, 2, 3, 4, 5, "a"}, "dash first");
-  expect_refused(Hello{1, "b", std::string(kMostNameBytes + 1, 'a'), 1, 2, 3, 4, 5, "a"}, "long name");
+  expect_refused(Hello{1, "b", std::string(kMaxNameBytes + 1, 'a'), 1, 2, 3, 4, 5, "a"}, "long name");
   expect_refused(Refusal{"Node", "why"}, "upper case of who refuses");
   expect_refused(Claim{"../etc"}, "a path as id");
-  expect_refused(Claim{std::string(kMostRunIdBytes + 1, 'a')}, "long id");
-  expect_refused(Propose{"a", std::string(kMostSpecBytes + 1, 'a')}, "long spec");
+  expect_refused(Claim{std::string(kMaxRunIdBytes + 1, 'a')}, "long id");
+  expect_refused(Propose{"a", std::string(kMaxSpecBytes + 1, 'a')}, "long spec");
   expect_refused(Propose{"a", "steps = 1\x1b[2J"}, "escape in spec");
   expect_refused(Propose{"a", "steps = 1", {1, 0}}, "no weight");
   expect_refused(Propose{"a", "steps = 1", {1, 1}, {}, {1, 0}}, "members out of order");
-  expect_refused(Propose{"a", "steps = 1", {1, 1}, {}, {kMostMembers}}, "a seat beyond all");
-  expect_refused(Propose{"a", "steps = 1", {kMostWeight + 1}}, "a great weight");
+  expect_refused(Propose{"a", "steps = 1", {1, 1}, {}, {kMaxMembers}}, "a seat beyond all");
+  expect_refused(Propose{"a", "steps = 1", {kMaxWeight + 1}}, "a great weight");
   Ended paused;
   paused.state = RunState::kPaused;
   expect_refused(paused, "an end that is none");
   expect_refused(Hello{1, "b", "node-a", 1, 2, 3, 4, 5, "a", 0}, "no weight");
-  expect_refused(Hello{1, "b", "node-a", 1, 2, 3, 4, 5, "a", kMostWeight + 1}, "a great weight");
+  expect_refused(Hello{1, "b", "node-a", 1, 2, 3, 4, 5, "a", kMaxWeight + 1}, "a great weight");
   expect_refused(Vote{true, static_cast<ErrorKind>(11), "", 0, 0, 0, 0, 0, 0}, "unknown kind");
   expect_refused(Vote{true, ErrorKind::kFailed, "", 0, 0, 0, 0, -1, 0}, "negative time");
   expect_refused(Vote{true, ErrorKind::kFailed, "", 0, 0, 0, 0, kNan, 0}, "time is no number");
   expect_refused(Vote{true, ErrorKind::kFailed, "", 0, 0, 0, 0, 0, 0, 0, 0}, "nobody works");
-  expect_refused(Vote{true, ErrorKind::kFailed, "", 0, 0, 0, 0, 0, 0, 0, kMostExchangeThreads + 1}, "too many threads");
-  expect_refused(Commit{static_cast<ExchangeKind>(2), Coding::kRaw, kMostWindowBytes, kLargeChunkParameters},
+  expect_refused(Vote{true, ErrorKind::kFailed, "", 0, 0, 0, 0, 0, 0, 0, kMaxExchangeThreads + 1}, "too many threads");
+  expect_refused(Commit{static_cast<ExchangeKind>(2), Coding::kRaw, kMaxWindowBytes, kLargeChunkParameters},
                  "unknown exchange");
   expect_refused(Fail{ErrorKind::kFailed, "a b", "", ""}, "space in a name");
   expect_refused(Join{"../etc"}, "a path as id");
-  expect_refused(Join{"a", false, {}, {kMostMembers}}, "a seat beyond all");
+  expect_refused(Join{"a", false, {}, {kMaxMembers}}, "a seat beyond all");
   expect_refused(Join{"a", true, {true, static_cast<ErrorKind>(11), "", 0, 0, 0, 0, 0, 0}},
                  "unknown kind of a newcomer");
   expect_refused(Invite{"a", "steps = 1", {}, 1, 1, {.number = 0}}, "a view that is none");
   expect_refused(Invite{"a", "steps = 1", {0}, 1, 1, {.number = 2}}, "no weight of a member");
-  expect_refused(Hold{kMostMembers}, "a seat beyond all");
-  expect_refused(Feed{{}, std::vector<std::uint64_t>(kMostFeedParts + 1)}, "too many parts");
-  expect_refused(Fed{{}, {kMostMembers}}, "a seat beyond all");
+  expect_refused(Hold{kMaxMembers}, "a seat beyond all");
+  expect_refused(Feed{{}, std::vector<std::uint64_t>(kMaxFeedParts + 1)}, "too many parts");
+  expect_refused(Fed{{}, {kMaxMembers}}, "a seat beyond all");
   expect_refused(StepFrame{0, 32, 0, 0, {}, {}}, "unknown flag");
-  expect_refused(StepFrame{0, kNonFinite, kMostDigests, 0, {}, {}}, "segment");
+  expect_refused(StepFrame{0, kNonFinite, kMaxDigests, 0, {}, {}}, "segment");
   expect_refused(StepFrame{0, 0, 0, 0, {}, {-0.5f}}, "negative scaler");
   expect_refused(StepFrame{0, 0, 0, 0, {}, {kInfinity}}, "infinite scaler");
   expect_refused(StepFrame{0, 0, 0, 0, {}, {kNan}}, "scaler is no number");
   expect_refused(StepFrame{0, 0, 0, kNan, {}, {}}, "loss is no number");
   expect_refused(StepFrame{0, 0, 0, 0, {}, {}, {1, kNan}}, "statistic is no number");
   expect_refused(StepFrame{0, 0, 0, 0, {}, {}, {-kInfinity}}, "infinite statistic");
-  expect_refused(Scalers{kMostBuckets, 0, 0, {}}, "bucket");
+  expect_refused(Scalers{kMaxBuckets, 0, 0, {}}, "bucket");
   expect_refused(Scalers{1, 0, 0, {kNan}}, "scaler is no number");
-  expect_refused(Chunk{kMostChunks, ChunkPhase::kTotal, PayloadFormat::kCodesRaw, {}}, "chunk");
+  expect_refused(Chunk{kMaxChunks, ChunkPhase::kTotal, PayloadFormat::kCodesRaw, {}}, "chunk");
   expect_refused(Chunk{0, static_cast<ChunkPhase>(2), PayloadFormat::kCodesRaw, {}}, "phase");
   expect_refused(Chunk{0, ChunkPhase::kTotal, static_cast<PayloadFormat>(6), {}}, "format");
   expect_refused(Report{true, 2, 0, 1, 0, {}}, "more right than asked");
@@ -195,10 +195,10 @@ TEST(Frame, WhatIsNotFiniteIsReadAsZeroWhereTheFlagAnnouncesIt) {
 }
 
 TEST(Frame, SentencesAreCutAndCleanedBeforeTheyTravel) {
-  const auto bytes = encoded(Goodbye{std::string(kMostReasonBytes + 50, 'x') + "\n"});
+  const auto bytes = encoded(Goodbye{std::string(kMaxReasonBytes + 50, 'x') + "\n"});
   const Result<Frame> frame = decode_frame(bytes);
   ASSERT_TRUE(frame.ok()) << frame.error().message;
-  EXPECT_EQ(std::get<Goodbye>(frame->body).reason, std::string(kMostReasonBytes, 'x'));
+  EXPECT_EQ(std::get<Goodbye>(frame->body).reason, std::string(kMaxReasonBytes, 'x'));
   const Result<Frame> cleaned = decode_frame(encoded(Fail{ErrorKind::kIo, "", "", "disk\nfull\x1b[2J"}));
   ASSERT_TRUE(cleaned.ok());
   EXPECT_EQ(std::get<Fail>(cleaned->body).message, "disk full [2J");
@@ -214,7 +214,7 @@ TEST(Frame, AResumeSaysWhichStateWhereOneIsAskedForOrChosen) {
   const Result<Frame> anew = decode_frame(encoded(Propose{"first", "steps = 5\n", {1, 1}}));
   EXPECT_FALSE(std::get<Propose>(anew->body).resume);
   Offer full;
-  full.states.assign(kMostStates, {1, 1, 5, 7});
+  full.states.assign(kMaxStates, {1, 1, 5, 7});
   EXPECT_EQ(std::get<Offer>(decode_frame(encoded(full))->body).states, full.states);
 }
 
@@ -234,14 +234,14 @@ TEST(Frame, WrongShapesAreRefused) {
   words[4] = static_cast<std::byte>(std::to_integer<int>(words[4]) - 1);
   EXPECT_TRUE(refused(words)) << "a wrong count of words";
   EXPECT_TRUE(refused(std::vector<std::byte>(16))) << "a message of nothing but zeros says it has no words";
-  std::vector<std::byte> huge(kMostFrameBytes + 8);
+  std::vector<std::byte> huge(kMaxFrameBytes + 8);
   const std::uint32_t table[2] = {0, static_cast<std::uint32_t>(huge.size() / 8 - 1)};
   std::memcpy(huge.data(), table, sizeof table);
-  EXPECT_TRUE(refused(huge)) << "beyond kMostFrameBytes";
+  EXPECT_TRUE(refused(huge)) << "beyond kMaxFrameBytes";
 }
 
 TEST(Frame, UnknownUnionMemberIsRefused) {
-  auto bytes = encoded(Commit{ExchangeKind::kDirect, Coding::kRaw, kMostWindowBytes, kLargeChunkParameters});
+  auto bytes = encoded(Commit{ExchangeKind::kDirect, Coding::kRaw, kMaxWindowBytes, kLargeChunkParameters});
   // The root's data section follows the table and the root pointer: run, view, step, then the union's u16.
   constexpr std::size_t kUnionOffset = 8 + 8 + 16;
   ASSERT_EQ(std::to_integer<int>(bytes[kUnionOffset]), 5);

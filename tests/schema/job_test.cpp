@@ -178,7 +178,7 @@ TEST(Job, WrongFormNamesTheLine) {
   EXPECT_EQ(error_of("[run]\nsteps = 5\n"), "x.job:1: \"[run]\" is not of the form key = value");
   EXPECT_EQ(error_of("= 5\n"), "x.job:1: \"= 5\" is not of the form key = value");
   EXPECT_EQ(error_of("steps = 5\nseed = 2\nsteps = 6\n"), "x.job:3: steps is set again; line 1 has set it");
-  EXPECT_NE(error_of(std::string(kMostSpecBytes + 1, '#')), "");
+  EXPECT_NE(error_of(std::string(kMaxSpecBytes + 1, '#')), "");
 }
 
 TEST(Job, SettingsGoOnTop) {
@@ -223,7 +223,7 @@ TEST(Job, KeysThatDependOnEachOther) {
   EXPECT_NE(invalid(small, 0), "");
   JobSpec many;
   many.global_batch = 1000;
-  EXPECT_NE(invalid(many, kMostMembers + 1), "");
+  EXPECT_NE(invalid(many, kMaxMembers + 1), "");
   JobSpec sized;
   sized.data = DatasetKind::kMnist;
   sized.data_train = 100;
@@ -323,16 +323,16 @@ TEST(Job, TheLastLayerTravelsAsTheModelsPaperHasIt) {
     EXPECT_EQ(resolved_last_layer(job), format) << name;
     EXPECT_NE(canonical_job(job).find(std::string("\nlast-layer = ") + to_word(format) + "\n"), std::string::npos)
         << name;
-    EXPECT_EQ(changed_keys(job, kMostSettingsBytes).find("last-layer"), std::string::npos) << name;
+    EXPECT_EQ(changed_keys(job, kMaxSettingsBytes).find("last-layer"), std::string::npos) << name;
     const std::uint64_t hash = job_hash(job);
     const Result<JobSpec> read = parse_job(canonical_job(job), "canonical");
     ASSERT_TRUE(read.ok()) << read.error().message;
-    EXPECT_EQ(changed_keys(*read, kMostSettingsBytes), changed_keys(job, kMostSettingsBytes)) << name;
+    EXPECT_EQ(changed_keys(*read, kMaxSettingsBytes), changed_keys(job, kMaxSettingsBytes)) << name;
     job.last_layer = format;
     EXPECT_EQ(job_hash(job), hash) << name << ": said or not, it is the same job";
     job.last_layer = floats ? GradientFormat::kTernary : GradientFormat::kFloat32;
     EXPECT_EQ(resolved_last_layer(job), *job.last_layer) << name;
-    EXPECT_NE(changed_keys(job, kMostSettingsBytes).find("last-layer"), std::string::npos) << name;
+    EXPECT_NE(changed_keys(job, kMaxSettingsBytes).find("last-layer"), std::string::npos) << name;
     EXPECT_NE(job_hash(job), hash) << name;
   }
 }
@@ -402,7 +402,7 @@ TEST(Job, CanonicalTextReadsBackAsTheSameJob) {
   job.clip_sigma = 0;
   for (const JobSpec& spec : {JobSpec(), job}) {
     const std::string text = canonical_job(spec);
-    EXPECT_LE(text.size(), kMostSpecBytes);
+    EXPECT_LE(text.size(), kMaxSpecBytes);
     const Result<JobSpec> parsed = parse_job(text, "canonical");
     ASSERT_TRUE(parsed.ok()) << parsed.error().message;
     JobSpec resolved = spec;

@@ -121,7 +121,7 @@ TEST_F(KeyFile, ThatOthersMayReadIsRefused) {
 TEST_F(KeyFile, WhatIsNoneIsNamed) {
   expect_refused(read_key_file("/dev/null").error(), "not a regular file");
   expect_refused(read_key_file("/nowhere/cluster.key").error(), "/nowhere/cluster.key");
-  expect_refused(read_key_file(file(std::string(kMostKeyFileBytes + 1, '#'), 0600)).error(), "too long");
+  expect_refused(read_key_file(file(std::string(kMaxKeyFileBytes + 1, '#'), 0600)).error(), "too long");
 }
 
 }  // namespace

@@ -175,7 +175,7 @@ TEST_F(NodeConfigTest, PeerLines) {
         "a@host:0", "a@host:65535", "a@host:77x", "a@ho st:77", "a@host:-1", "a@tcp://h:1"}) {
     EXPECT_FALSE(parse_peer(bad).ok()) << bad;
   }
-  EXPECT_FALSE(parse_peer(std::string(kMostNameBytes + 1, 'a') + "@h:1").ok());
+  EXPECT_FALSE(parse_peer(std::string(kMaxNameBytes + 1, 'a') + "@h:1").ok());
   EXPECT_TRUE(parse_peer("a@h:65534").ok());
 }
 
@@ -187,7 +187,7 @@ TEST_F(NodeConfigTest, PeersMustMakeAMesh) {
   expect_error("node = node-a\n" + kPeers + "peer = node-a@127.0.0.1:7720\n", "two peer lines are named node-a");
   expect_error("node = node-a\n" + kPeers + "peer = node-c@127.0.0.1:7701\n", "both use 127.0.0.1:7701");
   std::string many = "node = n0\n";
-  for (std::size_t i = 0; i <= kMostMembers; ++i) {
+  for (std::size_t i = 0; i <= kMaxMembers; ++i) {
     many += "peer = n" + std::to_string(i) + "@127.0.0.1:" + std::to_string(1000 + 2 * i) + "\n";
   }
   expect_error(many, "128 peers are too many; at most 127");

@@ -256,7 +256,7 @@ std::vector<FrameBody> sample_bodies() {
               Resume{3, 900, true, StateId{2, 1, 900, 0xfedcba9876543210}, true},
               {0, 2}},
       sample_vote(),
-      Commit{ExchangeKind::kSharded, Coding::kEntropy, kMostWindowBytes, kLargeChunkParameters,
+      Commit{ExchangeKind::kSharded, Coding::kEntropy, kMaxWindowBytes, kLargeChunkParameters,
              sample_next_view().members},
       Fail{ErrorKind::kTimeout, "node-c", "scaler wait", "node-c was lost"},
       StepFrame{
@@ -296,7 +296,7 @@ std::vector<FrameBody> sample_bodies() {
              16,
              2,
              sample_next_view(),
-             {ExchangeKind::kSharded, Coding::kEntropy, kMostWindowBytes, kLargeChunkParameters, {}}},
+             {ExchangeKind::kSharded, Coding::kEntropy, kMaxWindowBytes, kLargeChunkParameters, {}}},
       Hold{1, 470'000, 733'000'000, true, "node-b joins: 1 % of 733 MB"},
       Feed{{2, 1, 900, 0xfedcba9876543210}, {1234, 0, 77, 4096}},
       Want{524'288, true},

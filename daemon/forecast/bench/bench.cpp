@@ -16,7 +16,7 @@ namespace tg::daemon {
 namespace {
 
 // Long enough for one kernel, or one step of an engine, to end and to give back its memory.
-constexpr std::chrono::seconds kMostStopping{1};
+constexpr std::chrono::seconds kMaxStopping{1};
 
 }  // namespace
 
@@ -43,7 +43,7 @@ Bench::~Bench() {
   stop_.request_stop();
   std::unique_lock lock(listener_->mutex);
   listener_->measured = nullptr;
-  listener_->ended.wait_for(lock, kMostStopping, [this] { return !listener_->measuring; });
+  listener_->ended.wait_for(lock, kMaxStopping, [this] { return !listener_->measuring; });
 }
 
 void Bench::send_shot(const RoundTrips::Shot& shot) {

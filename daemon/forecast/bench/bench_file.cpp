@@ -41,10 +41,10 @@ Status write_bench(const std::string& path, const schema::BenchReply& bench) {
 KeptBench read_bench(const std::string& path, const schema::BenchReply& now) {
   const Result<RegularFile> file = RegularFile::open(path);
   if (!file) return {};
-  std::string text(schema::kMostRecordBytes + 1, '\0');
+  std::string text(schema::kMaxRecordBytes + 1, '\0');
   const Result<std::size_t> got = file->read(0, std::as_writable_bytes(std::span(text)));
   text.resize(got ? *got : 0);
-  if (text.empty() || text.size() > schema::kMostRecordBytes) return {};
+  if (text.empty() || text.size() > schema::kMaxRecordBytes) return {};
   const auto json = schema::OrderedJson::parse(text, nullptr, false);
   if (!json.is_object() || !json.contains("schema_version") || !json["schema_version"].is_number_integer()) return {};
   if (const int version = json["schema_version"].get<int>(); version != kBenchSchemaVersion)

@@ -25,8 +25,8 @@ LinkProbe::Burst LinkProbe::begin(std::uint32_t number, double now_seconds) {
   missing_ = peers_;
   Burst burst{number, 0, 0, peers_};
   const std::size_t share = kBursts[number - 1].bytes / burst.peers.size();
-  burst.frame_bytes = std::clamp(share / kLeastFrames, kLeastFrameBytes, kMostFrameBytes);
-  burst.frames_per_peer = std::max(kLeastFrames, share / burst.frame_bytes);
+  burst.frame_bytes = std::clamp(share / kMinFrames, kMinFrameBytes, kMaxFrameBytes);
+  burst.frames_per_peer = std::max(kMinFrames, share / burst.frame_bytes);
   timed_bytes_ = (burst.frames_per_peer - 1) * burst.frame_bytes * burst.peers.size();
   return burst;
 }
@@ -39,7 +39,7 @@ std::optional<LinkProbe::Burst> LinkProbe::replied(Seat from, const schema::Prob
   slowest_micros_ = std::max(slowest_micros_, std::min(reply.micros, static_cast<std::uint64_t>(waited)));
   if (!missing_.empty()) return std::nullopt;
   const double seconds = 1e-6 * static_cast<double>(std::max<std::uint64_t>(slowest_micros_, 1));
-  const double mbps = std::min(timed_mbps(seconds), schema::kMostLineMbps);
+  const double mbps = std::min(timed_mbps(seconds), schema::kMaxLineMbps);
   mbps_ = number_ == std::size(kBursts) ? std::max(mbps_, mbps) : mbps;
   over_ = number_ == std::size(kBursts) || seconds >= kBursts[number_ - 1].enough_seconds;
   if (over_) return std::nullopt;

@@ -21,9 +21,9 @@ namespace tg::daemon {
 
 class LinkProbe {
  public:
-  static constexpr std::size_t kLeastFrameBytes = 512, kMostFrameBytes = 64 * 1024;
-  static constexpr std::size_t kLeastFrames = 4;  // frames to a peer; timing starts after the first
-  static constexpr double kPatienceSeconds = 5;   // for a burst
+  static constexpr std::size_t kMinFrameBytes = 512, kMaxFrameBytes = 64 * 1024;
+  static constexpr std::size_t kMinFrames = 4;   // frames to a peer; timing starts after the first
+  static constexpr double kPatienceSeconds = 5;  // for a burst
   struct Size {
     std::size_t bytes;      // to all peers together
     double enough_seconds;  // a burst that takes this long is the last

@@ -14,7 +14,7 @@ namespace tg::daemon {
 class RoundTrips {
  public:
   static constexpr std::uint32_t kFirstNumber = 1000;  // apart from LinkProbe's bursts
-  static constexpr std::size_t kLeastTrips = 20;       // trips in all; peers in turn, each at least once
+  static constexpr std::size_t kMinTrips = 20;         // trips in all; peers in turn, each at least once
   static constexpr double kAgainSeconds = 0.25;        // without an answer
   static constexpr double kPatienceSeconds = 2;        // for one peer; afterwards it counts as absent
 
@@ -34,7 +34,7 @@ class RoundTrips {
   double median_seconds() const;                                                // 0 = not measured
 
  private:
-  std::size_t trips() const { return members_ - 1 > kLeastTrips ? members_ - 1 : kLeastTrips; }
+  std::size_t trips() const { return members_ - 1 > kMinTrips ? members_ - 1 : kMinTrips; }
   Shot shoot(double now_seconds);
 
   const std::size_t members_;

@@ -35,7 +35,7 @@ class Crew {
   // this thread does a part of what waits for such a time (Member::use_idle_time); false if nothing does.
   bool work(Member& member);
   // So many work() hands out or executes at a time.
-  std::size_t most_pieces() const { return workers_.empty() ? 1 : kMostPieces * workers_.size(); }
+  std::size_t most_pieces() const { return workers_.empty() ? 1 : kMaxPieces * workers_.size(); }
   // The helper that would take the next piece; none while each has one under way and one that waits.
   std::optional<Taker> free_helper() const;
   void give(Piece piece, const Origin& of);
@@ -47,7 +47,7 @@ class Crew {
     Piece piece;
     Origin of;
   };
-  static constexpr std::size_t kMostPieces = 2;  // a helper's pieces, under way or waiting
+  static constexpr std::size_t kMaxPieces = 2;  // a helper's pieces, under way or waiting
   bool work_here(Member& member);
   void help(std::size_t index);
   std::size_t pieces() const { return waiting_.size() + under_way_; }

@@ -25,7 +25,7 @@ void Timeline::add(Track track, const char* name, std::uint64_t step, Clock::tim
                    Detail detail) {
   using std::chrono::microseconds;
   const std::lock_guard lock(mutex_);
-  if (spans_.size() >= kMostSpans) {
+  if (spans_.size() >= kMaxSpans) {
     ++left_out_;
     return;
   }

@@ -1,7 +1,7 @@
 // What a member did when, in Chrome's trace format (chrome://tracing, Perfetto): a track for each helper of the
 // exchange (measure, contribute, reduce, apply), one for the node's thread (wait; without helpers their pieces too),
 // one for the compute thread (forward, backward, evaluate; ready, without length: a bucket's gradient is complete).
-// Bounded: after kMostSpans the rest of a run is left out, and the file says so. Any thread; off, a span costs one
+// Bounded: after kMaxSpans the rest of a run is left out, and the file says so. Any thread; off, a span costs one
 // atomic read.
 #pragma once
 
@@ -23,7 +23,7 @@ class Timeline {
   static Track helper(std::size_t index) {
     return static_cast<Track>(static_cast<std::size_t>(Track::kFirstHelper) + index);
   }
-  static constexpr std::size_t kMostSpans = 200'000;
+  static constexpr std::size_t kMaxSpans = 200'000;
 
   // member: shown as the process; rank makes traces of several members fit into one picture.
   void start(std::string member, std::size_t rank);

@@ -80,9 +80,9 @@ struct PreparedView {
 
 // Samples of an evaluation batch, at most: it is progress when one is done, and larger samples take longer.
 inline int evaluation_samples(const engine::ImageShape& input) {
-  constexpr std::size_t kMost = 250, kMostBytes = 32u << 20;
+  constexpr std::size_t kMost = 250, kMaxBytes = 32u << 20;
   return static_cast<int>(
-      std::clamp<std::size_t>(kMostBytes / (std::max<std::size_t>(input.elements(), 1) * sizeof(float)), 1, kMost));
+      std::clamp<std::size_t>(kMaxBytes / (std::max<std::size_t>(input.elements(), 1) * sizeof(float)), 1, kMost));
 }
 
 // What a compute thread trains with, all in one home.

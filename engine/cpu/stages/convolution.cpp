@@ -69,11 +69,11 @@ class ConvolutionStage final : public Stage {
     // few channels (seen at 5 and 6, errors up to 0.4 of the norm). Weights in their plain layout avoid them, by a slow
     // implementation; no published model has such a layer.
     memory::desc weight_gradient(const memory::desc& plain) const {
-      constexpr memory::dim kMostLanes = 16;
+      constexpr memory::dim kMaxLanes = 16;
       const memory::dims dims = plain.dims();
       const std::size_t rank = dims.size();
       const bool races =
-          dims[rank - 1] == 1 && dims[rank - 2] == 1 && strides[0] > 1 && dims[rank - 3] % kMostLanes != 0;
+          dims[rank - 1] == 1 && dims[rank - 2] == 1 && strides[0] > 1 && dims[rank - 3] % kMaxLanes != 0;
       return races ? plain : weight;
     }
     memory::desc input, weight, bias, output;  // bias: empty if there is none

@@ -12,9 +12,9 @@ namespace tg::engine::cuda {
 namespace {
 
 constexpr float kOne = 1, kZero = 0;
-constexpr int kMostAlgorithms = 8;                 // requested from the heuristic
-constexpr std::size_t kMostWorkspace = 32u << 20;  // bytes: a product that splits its sums needs no more
-constexpr std::uint32_t kAlignment = kCacheLine;   // bytes: the alignment of a home's arrays (kernels/home.h)
+constexpr int kMaxAlgorithms = 8;                 // requested from the heuristic
+constexpr std::size_t kMaxWorkspace = 32u << 20;  // bytes: a product that splits its sums needs no more
+constexpr std::uint32_t kAlignment = kCacheLine;  // bytes: the alignment of a home's arrays (kernels/home.h)
 
 template <class Owner, class Create, class... Arguments>
 Owner make_owned(const Create& create, Arguments... arguments) {
@@ -77,8 +77,8 @@ class Calls {
   // The deterministic algorithms. If most_workspace is less than the library would take, its choice for that follows
   // those for the full size, so that an algorithm chosen with more is still known.
   std::vector<Found> find(const Operands& operands, std::size_t most_workspace) const {
-    std::vector<Found> found = find_within(operands, kMostWorkspace);
-    if (most_workspace >= factor_bytes_ + kMostWorkspace || most_workspace < factor_bytes_) return found;
+    std::vector<Found> found = find_within(operands, kMaxWorkspace);
+    if (most_workspace >= factor_bytes_ + kMaxWorkspace || most_workspace < factor_bytes_) return found;
     for (const Found& each : find_within(operands, most_workspace - factor_bytes_))
       if (std::none_of(found.begin(), found.end(), [&](const Found& one) { return name(one) == name(each); }))
         found.push_back(each);
@@ -131,11 +131,11 @@ class Calls {
          {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
           CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES})
       prefer(attribute, kAlignment);
-    std::vector<Found> found(kMostAlgorithms);
+    std::vector<Found> found(kMaxAlgorithms);
     int count = 0;
     const cublasStatus_t result =
         cublasLtMatmulAlgoGetHeuristic(library_.cublas(), product_.get(), a_.get(), b_.get(), d_.get(), d_.get(),
-                                       preference.get(), kMostAlgorithms, found.data(), &count);
+                                       preference.get(), kMaxAlgorithms, found.data(), &count);
     if (result == CUBLAS_STATUS_NOT_SUPPORTED) return {};  // none for these factors, or with so little workspace
     require_success(result, "cublasLtMatmulAlgoGetHeuristic");
     found.resize(static_cast<std::size_t>(count));

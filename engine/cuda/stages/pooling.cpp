@@ -7,7 +7,7 @@
 namespace tg::engine::cuda {
 namespace {
 
-constexpr int kMostPlaces = 255;  // places of a window: that of its maximum is kept in a byte
+constexpr int kMaxPlaces = 255;  // places of a window: that of its maximum is kept in a byte
 
 // Uses our own kernels: cuDNN's descriptor has one padding for both ends of a side.
 class MaxPoolingStage final : public Stage {
@@ -23,10 +23,9 @@ class MaxPoolingStage final : public Stage {
                {input_.shape.height, input_.shape.width},
                {output_.shape.height, output_.shape.width},
                layer.window} {
-    if (layer.window.kernel * layer.window.kernel > kMostPlaces)
+    if (layer.window.kernel * layer.window.kernel > kMaxPlaces)
       throw std::runtime_error("its window has " + std::to_string(layer.window.kernel * layer.window.kernel) +
-                               " places; this engine pools over windows of " + std::to_string(kMostPlaces) +
-                               " at most");
+                               " places; this engine pools over windows of " + std::to_string(kMaxPlaces) + " at most");
     if (wanted_) chosen_ = context.kept(context.floats(output_.shape));
   }
 

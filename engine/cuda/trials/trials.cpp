@@ -14,7 +14,7 @@ namespace {
 // A call of cuDNN costs the host 30 to 75 us, more than many of them cost the device: so calls are queued after a
 // kernel that spins until all are queued. 0.5 ms at 2 GHz to begin with; doubled if that was too short.
 constexpr int kCallsQueued = 4;
-constexpr long long kFirstCycles = 1'000'000, kMostCycles = 64'000'000;
+constexpr long long kFirstCycles = 1'000'000, kMaxCycles = 64'000'000;
 constexpr int kRepeats = 3;    // the median counts
 constexpr double kSlow = 1.5;  // times the shortest: not repeated
 
@@ -155,7 +155,7 @@ Trials::Time Trials::time(const Candidate& candidate, const Time& shortest) {
   std::vector<double> times;
   while (times.size() < kRepeats) {
     double time = 0;
-    if (time_once(candidate, time) || spin_cycles_ >= kMostCycles) {
+    if (time_once(candidate, time) || spin_cycles_ >= kMaxCycles) {
       times.push_back(time);
       if (captured != shortest.first && time > kSlow * shortest.second) return {!captured, time};
     } else {

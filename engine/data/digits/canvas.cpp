@@ -14,7 +14,7 @@ int pixel_at_least(double v) { return static_cast<int>(std::clamp(v, 0.0, static
 
 void Canvas::draw_line(CanvasPoint from, CanvasPoint to, const Pen& pen) {
   const double reach = pen.radius + pen.edge / 2;
-  TG_CHECK(reach > 0 && reach <= kMostReach, pen.radius, pen.edge);
+  TG_CHECK(reach > 0 && reach <= kMaxReach, pen.radius, pen.edge);
   const double dx = to.x - from.x, dy = to.y - from.y;
   const double length_squared = dx * dx + dy * dy;
   const int x_first = pixel_at_least(std::min(from.x, to.x) - reach);

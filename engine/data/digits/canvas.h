@@ -21,7 +21,7 @@ struct Pen {
 class Canvas {
  public:
   static constexpr int kSide = 28;
-  static constexpr double kMostReach = 8;  // pixels: bound of radius + edge / 2
+  static constexpr double kMaxReach = 8;  // pixels: bound of radius + edge / 2
 
   void draw_line(CanvasPoint from, CanvasPoint to, const Pen& pen);
   std::span<const double, kSide * kSide> ink() const { return ink_; }

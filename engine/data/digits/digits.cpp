@@ -19,16 +19,16 @@ constexpr int kLinesPerSpan = 4;              // a curve between two points beco
 constexpr std::size_t kHashedImageStep = 97;  // every 97th image goes into the dataset's hash
 
 // The size of the distortions. A test of linear and LeNet accuracy holds these numbers in place.
-constexpr double kShake = 4.5;          // glyph units, of each point
-constexpr double kBend = 7.0;           // glyph units, of each coefficient of the quadratic field
-constexpr double kMostHalfTurn = 0.16;  // tan(angle / 2): 18 degrees
-constexpr double kMostShear = 0.3;
-constexpr double kLeastScale = 0.145, kMostScale = 0.205;  // pixels per glyph unit
-constexpr double kMostShift = 2.75;                        // pixels
-constexpr double kLeastRadius = 0.6, kMostRadius = 1.5;
-constexpr double kLeastInk = 150, kMostInk = 255;
-constexpr int kMostStrays = 2;     // short strokes that belong to no digit
-constexpr double kMostNoise = 40;  // grey levels
+constexpr double kShake = 4.5;         // glyph units, of each point
+constexpr double kBend = 7.0;          // glyph units, of each coefficient of the quadratic field
+constexpr double kMaxHalfTurn = 0.16;  // tan(angle / 2): 18 degrees
+constexpr double kMaxShear = 0.3;
+constexpr double kMinScale = 0.145, kMaxScale = 0.205;  // pixels per glyph unit
+constexpr double kMaxShift = 2.75;                      // pixels
+constexpr double kMinRadius = 0.6, kMaxRadius = 1.5;
+constexpr double kMinInk = 150, kMaxInk = 255;
+constexpr int kMaxStrays = 2;     // short strokes that belong to no digit
+constexpr double kMaxNoise = 40;  // grey levels
 
 // Maps glyph units to pixels: bend, then rotate, shear and scale about the middle, then shift.
 class Distortion {
@@ -37,16 +37,16 @@ class Distortion {
     for (auto& axis : bend_) {
       for (double& coefficient : axis) coefficient = draws.between(-kBend, kBend);
     }
-    const double t = draws.between(-kMostHalfTurn, kMostHalfTurn);
+    const double t = draws.between(-kMaxHalfTurn, kMaxHalfTurn);
     const double cosine = (1 - t * t) / (1 + t * t), sine = 2 * t / (1 + t * t);
-    const double shear = draws.between(-kMostShear, kMostShear);
-    const double scale_x = draws.between(kLeastScale, kMostScale), scale_y = draws.between(kLeastScale, kMostScale);
+    const double shear = draws.between(-kMaxShear, kMaxShear);
+    const double scale_x = draws.between(kMinScale, kMaxScale), scale_y = draws.between(kMinScale, kMaxScale);
     xx_ = scale_x * cosine;
     xy_ = scale_y * (shear * cosine - sine);
     yx_ = scale_x * sine;
     yy_ = scale_y * (shear * sine + cosine);
-    shift_.x = (kDigitsSide - 1) / 2.0 + draws.between(-kMostShift, kMostShift);
-    shift_.y = (kDigitsSide - 1) / 2.0 + draws.between(-kMostShift, kMostShift);
+    shift_.x = (kDigitsSide - 1) / 2.0 + draws.between(-kMaxShift, kMaxShift);
+    shift_.y = (kDigitsSide - 1) / 2.0 + draws.between(-kMaxShift, kMaxShift);
   }
 
   CanvasPoint operator()(CanvasPoint p) const {
@@ -111,9 +111,9 @@ class Shake {
 void draw_glyph(const Glyph& glyph, Draws& draws, Canvas& canvas) {
   const Distortion distort(draws);
   Pen pen;
-  pen.radius = draws.between(kLeastRadius, kMostRadius);
+  pen.radius = draws.between(kMinRadius, kMaxRadius);
   pen.edge = draws.between(0.8, 1.6);
-  pen.ink = draws.between(kLeastInk, kMostInk);
+  pen.ink = draws.between(kMinInk, kMaxInk);
   Shake shake(draws);
   std::vector<CanvasPoint> points;
   for (const Stroke& stroke : glyph) {
@@ -124,7 +124,7 @@ void draw_glyph(const Glyph& glyph, Draws& draws, Canvas& canvas) {
 }
 
 void draw_strays(Draws& draws, Canvas& canvas) {
-  const std::uint32_t strays = draws.below(kMostStrays + 1);
+  const std::uint32_t strays = draws.below(kMaxStrays + 1);
   for (std::uint32_t i = 0; i < strays; ++i) {
     Pen pen;
     pen.radius = draws.between(0.4, 0.9);
@@ -146,7 +146,7 @@ std::uint8_t draw_digit(std::uint64_t seed, DrawDomain domain, std::uint64_t ind
   Canvas canvas;
   draw_strays(draws, canvas);
   draw_glyph(glyph, draws, canvas);
-  const double noise = draws.between(0, kMostNoise);
+  const double noise = draws.between(0, kMaxNoise);
   std::uint32_t word = 0;
   for (std::size_t i = 0; i < pixels.size(); ++i) {
     word = i % 4 == 0 ? draws.word() : word >> 8;
@@ -181,10 +181,10 @@ ImageSet draw_set(const DatasetOptions& options, DrawDomain domain, std::size_t 
 Result<Dataset> make_digits(const DatasetOptions& options) {
   const std::size_t train = options.synthetic_train != 0 ? options.synthetic_train : kDigitsTrain;
   const std::size_t test = options.synthetic_test != 0 ? options.synthetic_test : kDigitsTest;
-  if (train > kMostDigits || test > kMostDigits) {
-    return Error{ErrorKind::kInvalidJob, "the synthetic set holds at most " + std::to_string(kMostDigits) +
+  if (train > kMaxDigits || test > kMaxDigits) {
+    return Error{ErrorKind::kInvalidJob, "the synthetic set holds at most " + std::to_string(kMaxDigits) +
                                              " images for training and as many for testing, not " +
-                                             std::to_string(train > kMostDigits ? train : test)};
+                                             std::to_string(train > kMaxDigits ? train : test)};
   }
   ContentHash hash;
   for (const std::uint64_t word :

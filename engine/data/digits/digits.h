@@ -22,12 +22,12 @@ inline constexpr std::uint32_t kDigitsVersion = 1;   // raised whenever the same
 inline constexpr int kDigitsSide = 28;               // pixels
 inline constexpr std::size_t kDigitsTrain = 20'000;  // images, unless the job sets a number
 inline constexpr std::size_t kDigitsTest = 4'000;
-inline constexpr std::size_t kMostDigits = 1'000'000;  // images of either set: 784 MB
+inline constexpr std::size_t kMaxDigits = 1'000'000;  // images of either set: 784 MB
 
 // Draws one image into `pixels` (28 * 28 bytes) and returns its label.
 std::uint8_t draw_digit(std::uint64_t seed, DrawDomain domain, std::uint64_t index, std::span<std::uint8_t> pixels);
 
-// Refuses sizes above kMostDigits.
+// Refuses sizes above kMaxDigits.
 Result<Dataset> make_digits(const DatasetOptions& options);
 
 }  // namespace tg::engine

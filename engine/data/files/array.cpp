@@ -109,7 +109,7 @@ class Dictionary {
       blank();
       std::uint64_t size = 0;
       const auto [end, code] = std::from_chars(text_.data(), text_.data() + text_.size(), size);
-      if (code != std::errc() || shape.size() >= kMostArrayRank) return false;
+      if (code != std::errc() || shape.size() >= kMaxArrayRank) return false;
       text_.remove_prefix(static_cast<std::size_t>(end - text_.data()));
       shape.push_back(size);
       if (!skip(',') && !follows(')')) return false;
@@ -125,7 +125,7 @@ Result<ArrayHeader> parse_dictionary(std::string_view text, const std::string& f
   std::string descr;
   bool fortran = false;
   if (!Dictionary(text).read(descr, fortran, header.shape))
-    return unusable(file, "has a header that is not of one array of numbers, of " + std::to_string(kMostArrayRank) +
+    return unusable(file, "has a header that is not of one array of numbers, of " + std::to_string(kMaxArrayRank) +
                               " dimensions at most; write it with numpy.save");
   const auto found = std::ranges::find_if(
       kElements, [&](const ElementWord& word) { return descr.size() == 3 && descr.substr(1) == word.npy; });
@@ -154,9 +154,9 @@ Result<ArrayHeader> read_npy_header(const ReadNext& next, const Seen& seen, cons
   if (const Status read = take(next, seen, size_bytes, file, bytes); !read) return read.error();
   std::size_t size = 0;
   for (std::size_t i = size_bytes; i > 0; --i) size = size << 8 | bytes[i - 1];
-  if (size > kMostNpyHeaderBytes)
+  if (size > kMaxNpyHeaderBytes)
     return damaged(
-        file, "claims a header of " + std::to_string(size) + " bytes; at most " + std::to_string(kMostNpyHeaderBytes));
+        file, "claims a header of " + std::to_string(size) + " bytes; at most " + std::to_string(kMaxNpyHeaderBytes));
   if (const Status read = take(next, seen, size, file, bytes); !read) return read.error();
   return parse_dictionary({reinterpret_cast<const char*>(bytes.data()), bytes.size()}, file);
 }
@@ -167,8 +167,8 @@ Result<ArrayHeader> read_idx_header(const ReadNext& next, const Seen& seen, cons
   const auto found =
       std::ranges::find_if(kElements, [&](const ElementWord& word) { return bytes[2] != 0 && bytes[2] == word.idx; });
   const std::size_t rank = bytes[3];
-  if (bytes[0] != 0 || bytes[1] != 0 || found == std::end(kElements) || rank == 0 || rank > kMostArrayRank)
-    return damaged(file, "does not begin as IDX files do: two zeros, a type, 1 to " + std::to_string(kMostArrayRank) +
+  if (bytes[0] != 0 || bytes[1] != 0 || found == std::end(kElements) || rank == 0 || rank > kMaxArrayRank)
+    return damaged(file, "does not begin as IDX files do: two zeros, a type, 1 to " + std::to_string(kMaxArrayRank) +
                              " dimensions");
   if (const Status read = take(next, seen, 4 * rank, file, bytes); !read) return read.error();
   ArrayHeader header;
@@ -275,17 +275,17 @@ Result<ArrayHeader> read_array_header(ArrayFormat format, const ReadNext& next, 
   if (!header) return header;
   if (header->shape.empty()) return unusable(file, "holds a single number, no samples");
   if (header->shape[0] == 0) return damaged(file, "holds no samples");
-  if (header->shape[0] > kMostSamples)
+  if (header->shape[0] > kMaxSamples)
     return damaged(file,
-                   "claims " + std::to_string(header->shape[0]) + " samples; at most " + std::to_string(kMostSamples));
+                   "claims " + std::to_string(header->shape[0]) + " samples; at most " + std::to_string(kMaxSamples));
   for (std::size_t i = 1; i < header->shape.size(); ++i) {
-    if (header->shape[i] == 0 || header->shape[i] > kMostSampleElements / header->sample_elements)
-      return damaged(file, "claims samples of 0 or of more than " + std::to_string(kMostSampleElements) + " elements");
+    if (header->shape[i] == 0 || header->shape[i] > kMaxSampleElements / header->sample_elements)
+      return damaged(file, "claims samples of 0 or of more than " + std::to_string(kMaxSampleElements) + " elements");
     header->sample_elements *= header->shape[i];
   }
-  if (header->data_bytes() > kMostArrayBytes)
+  if (header->data_bytes() > kMaxArrayBytes)
     return damaged(file, "claims " + std::to_string(header->data_bytes()) + " bytes of data, more than the " +
-                             std::to_string(kMostArrayBytes) + " that an array may have");
+                             std::to_string(kMaxArrayBytes) + " that an array may have");
   return header;
 }
 
@@ -332,10 +332,10 @@ Result<std::vector<std::uint16_t>> read_labels(ArrayFormat format, const ReadNex
         const std::size_t size = bytes_of(header.element);
         for (std::size_t i = 0; i < piece.size(); i += size) {
           const std::int64_t label = whole_at(header.element, piece.data() + i, header.big_endian);
-          if (label < 0 || label >= static_cast<std::int64_t>(kMostClasses))
+          if (label < 0 || label >= static_cast<std::int64_t>(kMaxClasses))
             return Status(unusable(file, "has label " + std::to_string(label) + " of sample " +
                                              std::to_string(first + i / size) + ", outside 0 to " +
-                                             std::to_string(kMostClasses - 1)));
+                                             std::to_string(kMaxClasses - 1)));
           labels.push_back(static_cast<std::uint16_t>(label));
         }
         return Status();

@@ -37,8 +37,8 @@ std::size_t bytes_of(Element element);
 struct ArrayHeader {
   Element element = Element::kUint8;
   bool big_endian = false;
-  std::vector<std::uint64_t> shape;   // 1 to kMostArrayRank sizes; the first, of samples, at most kMostSamples
-  std::uint64_t sample_elements = 1;  // product of the other sizes, at most kMostSampleElements
+  std::vector<std::uint64_t> shape;   // 1 to kMaxArrayRank sizes; the first, of samples, at most kMaxSamples
+  std::uint64_t sample_elements = 1;  // product of the other sizes, at most kMaxSampleElements
   std::uint64_t data_bytes() const { return shape[0] * sample_elements * bytes_of(element); }
 };
 
@@ -59,7 +59,7 @@ struct SampleArray {
 Result<ArrayHeader> read_array_header(ArrayFormat format, const ReadNext& next, const Seen& seen,
                                       const std::string& file);
 Result<SampleArray> read_samples(ArrayFormat format, const ReadNext& next, const Seen& seen, const std::string& file);
-// Reads labels, whole numbers from 0 to kMostClasses - 1, one per sample.
+// Reads labels, whole numbers from 0 to kMaxClasses - 1, one per sample.
 Result<std::vector<std::uint16_t>> read_labels(ArrayFormat format, const ReadNext& next, const Seen& seen,
                                                const std::string& file);
 

@@ -87,7 +87,7 @@ struct Layout {
 };
 
 Layout layout_of(const std::vector<std::uint64_t>& sizes) {
-  const auto size = [&](std::size_t i) { return static_cast<int>(sizes[i]); };  // below kMostSampleElements
+  const auto size = [&](std::size_t i) { return static_cast<int>(sizes[i]); };  // below kMaxSampleElements
   if (sizes.size() == 1) return {{1, 1, 1}, false};
   if (sizes.size() == 2) return {{size(1), 1, 1}, false};
   if (sizes.size() == 3) return {{1, size(1), size(2)}, false};

@@ -6,7 +6,7 @@
 namespace tg::engine {
 namespace {
 
-constexpr std::size_t kMostRecords = 100'000;  // records of a file; CIFAR-100 has 50,000 in one
+constexpr std::size_t kMaxRecords = 100'000;  // records of a file; CIFAR-100 has 50,000 in one
 
 // The place of one set's files.
 struct Place {
@@ -26,7 +26,7 @@ Status read_batch(const Place& place, const std::string& name, ImageSet& set, Co
   Result<DataFile> file = DataFile::open(path);
   if (!file) return file.error();
   std::vector<std::uint8_t> bytes;
-  const std::size_t most = kMostRecords * place.format.record_bytes();
+  const std::size_t most = kMaxRecords * place.format.record_bytes();
   if (Status read = file->read_up_to(most + 1, bytes); !read) return read;
   if (bytes.size() > most) {
     return Error{ErrorKind::kCorrupt, path + " holds more than " + std::to_string(most) +

@@ -85,9 +85,9 @@ Status read_file(const RegularFile& file, const std::string& path, std::size_t m
 
 Result<std::vector<std::string>> read_lines(const std::string& path) {
   std::vector<std::uint8_t> bytes;
-  if (const Status read = read_file(path, kMostListBytes, bytes); !read) return read.error();
-  if (std::ranges::count(bytes, std::uint8_t{'\n'}) > static_cast<std::ptrdiff_t>(kMostSamples))
-    return Error{ErrorKind::kCorrupt, path + " has more than " + std::to_string(kMostSamples) + " lines; remove some"};
+  if (const Status read = read_file(path, kMaxListBytes, bytes); !read) return read.error();
+  if (std::ranges::count(bytes, std::uint8_t{'\n'}) > static_cast<std::ptrdiff_t>(kMaxSamples))
+    return Error{ErrorKind::kCorrupt, path + " has more than " + std::to_string(kMaxSamples) + " lines; remove some"};
   std::vector<std::string> lines;
   for (auto at = bytes.begin(); at != bytes.end();) {
     const auto end = std::find(at, bytes.end(), std::uint8_t{'\n'});
@@ -109,9 +109,9 @@ Result<std::vector<std::string>> read_class_names(const std::string& path, std::
     if (!lines) return lines.error();
     names = *std::move(lines);
     while (!names.empty() && names.back().empty()) names.pop_back();
-    if (names.size() > kMostClasses) {
+    if (names.size() > kMaxClasses) {
       return Error{ErrorKind::kCorrupt, path + " names " + std::to_string(names.size()) + " classes; at most " +
-                                            std::to_string(kMostClasses)};
+                                            std::to_string(kMaxClasses)};
     }
   }
   for (std::size_t c = names.size(); c < classes; ++c) names.push_back(std::to_string(c));

@@ -15,7 +15,7 @@
 
 namespace tg::engine {
 
-inline constexpr std::size_t kMostDataFileBytes = std::size_t{1} << 30;  // decompressed; MNIST 47 MB, CIFAR-10 31 MB
+inline constexpr std::size_t kMaxDataFileBytes = std::size_t{1} << 30;  // decompressed; MNIST 47 MB, CIFAR-10 31 MB
 
 // Reads a file piece by piece: never more of it is in memory than requested, however much a gzip file unpacks to.
 class DataFile {
@@ -40,7 +40,7 @@ Result<RegularFile> open_data_file(const std::string& path);
 Status read_file(const std::string& path, std::size_t most, std::vector<std::uint8_t>& bytes);
 // The same of an open one, whose name is for errors.
 Status read_file(const RegularFile& file, const std::string& path, std::size_t most, std::vector<std::uint8_t>& bytes);
-// A file's lines, without their ends; kCorrupt beyond kMostListBytes or kMostSamples lines, or if it has a zero byte.
+// A file's lines, without their ends; kCorrupt beyond kMaxListBytes or kMaxSamples lines, or if it has a zero byte.
 Result<std::vector<std::string>> read_lines(const std::string& path);
 // The names of classes, one per line of a file; classes without a line are named by their numbers, and without a file
 // (path "") all are. More names than classes are kept.

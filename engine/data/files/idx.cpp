@@ -39,9 +39,9 @@ Result<std::uint64_t> promised_bytes(std::span<const std::uint8_t> bytes, std::u
   std::uint64_t promised = 1;
   for (std::uint8_t i = 0; i < rank; ++i) {
     const std::uint32_t size = big_endian(bytes, 4 + std::size_t{4} * i);
-    if (i > 0 && (size == 0 || size > kMostIdxSide)) {
+    if (i > 0 && (size == 0 || size > kMaxIdxSide)) {
       return damaged_idx(file, "claims images with a side of " + std::to_string(size) + " pixels, outside 1 to " +
-                                   std::to_string(kMostIdxSide));
+                                   std::to_string(kMaxIdxSide));
     }
     promised *= size;  // below 2^32 * 2^10 * 2^10
   }
@@ -73,9 +73,9 @@ Result<std::vector<std::uint8_t>> read_idx(const std::string& path, std::uint8_t
   if (Status read = file->read_up_to(header_bytes(rank), bytes); !read) return read.error();
   const Result<std::uint64_t> promised = promised_bytes(bytes, rank, path);
   if (!promised) return promised.error();
-  if (*promised > kMostDataFileBytes)
+  if (*promised > kMaxDataFileBytes)
     return damaged_idx(path, "claims " + std::to_string(*promised) + " bytes of data, more than the " +
-                                 std::to_string(kMostDataFileBytes) + " that a data file may have");
+                                 std::to_string(kMaxDataFileBytes) + " that a data file may have");
   if (Status read = file->read_up_to(header_bytes(rank) + *promised + 1, bytes); !read) return read.error();
   return bytes;
 }

@@ -16,7 +16,7 @@
 
 namespace tg::engine {
 
-inline constexpr std::uint32_t kMostIdxSide = 1024;  // pixels
+inline constexpr std::uint32_t kMaxIdxSide = 1024;  // pixels
 
 // Fills stored and pixels; labels stay empty.
 Result<ImageSet> parse_idx_images(std::span<const std::uint8_t> bytes, const std::string& file);

@@ -12,7 +12,7 @@ namespace tg::engine {
 namespace {
 
 // A JPEG's data are read whole whatever the scale, and damage is found in them; the pixels cost less at 1/8.
-constexpr int kLeastScale = 8;
+constexpr int kMinScale = 8;
 
 // What the file is now, if it can be looked at. Opening it costs more than that, most of all over a network.
 std::optional<KnownPicture> look_at(const std::string& path, const std::string& file) {
@@ -31,14 +31,14 @@ PictureFacts examine(const std::string& path, const std::string& name, KnownPict
   const Result<RegularFile> file = open_data_file(path);
   if (!file) return failed(file.error());
   std::vector<std::uint8_t> bytes;
-  if (const Status read = read_file(*file, path, kMostPictureFileBytes, bytes); !read) return failed(read.error());
+  if (const Status read = read_file(*file, path, kMaxPictureFileBytes, bytes); !read) return failed(read.error());
   facts.hash = ContentHash::of(bytes);
   facts.bytes = bytes.size();
   const Result<PictureSize> size = read_picture_size(bytes, path);
   if (!size) return failed(size.error());
   Picture picture;
   const Status decoded = decode_picture(
-      bytes, [](int, int) { return kLeastScale; }, path, picture);
+      bytes, [](int, int) { return kMinScale; }, path, picture);
   if (!decoded) return failed(decoded.error());
   KnownPicture now(name, file->facts());
   if (now.same_file(KnownPicture(name, file->facts_now()))) {

@@ -18,7 +18,7 @@ namespace {
 
 // In the hash after what is left out: members that find other files damaged would train on other samples.
 constexpr std::uint64_t kDamagedMark = 0x64616d61676564;
-constexpr std::size_t kMostOthersNamed = 3;
+constexpr std::size_t kMaxOthersNamed = 3;
 
 class FolderSource final : public PictureSource {
  public:
@@ -29,7 +29,7 @@ class FolderSource final : public PictureSource {
   Status read(std::size_t index, const Shrink& shrink, Picture& picture) const override {
     const std::string path = directory_ + "/" + files_[index];
     std::vector<std::uint8_t> bytes;
-    if (const Status file = read_file(path, kMostPictureFileBytes, bytes); !file) return file;
+    if (const Status file = read_file(path, kMaxPictureFileBytes, bytes); !file) return file;
     bool changed = false;
     const Shrink watched = [&](int height, int width) {
       changed = stored_.height != 0 && (height != stored_.height || width != stored_.width);
@@ -73,14 +73,14 @@ Status check_facts(const std::vector<std::string>& files, const std::vector<Pict
       data.skipped->add(facts[i].problem->message);
     } else if (!first) {
       first = facts[i].problem;
-    } else if (++count <= kMostOthersNamed) {
+    } else if (++count <= kMaxOthersNamed) {
       others += (others.empty() ? "" : ", ") + files[i];
     }
   }
   if (!first) return {};
   if (count > 0)
     first->message +=
-        "; " + std::to_string(count) + " more like it: " + others + (count > kMostOthersNamed ? ", ..." : "");
+        "; " + std::to_string(count) + " more like it: " + others + (count > kMaxOthersNamed ? ", ..." : "");
   return *first;
 }
 
@@ -107,12 +107,12 @@ Result<SetSight> look_at_folder(const DatasetOptions& options) {
   const Result<FolderList> list = find_files(options);
   if (!list) return list.error();
   const std::vector<std::string>& files = list->train.files;
-  const std::size_t looked = std::min(files.size(), kMostLookedAt);
+  const std::size_t looked = std::min(files.size(), kMaxLookedAt);
   std::vector<PictureSize> sizes;
   for (std::size_t i = 0; i < looked; ++i) {
     const std::string path = options.directory + "/" + files[i * files.size() / looked];
     std::vector<std::uint8_t> bytes;
-    if (const Status read = read_file(path, kMostPictureFileBytes, bytes); !read) return read.error();
+    if (const Status read = read_file(path, kMaxPictureFileBytes, bytes); !read) return read.error();
     if (const auto size = read_picture_size(bytes, path)) sizes.push_back(*size);
   }
   if (sizes.empty()) return Error{ErrorKind::kCorrupt, "all pictures that were looked at are damaged"};

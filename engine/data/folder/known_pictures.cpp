@@ -20,8 +20,8 @@ namespace fs = std::filesystem;
 static_assert(std::endian::native == std::endian::little, "pictures lie in the file as in memory");
 constexpr char kMagic[] = {'t', 'g', 'd', 'p', 'i', 'c', '0', '1'};
 constexpr std::size_t kHeadBytes = sizeof kMagic + sizeof(std::uint64_t), kCheckBytes = sizeof(std::uint64_t);
-constexpr std::size_t kMostPictures = 2 * kMostSamples;  // for training and testing
-constexpr std::size_t kMostFileBytes = kHeadBytes + kMostPictures * sizeof(KnownPicture) + kCheckBytes;
+constexpr std::size_t kMaxPictures = 2 * kMaxSamples;  // for training and testing
+constexpr std::size_t kMaxFileBytes = kHeadBytes + kMaxPictures * sizeof(KnownPicture) + kCheckBytes;
 constexpr const char* kPrefix = "pictures-";
 
 std::int64_t nanoseconds(const timespec& time) { return std::int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec; }
@@ -38,7 +38,7 @@ void remove_oldest(const std::string& memory) {
     if (at->path().filename().string().starts_with(kPrefix)) files.emplace_back(written, at->path());
   }
   std::ranges::sort(files);
-  for (std::size_t i = 0; i + kMostKnownFolders < files.size(); ++i) fs::remove(files[i].second, code);
+  for (std::size_t i = 0; i + kMaxKnownFolders < files.size(); ++i) fs::remove(files[i].second, code);
 }
 
 }  // namespace
@@ -71,7 +71,7 @@ std::vector<KnownPicture> parse_known_pictures(std::span<const std::uint8_t> byt
   if (number_at(end) != ContentHash::of(bytes.first(end))) return {};
   std::vector<KnownPicture> pictures(listed / sizeof(KnownPicture));
   if (listed != 0) std::memcpy(pictures.data(), bytes.data() + kHeadBytes, listed);
-  const auto side = [](std::uint32_t pixels) { return pixels >= 1 && pixels <= kMostPictureSide; };
+  const auto side = [](std::uint32_t pixels) { return pixels >= 1 && pixels <= kMaxPictureSide; };
   const bool sound = std::ranges::all_of(pictures, [&](const KnownPicture& one) {
     return (one.channels == 1 || one.channels == 3) && side(one.height) && side(one.width);
   });
@@ -84,7 +84,7 @@ KnownPictures::KnownPictures(std::string memory, const std::string& directory) :
   path_ = memory_ + "/" + kPrefix +
           hex_digest(ContentHash::of(fs::absolute(directory, unknown).lexically_normal().string()));
   std::vector<std::uint8_t> bytes;
-  if (read_file(path_, kMostFileBytes, bytes)) pictures_ = parse_known_pictures(bytes);
+  if (read_file(path_, kMaxFileBytes, bytes)) pictures_ = parse_known_pictures(bytes);
 }
 
 const KnownPicture* KnownPictures::find(const KnownPicture& now) const {
@@ -100,7 +100,7 @@ Status KnownPictures::keep(std::vector<KnownPicture> pictures, bool add) const {
   std::ranges::stable_sort(pictures, by_name);
   const auto more = std::ranges::unique(pictures, {}, &KnownPicture::name);  // the newer one stays
   pictures.erase(more.begin(), more.end());
-  pictures.resize(std::min(pictures.size(), kMostPictures));
+  pictures.resize(std::min(pictures.size(), kMaxPictures));
   std::vector<std::uint8_t> bytes(kHeadBytes + pictures.size() * sizeof(KnownPicture) + kCheckBytes);
   const std::uint64_t count = pictures.size();
   std::memcpy(bytes.data(), kMagic, sizeof kMagic);

@@ -1,5 +1,5 @@
 // What a node remembers of the good pictures of a folder, so that one that has not changed is neither read nor decoded
-// again. One file for each folder of pictures, in DatasetOptions::memory_dir; at most kMostKnownFolders of them.
+// again. One file for each folder of pictures, in DatasetOptions::memory_dir; at most kMaxKnownFolders of them.
 //
 //   file   := magic[8] count[8] picture{count} check[8]      little-endian
 //   magic  := "tgdpic01"; another number where a picture, or what makes it a good one, means something else
@@ -21,7 +21,7 @@
 
 namespace tg::engine {
 
-inline constexpr std::size_t kMostKnownFolders = 16;
+inline constexpr std::size_t kMaxKnownFolders = 16;
 
 struct KnownPicture {      // as it lies in the file
   std::uint64_t name = 0;  // ContentHash of the file's name; 0 = nothing is known

@@ -63,8 +63,8 @@ Status add_class(const std::string& directory, const std::string& prefix, const 
       at.disable_recursion_pending();
       continue;
     }
-    if (at.depth() > kMostFolderDepth)
-      return invalid(at->path().string() + " is more than " + std::to_string(kMostFolderDepth) +
+    if (at.depth() > kMaxFolderDepth)
+      return invalid(at->path().string() + " is more than " + std::to_string(kMaxFolderDepth) +
                      " folders below its class; move it further up");
     std::error_code ignored;
     if (at->is_directory(ignored)) continue;
@@ -75,8 +75,8 @@ Status add_class(const std::string& directory, const std::string& prefix, const 
       continue;
     }
     files.pictures.push_back({std::move(file), name});
-    if (files.pictures.size() > kMostSamples)
-      return invalid(directory + " holds more than " + std::to_string(kMostSamples) + " pictures");
+    if (files.pictures.size() > kMaxSamples)
+      return invalid(directory + " holds more than " + std::to_string(kMaxSamples) + " pictures");
   }
   if (code) return unlisted(path, code);
   return {};
@@ -131,8 +131,8 @@ Result<Files> files_of_list(const std::string& path, const Advance& advance) {
       return invalid(place +
                      "no class: put the file into a folder of its class, or write a tab and its class behind it");
     files.pictures.push_back({std::move(listed.file), std::move(listed.class_name)});
-    if (files.pictures.size() > kMostSamples)
-      return invalid(path + " lists more than " + std::to_string(kMostSamples) + " pictures");
+    if (files.pictures.size() > kMaxSamples)
+      return invalid(path + " lists more than " + std::to_string(kMaxSamples) + " pictures");
   }
   std::ranges::sort(files.pictures, {}, &File::name);
   return files;
@@ -261,9 +261,9 @@ Result<FolderList> list_folder(const std::string& directory, double test_share, 
                    "say, or add one");
   FolderList list;
   list.classes = classes_of(parts->train);
-  if (list.classes.size() > kMostClasses)
+  if (list.classes.size() > kMaxClasses)
     return invalid("data-dir " + directory + " has " + std::to_string(list.classes.size()) + " classes; at most " +
-                   std::to_string(kMostClasses));
+                   std::to_string(kMaxClasses));
   std::map<std::string, std::uint16_t> labels;
   for (std::size_t c = 0; c < list.classes.size(); ++c) labels[list.classes[c]] = static_cast<std::uint16_t>(c);
   list.left_out = parts->train.left_out;

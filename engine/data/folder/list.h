@@ -6,7 +6,7 @@
 //   2. Else, if train/ exists, it has a folder per class, and so has test/, or val/ if there is no test/.
 //   3. Else there is a folder per class.
 // Without a test set, test_share of each class is held back (hold_out.h). Samples are files ending in .jpg, .jpeg or
-// .png (in any case), in their class's folder and up to kMostFolderDepth folders below it (deeper ones are an error);
+// .png (in any case), in their class's folder and up to kMaxFolderDepth folders below it (deeper ones are an error);
 // names that begin with a dot are left out. Classes are those of training, sorted by their names' bytes (numerically if
 // all are numbers); files are sorted by their names' bytes. Any thread.
 #pragma once

@@ -12,7 +12,7 @@ namespace tg::engine {
 namespace {
 
 constexpr double kStrengths[] = {0.1, 0.05, 0.025, 0};  // tried for a variant until its orbit is bounded
-constexpr std::uint32_t kLeastInk = 96;     // the least value of each colour at a pixel that is hit very often
+constexpr std::uint32_t kMinInk = 96;       // the least value of each colour at a pixel that is hit very often
 constexpr std::size_t kHashedPictures = 8;  // pictures of each set
 
 // Draws the points of a picture's orbit; uses the class's own maps if no variant has a bounded orbit.
@@ -58,12 +58,12 @@ Result<Sizes> sizes_of(const DatasetOptions& options) {
   sizes.side = options.size != 0 ? options.size : kFractalSize;
   sizes.train = options.synthetic_train != 0 ? options.synthetic_train : sizes.classes * kFractalTrainPerClass;
   sizes.test = options.synthetic_test != 0 ? options.synthetic_test : sizes.classes * kFractalTestPerClass;
-  if (sizes.classes < 2 || sizes.classes > kMostClasses)
-    return out_of_range("data-classes", sizes.classes, 2, kMostClasses);
-  if (sizes.side < kLeastFractalSize || sizes.side > kMostInputSide)
-    return out_of_range("image-size", static_cast<std::size_t>(sizes.side), kLeastFractalSize, kMostInputSide);
-  if (sizes.train > kMostSamples) return out_of_range("data-train", sizes.train, 1, kMostSamples);
-  if (sizes.test > kMostSamples) return out_of_range("data-test", sizes.test, 1, kMostSamples);
+  if (sizes.classes < 2 || sizes.classes > kMaxClasses)
+    return out_of_range("data-classes", sizes.classes, 2, kMaxClasses);
+  if (sizes.side < kMinFractalSize || sizes.side > kMaxInputSide)
+    return out_of_range("image-size", static_cast<std::size_t>(sizes.side), kMinFractalSize, kMaxInputSide);
+  if (sizes.train > kMaxSamples) return out_of_range("data-train", sizes.train, 1, kMaxSamples);
+  if (sizes.test > kMaxSamples) return out_of_range("data-test", sizes.test, 1, kMaxSamples);
   return sizes;
 }
 
@@ -89,7 +89,7 @@ void draw_fractal(const AffineMaps& maps, std::uint64_t seed, DrawDomain domain,
                   Picture& picture) {
   Draws draws(seed, domain, index);
   std::uint32_t ink[3];
-  for (std::uint32_t& colour : ink) colour = kLeastInk + draws.below(256 - kLeastInk);
+  for (std::uint32_t& colour : ink) colour = kMinInk + draws.below(256 - kMinInk);
   std::vector<OrbitPoint> points(static_cast<std::size_t>(size) * static_cast<std::size_t>(size));
   draw_points(maps, draws, points);
   std::vector<std::uint32_t> hits;

@@ -16,7 +16,7 @@ namespace tg::engine {
 inline constexpr std::uint32_t kFractalsVersion = 1;  // raised whenever the same seed gives other pictures
 inline constexpr int kFractalClasses = 10;            // unless the job sets a number
 inline constexpr int kFractalSize = 224;              // pixels of a side
-inline constexpr int kLeastFractalSize = 16;
+inline constexpr int kMinFractalSize = 16;
 inline constexpr std::size_t kFractalTrainPerClass = 100, kFractalTestPerClass = 20;
 
 // Draws picture `index` of a class, size x size pixels in RGB. domain: kFractalTrain or kFractalTest.

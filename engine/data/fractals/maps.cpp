@@ -5,7 +5,7 @@
 namespace tg::engine {
 namespace {
 
-constexpr std::size_t kMostMaps = 7;
+constexpr std::size_t kMaxMaps = 7;
 
 double size_of(const AffineMap& map) {
   const double determinant = map[0] * map[3] - map[1] * map[2];
@@ -13,7 +13,7 @@ double size_of(const AffineMap& map) {
 }
 
 // The ends of the maps' shares of 0 .. 65535; false if all shares are 0.
-bool shares_of(const AffineMaps& maps, std::array<std::uint32_t, kMostMaps>& ends) {
+bool shares_of(const AffineMaps& maps, std::array<std::uint32_t, kMaxMaps>& ends) {
   double all = 0;
   for (const AffineMap& map : maps) all += size_of(map);
   if (!(all > 0)) return false;
@@ -29,7 +29,7 @@ bool shares_of(const AffineMaps& maps, std::array<std::uint32_t, kMostMaps>& end
 }  // namespace
 
 bool walk(const AffineMaps& maps, Draws& draws, std::span<OrbitPoint> points) {
-  std::array<std::uint32_t, kMostMaps> ends{};
+  std::array<std::uint32_t, kMaxMaps> ends{};
   if (!shares_of(maps, ends)) return false;
   double x = 0, y = 0;
   std::uint32_t word = 0;
@@ -68,15 +68,15 @@ AffineMaps draw_maps(std::uint64_t seed, std::uint64_t class_index) {
   Draws draws(seed, DrawDomain::kFractalClass, class_index);
   std::vector<OrbitPoint> points(kSearchPoints);
   std::vector<std::uint32_t> hits;
-  for (int tried = 0; tried < kMostDraws; ++tried) {
-    AffineMaps maps(2 + draws.below(kMostMaps - 1));
+  for (int tried = 0; tried < kMaxDraws; ++tried) {
+    AffineMaps maps(2 + draws.below(kMaxMaps - 1));
     for (AffineMap& map : maps) {
       for (double& coefficient : map) coefficient = (draws.word() + 0.5) * 0x1p-31 - 1;
     }
     if (!walk(maps, draws, points)) continue;
     count_hits(points, kSearchSize, hits);
     const auto filled = std::ranges::count_if(hits, [](std::uint32_t h) { return h != 0; });
-    if (static_cast<double>(filled) >= kLeastFill * static_cast<double>(hits.size())) return maps;
+    if (static_cast<double>(filled) >= kMinFill * static_cast<double>(hits.size())) return maps;
   }
   return {};
 }

@@ -30,12 +30,12 @@ bool walk(const AffineMaps& maps, Draws& draws, std::span<OrbitPoint> points);
 void count_hits(std::span<const OrbitPoint> points, int size, std::vector<std::uint32_t>& hits);
 
 // The maps of a class: 2 to 7 of them with coefficients uniform in (-1, 1), drawn again until their orbit is bounded
-// and fills its picture: kLeastFill of the pixels of kSearchSize x kSearchSize by kSearchPoints points. Empty if none
-// of kMostDraws systems does, which is very improbable.
+// and fills its picture: kMinFill of the pixels of kSearchSize x kSearchSize by kSearchPoints points. Empty if none
+// of kMaxDraws systems does, which is very improbable.
 inline constexpr int kSearchSize = 128;
 inline constexpr std::size_t kSearchPoints = 25'000;
-inline constexpr double kLeastFill = 0.2;
-inline constexpr int kMostDraws = 100'000;
+inline constexpr double kMinFill = 0.2;
+inline constexpr int kMaxDraws = 100'000;
 AffineMaps draw_maps(std::uint64_t seed, std::uint64_t class_index);
 
 // Multiplies every coefficient by a factor of its own, uniform in 1 - strength to 1 + strength.

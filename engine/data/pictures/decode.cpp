@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::array<std::uint8_t, 3> kJpeg = {0xff, 0xd8, 0xff};
 constexpr std::array<std::uint8_t, 8> kPng = {0x89, 'P', 'N', 'G', 0x0d, 0x0a, 0x1a, 0x0a};
-constexpr int kMostRatio = 100;  // ratio of the sides: resizing the shorter one scales the longer one too
+constexpr int kMaxRatio = 100;  // ratio of the sides: resizing the shorter one scales the longer one too
 
 Error damaged(const std::string& file, const std::string& what) {
   return {ErrorKind::kCorrupt, file + " is damaged: " + what + "; fetch it again, remove it, or set damaged = skip"};
@@ -36,13 +36,13 @@ Result<std::unique_ptr<Decoder>> open(std::span<const std::uint8_t> bytes, const
   if (!decoder->read_header()) return damaged(file, decoder->problem());
   const auto [least, most] = std::minmax({decoder->height(), decoder->width()});
   const std::string size = std::to_string(decoder->width()) + "x" + std::to_string(decoder->height());
-  if (least < 1 || most > kMostPictureSide ||
-      static_cast<std::size_t>(decoder->height()) * static_cast<std::size_t>(decoder->width()) > kMostPicturePixels)
-    return damaged(file, "it claims " + size + " pixels, more than the " + std::to_string(kMostPicturePixels) +
+  if (least < 1 || most > kMaxPictureSide ||
+      static_cast<std::size_t>(decoder->height()) * static_cast<std::size_t>(decoder->width()) > kMaxPicturePixels)
+    return damaged(file, "it claims " + size + " pixels, more than the " + std::to_string(kMaxPicturePixels) +
                              " that a picture may have");
-  if (most / least > kMostRatio)
+  if (most / least > kMaxRatio)
     return damaged(
-        file, "it claims " + size + " pixels, one side more than " + std::to_string(kMostRatio) + " times the other");
+        file, "it claims " + size + " pixels, one side more than " + std::to_string(kMaxRatio) + " times the other");
   return decoder;
 }
 

@@ -46,9 +46,9 @@ void warn(j_common_ptr info, int level) {
 }
 
 void watch_scans(j_common_ptr info) {
-  if (reinterpret_cast<j_decompress_ptr>(info)->input_scan_number <= kMostJpegScans) return;
+  if (reinterpret_cast<j_decompress_ptr>(info)->input_scan_number <= kMaxJpegScans) return;
   auto* const errors = reinterpret_cast<Errors*>(info->err);
-  std::snprintf(errors->problem, 256, "it has more than %d scans", kMostJpegScans);
+  std::snprintf(errors->problem, 256, "it has more than %d scans", kMaxJpegScans);
   std::longjmp(errors->escape, 1);
 }
 

@@ -51,8 +51,8 @@ class PngDecoder final : public Decoder {
   bool read_info() {
     if (setjmp(png_jmpbuf(png_)) != 0) return false;
     png_set_read_fn(png_, this, take);
-    png_set_user_limits(png_, kMostPictureSide, kMostPictureSide);
-    png_set_chunk_malloc_max(png_, kMostPngChunkBytes);
+    png_set_user_limits(png_, kMaxPictureSide, kMaxPictureSide);
+    png_set_chunk_malloc_max(png_, kMaxPngChunkBytes);
     png_set_chunk_cache_max(png_, 1);  // keeps no text chunks: a thousand of them would be kept otherwise
     png_read_info(png_, info_);
     height_ = static_cast<int>(png_get_image_height(png_, info_));

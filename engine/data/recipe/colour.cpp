@@ -9,9 +9,9 @@
 namespace tg::engine {
 namespace {
 
-constexpr double kMostBrightness = 63.0 / 255.0;
-constexpr double kLeastContrast = 0.2;
-constexpr double kMostContrast = 1.8;
+constexpr double kMaxBrightness = 63.0 / 255.0;
+constexpr double kMinContrast = 0.2;
+constexpr double kMaxContrast = 1.8;
 constexpr double kRed = 0.299, kGreen = 0.587, kBlue = 0.114;
 
 double mean_of(std::span<const float> values) {
@@ -114,8 +114,8 @@ void jitter_colours(const ColourDraws& draws, std::size_t plane, std::span<float
 ColourDraws draw_colour(const Recipe& recipe, Draws& draws) {
   ColourDraws drawn;
   if (recipe.colour == Colour::kPaper) {
-    drawn.brightness = draws.between(-kMostBrightness, kMostBrightness);
-    drawn.contrast = draws.between(kLeastContrast, kMostContrast);
+    drawn.brightness = draws.between(-kMaxBrightness, kMaxBrightness);
+    drawn.contrast = draws.between(kMinContrast, kMaxContrast);
   } else if (recipe.colour == Colour::kJitter) {
     for (double* factor : {&drawn.brightness, &drawn.contrast, &drawn.saturation})
       *factor = draws.between(1 - recipe.colour_strength, 1 + recipe.colour_strength);

@@ -12,7 +12,7 @@
 namespace tg::engine {
 namespace {
 
-constexpr double kMostAspect = 4.0 / 3.0;
+constexpr double kMaxAspect = 4.0 / 3.0;
 constexpr int kAreaTries = 10;
 
 // The sides after the recipe's resize.
@@ -29,7 +29,7 @@ Error too_long(std::size_t index, const PictureView& view, const Target& target)
   return {ErrorKind::kCorrupt, "sample " + std::to_string(index) + " is too long and narrow: its " +
                                    sides(view.height, view.width) + " pixels would become " +
                                    sides(target.height, target.width) + ", more than the " +
-                                   std::to_string(kMostPicturePixels) + " allowed; set resize to less, or take it out"};
+                                   std::to_string(kMaxPicturePixels) + " allowed; set resize to less, or take it out"};
 }
 
 PictureView as_grey(const PictureView& view, Picture& out) {
@@ -117,7 +117,7 @@ Area draw_area(int height, int width, double least, Draws& draws) {
   const double all = static_cast<double>(height) * width;
   for (int i = 0; i < kAreaTries; ++i) {
     const double area = all * draws.between(least, 1);
-    double ratio = draws.between(1, kMostAspect);
+    double ratio = draws.between(1, kMaxAspect);
     if (draws.below(2) == 1) ratio = 1 / ratio;
     const int w = static_cast<int>(std::floor(std::sqrt(area * ratio) + 0.5)),
               h = static_cast<int>(std::floor(std::sqrt(area / ratio) + 0.5));
@@ -126,8 +126,8 @@ Area draw_area(int height, int width, double least, Draws& draws) {
     const auto left = draws.below(static_cast<std::uint32_t>(width - w + 1));
     return {static_cast<int>(top), static_cast<int>(left), h, w};
   }
-  const int w = std::min(width, static_cast<int>(std::floor(height * kMostAspect + 0.5)));
-  const int h = std::min(height, static_cast<int>(std::floor(width * kMostAspect + 0.5)));
+  const int w = std::min(width, static_cast<int>(std::floor(height * kMaxAspect + 0.5)));
+  const int h = std::min(height, static_cast<int>(std::floor(width * kMaxAspect + 0.5)));
   return {(height - h) / 2, (width - w) / 2, h, w};
 }
 
@@ -159,7 +159,7 @@ Result<PictureView> make_bytes(const ImageSet& set, std::size_t index, const Rec
   }
   const Part all{0, 0, double(view.height), double(view.width)};
   if (windowed) {
-    if (static_cast<std::size_t>(target.height) * static_cast<std::size_t>(target.width) > kMostPicturePixels)
+    if (static_cast<std::size_t>(target.height) * static_cast<std::size_t>(target.width) > kMaxPicturePixels)
       return too_long(index, view, target);
     target.rows = target.height;
     target.columns = target.width;

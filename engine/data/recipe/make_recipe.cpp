@@ -119,7 +119,7 @@ void measure_floats(const ImageSet& set, Recipe& recipe) {
 // fatal, training names them.
 void measure_bytes(const ImageSet& set, int threads, const std::function<void()>& advanced, Recipe& recipe) {
   const bool decoded = set.source != nullptr;
-  const std::size_t count = decoded ? std::min(set.count(), kMostMeasuredPictures) : set.count();
+  const std::size_t count = decoded ? std::min(set.count(), kMaxMeasuredPictures) : set.count();
   const auto channels = static_cast<std::size_t>(recipe.input.channels);
   std::vector<std::uint64_t> sums(channels), squares(channels);
   std::uint64_t values = 0;
@@ -179,9 +179,9 @@ Result<Recipe> make_recipe(const Dataset& data, const ImageShape& input, const R
     recipe.colour_strength = options.colour_strength;
     recipe.colour_hue = options.colour_hue;
   }
-  if (input.height > kMostInputSide || input.width > kMostInputSide)
+  if (input.height > kMaxInputSide || input.width > kMaxInputSide)
     return invalid(data, "is asked for pictures of " + shape_text(input) + "; at most " +
-                             std::to_string(kMostInputSide) + " pixels a side");
+                             std::to_string(kMaxInputSide) + " pixels a side");
   if (const Status fits = check_shape(data, recipe, options); !fits) return fits.error();
   if (recipe.padding != 0 && recipe.crop != Crop::kWindow)
     return invalid(data, std::string("with crop = ") + to_word(recipe.crop) + " does not use crop-padding");

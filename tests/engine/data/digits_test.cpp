@@ -87,7 +87,7 @@ TEST(Digits, CanBeEndedWhileTheyAreDrawn) {
 TEST(Digits, TooLargeASetIsAnError) {
   DatasetOptions options;
   options.kind = DatasetKind::kSynthetic;
-  options.synthetic_train = kMostDigits + 1;
+  options.synthetic_train = kMaxDigits + 1;
   const auto data = load_dataset(options);
   ASSERT_FALSE(data.ok());
   EXPECT_EQ(data.error().kind, ErrorKind::kInvalidJob);

@@ -46,7 +46,7 @@ TEST(FileSums, AreCountedAndTravelAsText) {
   sums.set_samples(400, 100);
   EXPECT_EQ(sums.counts(), "500 files of 5000 bytes, 400 + 100 samples");
   const std::string text = sums.text();
-  EXPECT_LE(text.size(), FileSums::kMostTextBytes);
+  EXPECT_LE(text.size(), FileSums::kMaxTextBytes);
   EXPECT_EQ(FileSums::parse(text)->text(), text);
   for (std::size_t size = 0; size < text.size(); ++size) ASSERT_FALSE(FileSums::parse(text.substr(0, size))) << size;
   for (std::size_t at = 0; at < text.size(); ++at) {

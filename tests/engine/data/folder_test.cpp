@@ -175,7 +175,7 @@ TEST(Folder, ListsNameFilesAndClasses) {
   expect_text(problem_of(options), "the training set has no class of that name");
   write("train.txt", std::string("all/3.jpg\0 10\n", 14));
   expect_text(problem_of(options), "is not text");
-  write("train.txt", std::string(kMostSamples + 1, '\n'));
+  write("train.txt", std::string(kMaxSamples + 1, '\n'));
   expect_text(problem_of(options), "train.txt has more than 16777216 lines");
 }
 
@@ -331,7 +331,7 @@ TEST(Folder, WhatIsRememberedIsCheckedWhenRead) {
 
 TEST(Folder, MemoryIsKeptOfSoManyFolders) {
   const Folder memory;
-  const Folder folders[kMostKnownFolders + 2];
+  const Folder folders[kMaxKnownFolders + 2];
   for (const Folder& folder : folders) {
     write_part(folder / "train", 1);
     write_part(folder / "test", 1);
@@ -340,7 +340,7 @@ TEST(Folder, MemoryIsKeptOfSoManyFolders) {
     ASSERT_TRUE(load_dataset(options).ok());
   }
   const auto files = std::filesystem::directory_iterator(memory.path());
-  EXPECT_EQ(std::distance(begin(files), end(files)), static_cast<std::ptrdiff_t>(kMostKnownFolders));
+  EXPECT_EQ(std::distance(begin(files), end(files)), static_cast<std::ptrdiff_t>(kMaxKnownFolders));
 }
 
 // A stop ends the reading of a large set, and what was read until then need not be read again.

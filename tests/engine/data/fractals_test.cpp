@@ -58,7 +58,7 @@ TEST(Fractals, MapsAreWhatThePageSays) {
     ASSERT_TRUE(walk(maps, draws, points));
     count_hits(points, kSearchSize, hits);
     const auto filled = std::ranges::count_if(hits, [](std::uint32_t h) { return h != 0; });
-    EXPECT_GT(static_cast<double>(filled), 0.5 * kLeastFill * kSearchSize * kSearchSize);
+    EXPECT_GT(static_cast<double>(filled), 0.5 * kMinFill * kSearchSize * kSearchSize);
   }
 }
 

@@ -12,8 +12,8 @@ namespace tg::engine {
 namespace {
 
 constexpr std::size_t kInputs = 784, kClasses = 10;
-constexpr double kMostLinearAccuracy = 0.93;
-constexpr double kLeastLinearAccuracy = 0.60;  // below it the test's own training has failed
+constexpr double kMaxLinearAccuracy = 0.93;
+constexpr double kMinLinearAccuracy = 0.60;  // below it the test's own training has failed
 
 struct LinearModel {
   std::vector<float> weights = std::vector<float>(kInputs * kClasses), momentum = weights;
@@ -83,8 +83,8 @@ TEST(Learn, LinearModelStaysBelow93Percent) {
   const double accuracy = static_cast<double>(correct) / test.count;
   RecordProperty("accuracy", std::to_string(accuracy));
   std::printf("linear softmax model: %.2f %% after %d steps\n", 100 * accuracy, kSteps);
-  EXPECT_LT(accuracy, kMostLinearAccuracy);
-  EXPECT_GT(accuracy, kLeastLinearAccuracy);
+  EXPECT_LT(accuracy, kMaxLinearAccuracy);
+  EXPECT_GT(accuracy, kMinLinearAccuracy);
 }
 
 }  // namespace

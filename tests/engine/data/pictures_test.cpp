@@ -168,7 +168,7 @@ Bytes png_chunk(const std::string& name, const Bytes& content) {
 
 // Each of the texts in a PNG is as large as a chunk may be; nobody reads them.
 TEST(Pictures, TextsOfAPngAreNotUnpacked) {
-  const Bytes text(kMostPngChunkBytes - 1024, 'a');
+  const Bytes text(kMaxPngChunkBytes - 1024, 'a');
   uLongf size = compressBound(text.size());
   Bytes packed(size);
   ASSERT_EQ(compress(packed.data(), &size, text.data(), text.size()), Z_OK);

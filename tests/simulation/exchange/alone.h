@@ -25,7 +25,7 @@ struct Alone {
 
   // The first `open` buckets are announced by all, the next ones not even ready.
   explicit Alone(schema::ExchangeKind kind, std::size_t window = 2 * kPayload,
-                 const Per<Seat, std::string>& names = {"node-a", "node-b"}, std::size_t open = schema::kMostBuckets)
+                 const Per<Seat, std::string>& names = {"node-a", "node-b"}, std::size_t open = schema::kMaxBuckets)
       : layout(make(kind, window, names.size())),
         members(Members::of(77, View::of_all(names.size()), Seat(0), names, simulation::tiny_segment_names())),
         exchange(members, simulation::tiny_segments(), CodeRule{}) {

@@ -234,7 +234,7 @@ struct Owner : Alone {
 };
 
 TEST(ExchangeCredit, TotalsNeedRoomForAllTogetherAndNoMoreThanTwoWindowsForEach) {
-  static_assert(schema::kMostWindowsOfTotals == 2);
+  static_assert(schema::kMaxWindowsOfTotals == 2);
   const Rank b(1), c(2), d(3);
   Owner node;
   EXPECT_EQ(node.totals(), 0u) << "all windows are full";

@@ -22,7 +22,7 @@ namespace {
 
 using simulation::Random;
 
-constexpr std::size_t kMostPayload = 200;  // bytes
+constexpr std::size_t kMaxPayload = 200;  // bytes
 
 // Three buckets, one of them with many more chunks than there may be open frames.
 const engine::SegmentTable& segments() {
@@ -42,7 +42,7 @@ struct Mesh {
   Per<Rank, Per<Rank, std::deque<Letter>>> links;  // [from][to], in order
   Per<Rank, std::vector<Piece>> under_way;
   Per<Rank, std::size_t> ready, committed;  // buckets, steps
-  std::vector<std::byte> bytes = std::vector<std::byte>(kMostPayload);
+  std::vector<std::byte> bytes = std::vector<std::byte>(kMaxPayload);
   std::size_t most_on_their_way = 0;  // on one link
   std::size_t most_sent = 0;          // of one member's frames that somebody has not taken, each counted once
   std::optional<Rank> deaf;           // it takes nothing
@@ -88,7 +88,7 @@ struct Mesh {
   }
   std::size_t send_chunk(Rank self, std::size_t chunk, const std::vector<Rank>& to) {
     const bool total = layout.sharded() && layout.chunks[chunk].owner == self;
-    const auto payload = std::span<const std::byte>(bytes).first(random.between(1, kMostPayload));
+    const auto payload = std::span<const std::byte>(bytes).first(random.between(1, kMaxPayload));
     for (const Rank rank : to) {
       links[self][rank].push_back(
           {{77, 1, 0},
@@ -206,8 +206,8 @@ struct Mesh {
   }
   // What exchange_bytes() counts, with a payload beyond for each piece that was being made.
   void expect_within_windows(std::size_t most_under_way) const {
-    const std::size_t peers = layout.members - 1, beyond = most_under_way * kMostPayload;
-    const std::size_t of_totals = layout.sharded() ? schema::kMostWindowsOfTotals : 0;
+    const std::size_t peers = layout.members - 1, beyond = most_under_way * kMaxPayload;
+    const std::size_t of_totals = layout.sharded() ? schema::kMaxWindowsOfTotals : 0;
     EXPECT_LE(most_on_their_way, std::max<std::size_t>(of_totals, 1) * layout.window_bytes + beyond);
     EXPECT_LE(most_sent, (peers + of_totals) * layout.window_bytes + (peers + 1) * beyond);
   }
@@ -228,7 +228,7 @@ TEST(ExchangeFlow, NobodyWaitsForEver) {
     Random random(seed);
     const std::size_t count = random.between(2, 9), most_under_way = random.between(1, 5);
     const auto kind = random.one_in(3) ? schema::ExchangeKind::kDirect : schema::ExchangeKind::kSharded;
-    const std::size_t window = random.between(1, 3 * kMostPayload);
+    const std::size_t window = random.between(1, 3 * kMaxPayload);
     TG_SEED(seed);
     Mesh mesh(count, kind, window, seed);
     while (mesh.step(most_under_way))
@@ -244,7 +244,7 @@ TEST(ExchangeFlow, WhoTakesNothingGetsNoMoreThanItsWindows) {
   std::size_t past_a_window = 0;
   for (const std::uint64_t seed : seeds(60)) {
     Random random(seed);
-    const std::size_t count = random.between(3, 8), most_under_way = random.between(1, 5), window = 3 * kMostPayload;
+    const std::size_t count = random.between(3, 8), most_under_way = random.between(1, 5), window = 3 * kMaxPayload;
     const auto kind = random.one_in(4) ? schema::ExchangeKind::kDirect : schema::ExchangeKind::kSharded;
     TG_SEED(seed);
     Mesh mesh(count, kind, window, seed);
@@ -256,7 +256,7 @@ TEST(ExchangeFlow, WhoTakesNothingGetsNoMoreThanItsWindows) {
       mesh.expect_waiting_as_plain(r);
       EXPECT_FALSE(mesh.exchanges[r]->waiting().ranks.empty());
     }
-    past_a_window += mesh.most_on_their_way > window + most_under_way * kMostPayload;
+    past_a_window += mesh.most_on_their_way > window + most_under_way * kMaxPayload;
     mesh.deaf.reset();
     while (mesh.step(most_under_way)) continue;
     EXPECT_EQ(mesh.committed, (Per<Rank, std::size_t>(count, 1))) << mesh.stuck();

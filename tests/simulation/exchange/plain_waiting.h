@@ -42,7 +42,7 @@ struct PlainWaiting {
     for (const Transfers::Bucket& bucket : of_.buckets_) {
       for (const std::size_t chunk : bucket.to_contribute)
         if ((!sharded() || of_.layout_->chunks[chunk].owner == rank) && own >= window) return true;
-      const bool too_many = used_up ? own >= window : own >= schema::kMostWindowsOfTotals * window;
+      const bool too_many = used_up ? own >= window : own >= schema::kMaxWindowsOfTotals * window;
       if (sharded() && !bucket.to_reduce.empty() && too_many) return true;
     }
     return false;

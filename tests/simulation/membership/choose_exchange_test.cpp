@@ -81,9 +81,9 @@ TEST(ChooseExchange, SaysWhy) {
 TEST(ChooseExchange, TheWindowIsAFewMillisecondsOfTheLink) {
   EXPECT_EQ(window_for(1'000, 2), 500'000u);
   EXPECT_EQ(window_for(1'000, 6), 100'000u);
-  EXPECT_EQ(window_for(1, 8), schema::kLeastWindowBytes);
-  EXPECT_EQ(window_for(100'000, 2), schema::kMostWindowBytes);
-  EXPECT_EQ(window_for(0, 2), schema::kMostWindowBytes) << "not known";
+  EXPECT_EQ(window_for(1, 8), schema::kMinWindowBytes);
+  EXPECT_EQ(window_for(100'000, 2), schema::kMaxWindowBytes);
+  EXPECT_EQ(window_for(0, 2), schema::kMaxWindowBytes) << "not known";
   EXPECT_EQ(chosen({{}, {}, 250}, votes(4, 100)).window_bytes, window_for(250, 4));
 }
 

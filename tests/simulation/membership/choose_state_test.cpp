@@ -145,14 +145,14 @@ TEST(ChooseState, UnaskedItWaitsForTheMembersOfTheNewestViewAlone) {
 }
 
 TEST(ChooseState, AMessageOfManyNodesIsBounded) {
-  Per<Seat, Offer> offers(schema::kMostMembers);
+  Per<Seat, Offer> offers(schema::kMaxMembers);
   for (Offer& offer : offers)
-    for (std::uint64_t i = 0; i < schema::kMostStates; ++i) offer.states.push_back({1, 1, 1'000'000'000 + i, i});
+    for (std::uint64_t i = 0; i < schema::kMaxStates; ++i) offer.states.push_back({1, 1, 1'000'000'000 + i, i});
   offers.back().states.clear();
   const ChosenState none =
       choose_state("run-1", {}, all(offers.size()), offers, names(offers.size()), {.unasked = true});
   EXPECT_EQ(std::get<NoState>(none).node, "node-126");
-  EXPECT_LT(refusal(none).size(), schema::kMostReasonBytes);
+  EXPECT_LT(refusal(none).size(), schema::kMaxReasonBytes);
   EXPECT_NE(refusal(none).find("; and so on for 119 more nodes; "), std::string::npos) << refusal(none);
 }
 

@@ -482,7 +482,7 @@ Machine voted() {
 }
 Machine running_member() {
   Machine b = voted();
-  b.hears(kC, schema::Commit{schema::ExchangeKind::kSharded, schema::Coding::kRaw, schema::kMostWindowBytes,
+  b.hears(kC, schema::Commit{schema::ExchangeKind::kSharded, schema::Coding::kRaw, schema::kMaxWindowBytes,
                              schema::kLargeChunkParameters});
   return b;
 }

@@ -14,7 +14,7 @@
 namespace tg::simulation {
 namespace {
 
-constexpr std::uint64_t kMostSettleMs = 300'000;
+constexpr std::uint64_t kMaxSettleMs = 300'000;
 
 std::uint64_t from_environment(const char* name, std::uint64_t otherwise) {
   const char* const text = std::getenv(name);
@@ -47,7 +47,7 @@ class Schedule {
       if (testing::Test::HasFailure()) return;
     }
     calm_down();
-    EXPECT_TRUE(cluster_.run_until([&] { return cluster_.all_idle(); }, kMostSettleMs))
+    EXPECT_TRUE(cluster_.run_until([&] { return cluster_.all_idle(); }, kMaxSettleMs))
         << "P5: somebody hangs: " << words();
     for (const Seat seat : cluster_.seats()) note(seat);
     expect_one_end();

@@ -159,7 +159,7 @@ class Room {
         {.view = learning->view,
          .names = {"node-0", "node-1", "node-2", "node-3"},
          .job = job,
-         .choice = {*job.exchange, schema::Coding::kEntropy, schema::kLeastWindowBytes, schema::kSmallChunkParameters},
+         .choice = {*job.exchange, schema::Coding::kEntropy, schema::kMinWindowBytes, schema::kSmallChunkParameters},
          .global_batch = kBatch,
          .has_test_data = true,
          .first = Step(first),

@@ -70,7 +70,7 @@ inline schema::JobSpec job_of(const Mode& mode, std::uint64_t seed) {
 // Of the exchange, in every view.
 inline schema::Commit choice_of(const schema::JobSpec& job) {
   return {job.exchange.value_or(schema::ExchangeKind::kDirect), job.coding.value_or(schema::Coding::kEntropy),
-          schema::kLeastWindowBytes, schema::kSmallChunkParameters};
+          schema::kMinWindowBytes, schema::kSmallChunkParameters};
 }
 
 // A member of a view that begins where so many steps are committed. weights: of all seats.

@@ -15,7 +15,7 @@
 namespace tg::simulation {
 namespace {
 
-constexpr std::size_t kMostChanges = 20;
+constexpr std::size_t kMaxChanges = 20;
 
 struct ChangeCounts {
   std::size_t changes = 0, same_list = 0, alone = 0, undone = 0, confirmed_late = 0, half_moved = 0, early_frames = 0;
@@ -42,7 +42,7 @@ class ChangingRun {
   void train(std::uint64_t most_events) {
     const bool stops = random.one_in(4);
     for (std::size_t changes = 0; !over() && !testing::Test::HasFailure(); ++changes) {
-      const bool ends = changes == kMostChanges;
+      const bool ends = changes == kMaxChanges;
       // Or a change in a change: nobody has begun yet.
       if (ends || !random.one_in(6))
         run(ends ? UINT64_MAX : random.between(1, most_events * seats.size() * seats.size() / 16));
