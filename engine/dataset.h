@@ -185,9 +185,9 @@ class BatchSource {
   // The batch that the following next() will return, if it is already filled; null if not, and after the last step.
   // Does not wait.
   const Batch* peek() const;
-  std::uint64_t next_step() const;  // of the following next()
+  std::uint64_t next_step() const;  // the step that the following next() returns
   // The following next() returns the batch of this step, from first_step to before last_step. The batches that were
-  // handed out and shown are forgotten: nobody reads them any more. The last one and the next one are kept where they
+  // handed out and shown are dropped: they are not read any more. The last one and the next one are kept where they
   // serve. Called by next()'s thread; waits for the samples that are being filled.
   void seek(std::uint64_t step);
   // The total time that next() has waited for data. Any thread.

@@ -154,7 +154,7 @@ void MicroBatches::read_statistics(float* measured) const {
       measured[i] = measured_[i] / weights;
 }
 
-// Of the last engine's build what the other's has not: a device's algorithms.
+// Adds the items of the last engine's build that the other's lacks: a device's algorithms.
 std::string MicroBatches::build() const {
   const std::string each = engine_->build(), last = last_ ? last_->build() : each;
   const std::string told = ", " + each + ", ";

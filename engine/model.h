@@ -41,7 +41,7 @@ struct ModelOptions {
   int classes = 0;                       // 0: as published
   std::vector<int> hidden = {256, 128};  // features of the hidden layers of an MLP
   double label_smoothing = 0;            // for every head
-  std::vector<double> dropout = {};      // of each dropout layer, in the order of the graph; empty: as published
+  std::vector<double> dropout = {};      // rate of each dropout layer, in graph order; empty: as published
   // Prefixes of the names of frozen segments. A batch normalization whose segments are frozen still normalizes with
   // what it measures, and its running statistics still follow, as with requires_grad = False in PyTorch.
   std::vector<std::string> freeze = {};

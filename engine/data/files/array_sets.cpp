@@ -127,7 +127,7 @@ Result<std::vector<std::uint16_t>> labels_of(const DatasetOptions& options, cons
 }
 
 Result<ImageSet> read_part(const DatasetOptions& options, const PartFiles& files, ContentHash& hash, NamedSums& sums) {
-  ContentHash content;  // of one file
+  ContentHash content;  // one file's
   std::uint64_t size = 0;
   const Seen seen = [&](std::span<const std::uint8_t> bytes) {
     hash.add(bytes);
