@@ -41,7 +41,7 @@
 #include "engine/storage/disk_fault.h"
 #include "kernels/base/log.h"
 #include "kernels/base/random.h"
-#include "kernels/host_home.h"
+#include "kernels/host_memory_space.h"
 #include "kernels/kernels.h"
 #include "schema/frame/frame.h"
 #include "schema/options/node_config.h"
@@ -132,7 +132,7 @@ std::string first_device() {
   const auto answer = std::make_shared<std::promise<std::string>>();
   std::future<std::string> said = answer->get_future();
   std::thread([answer] {
-    kernels::HostHome host(*kernels::available().back());
+    kernels::HostMemorySpace host(*kernels::available().back());
     const auto compute = engine::ComputeDevice::choose({}, host, schema::build_id());
     if (compute.ok() && compute->accelerator() != nullptr)
       answer->set_value(", " + std::string(compute->accelerator()->library()) + " on " + compute->name());
@@ -370,7 +370,7 @@ int run_node(Lasting& lasting, EndSignals& end_signals, const std::vector<std::s
   break_disk(config.fault);
   const Result<const kernels::Kernels*> kernels = kernels::select(config.kernels);
   if (!kernels.ok()) leave(fail(kernels.error()));
-  kernels::HostHome host(**kernels);
+  kernels::HostMemorySpace host(**kernels);
   const Result<engine::ComputeDevice> compute =
       engine::ComputeDevice::choose(device_choice(config), host, schema::build_id());
   if (!compute.ok()) leave(fail(compute.error()));

@@ -32,7 +32,7 @@
 #include "engine/engine.h"
 #include "engine/recipe.h"
 #include "kernels/base/status.h"
-#include "kernels/home.h"
+#include "kernels/memory_space.h"
 
 namespace tg::engine {
 
@@ -163,8 +163,8 @@ void fill_evaluation_batch(const Dataset& data, const Recipe& recipe, std::size_
 // peek() are called from one thread, steps ascending by one from `first_step`, or from where seek() went; next() throws
 // what filling a batch threw.
 //
-// The batches lie in host memory of the engine's home, allocated once, so that an engine may copy the one that peek()
-// shows while it computes another (Engine::prefetch): a batch is refilled only after two more were handed out.
+// The batches lie in host memory of the engine's memory space, allocated once, so that an engine may copy the one that
+// peek() shows while it computes another (Engine::prefetch): a batch is refilled only after two more were handed out.
 class BatchSource {
  public:
   struct Options {
@@ -174,8 +174,8 @@ class BatchSource {
     std::uint64_t first_step = 0;
     std::uint64_t last_step = 0;  // exclusive
     Recipe recipe;
-    int threads = 1;                // at least 1
-    kernels::Home* home = nullptr;  // the engine's home, which must outlive this; null: ordinary memory
+    int threads = 1;                        // at least 1
+    kernels::MemorySpace* space = nullptr;  // the engine's memory space, which must outlive this; null: ordinary memory
   };
   BatchSource(std::shared_ptr<const Dataset> data, const Options& options);
   ~BatchSource();

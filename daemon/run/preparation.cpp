@@ -207,7 +207,7 @@ Result<std::shared_ptr<Prepared>> prepare_run(const PreparationOptions& options,
       restores ? std::optional<engine::InitialFile>() : open_initial(options, *prepared, advance);
   if (!initial.ok()) return initial.error();
   prepared->replica =
-      std::make_shared<Replica>(compute.home(), prepared->model, engine::slot_count(optimizer_of(job).kind), job.seed,
+      std::make_shared<Replica>(compute.space(), prepared->model, engine::slot_count(optimizer_of(job).kind), job.seed,
                                 keeps_average(job), initial.value() ? &**initial : nullptr, advance);
   if (keeps_best(job)) prepared->replica->make_room_for_best();
   if (restores)

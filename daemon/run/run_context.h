@@ -67,7 +67,7 @@ struct RunContext {
   };
   struct Machine {
     const kernels::Kernels& kernels;
-    const engine::ComputeDevice& compute;  // and the home of gradients and state
+    const engine::ComputeDevice& compute;  // and the memory space of gradients and state
     std::uint64_t threads = 1;             // for a job that does not say
     const FaultInjection& fault;
   };

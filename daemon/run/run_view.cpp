@@ -64,7 +64,7 @@ Status RunView::begin(const schema::Commit& choice) {
   std::vector<std::unique_ptr<Worker>> workers;
   const std::size_t helpers = helpers_of(workers_for(context.threads_for(run_.job)));
   try {
-    member_->begin(choice, {context.machine.compute.home(),
+    member_->begin(choice, {context.machine.compute.space(),
                             context.machine.kernels,
                             *prepared_->replica,
                             run_.trainer.gradients(),

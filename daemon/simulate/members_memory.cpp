@@ -45,8 +45,8 @@ Status check_memory_of_members(const MembersToBe& to_be, const engine::ComputeDe
   const std::uint64_t exchange = SimulatedView::bytes_of_member(to_be.job, model, members, to_be.choice);
   const bool on_device = compute.accelerator() != nullptr;
   const std::uint64_t samples = replays(to_be.job) ? 0 : batch_bytes(to_be);
-  const std::uint64_t home = more_engine_bytes(to_be) + (members - 1) * state;  // where it computes
-  const std::uint64_t needed = members * exchange + samples + (on_device ? 0 : home);
+  const std::uint64_t space = more_engine_bytes(to_be) + (members - 1) * state;  // where it computes
+  const std::uint64_t needed = members * exchange + samples + (on_device ? 0 : space);
   const std::uint64_t left = engine::available_memory();
   const std::string all = std::to_string(members) + (members == 1 ? " member" : " members");
   say("memory: " + mebibytes(needed) + " more for " + all + (to_be.all_replicas ? ", each with its state; " : "; ") +
@@ -56,8 +56,8 @@ Status check_memory_of_members(const MembersToBe& to_be, const engine::ComputeDe
                  "it takes " + mebibytes(needed) + " more for " + all + ", and " + mebibytes(left) +
                      " of this machine's memory are left; stop what else runs here, or " + to_be.advice};
   const std::uint64_t free = compute.memory().free;
-  if (on_device && home > free)
-    return Error{ErrorKind::kRefused, "it takes " + mebibytes(home) + " more on " + compute.name() + " for " + all +
+  if (on_device && space > free)
+    return Error{ErrorKind::kRefused, "it takes " + mebibytes(space) + " more on " + compute.name() + " for " + all +
                                           ", and " + mebibytes(free) +
                                           " are free there; stop what else computes there, or " + to_be.advice};
   return {};

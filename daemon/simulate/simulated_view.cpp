@@ -31,7 +31,7 @@ class SimulatedView::OneMember : public Member::Delegate {
 
   void begin() {
     const Surroundings& around = of_.around_;
-    member_.begin(of_.options_.choice, {around.home, around.codec, *node_.replica,
+    member_.begin(of_.options_.choice, {around.space, around.codec, *node_.replica,
                                         std::as_const(node_.gradient).floats(), around.pool, of_.options_.best});
   }
 
@@ -125,19 +125,19 @@ class SimulatedView::OneMember : public Member::Delegate {
   std::deque<std::pair<Seat, schema::SharedFrame>> inbox_;
 };
 
-Result<SimulatedNode> copy_of(const SimulatedNode& holder, kernels::Home& home, const engine::Model& model,
+Result<SimulatedNode> copy_of(const SimulatedNode& holder, kernels::MemorySpace& space, const engine::Model& model,
                               std::uint64_t seed) {
   SimulatedNode node;
   node.replica =
-      std::make_shared<Replica>(home, model, holder.replica->slot_count(), seed, holder.replica->keeps_average());
-  node.gradient = kernels::HomeArray(home, model.segments.padded_count());
+      std::make_shared<Replica>(space, model, holder.replica->slot_count(), seed, holder.replica->keeps_average());
+  node.gradient = kernels::MemoryArray(space, model.segments.padded_count());
   if (Status copied = node.replica->restore(arrays_of(*holder.replica), holder.replica->committed_rounds()); !copied)
     return copied.error();
   return node;
 }
 
-SimulatedNode follower_of(const SimulatedNode& keeper, kernels::Home& home, const engine::Model& model) {
-  return {std::make_shared<Replica>(keeper.replica), kernels::HomeArray(home, model.segments.padded_count())};
+SimulatedNode follower_of(const SimulatedNode& keeper, kernels::MemorySpace& space, const engine::Model& model) {
+  return {std::make_shared<Replica>(keeper.replica), kernels::MemoryArray(space, model.segments.padded_count())};
 }
 
 SimulatedView::SimulatedView(Options options, const Surroundings& around, Per<Rank, SimulatedNode*> nodes, News news)

@@ -26,8 +26,8 @@
 #include "engine/model.h"
 #include "kernels/base/status.h"
 #include "kernels/codec_kernels.h"
-#include "kernels/home.h"
-#include "kernels/home_array.h"
+#include "kernels/memory_array.h"
+#include "kernels/memory_space.h"
 #include "schema/frame/frame.h"
 #include "schema/options/job.h"
 #include "schema/place.h"
@@ -37,18 +37,18 @@ namespace tg::daemon {
 
 inline constexpr std::uint64_t kSimulatedWindowBytes = 256u << 10;  // to a peer: no link has to be kept busy
 
-// What a node keeps from view to view, in the home that computes.
+// What a node keeps from view to view, in the memory space that computes.
 struct SimulatedNode {
   std::shared_ptr<Replica> replica;
-  kernels::HomeArray gradient;
+  kernels::MemoryArray gradient;
 };
 
 // Another node that holds the same state, confirmed; without room for a best model.
-Result<SimulatedNode> copy_of(const SimulatedNode& holder, kernels::Home& home, const engine::Model& model,
+Result<SimulatedNode> copy_of(const SimulatedNode& holder, kernels::MemorySpace& space, const engine::Model& model,
                               std::uint64_t seed);
 
 // A node that keeps no state of its own.
-SimulatedNode follower_of(const SimulatedNode& keeper, kernels::Home& home, const engine::Model& model);
+SimulatedNode follower_of(const SimulatedNode& keeper, kernels::MemorySpace& space, const engine::Model& model);
 
 // What learns for the members of a view. train() and evaluate() are called within the work that is given, for a member
 // at a time; they may throw what an engine throws.
@@ -96,7 +96,7 @@ class SimulatedView {
   // What the members use; outlives the view.
   struct Surroundings {
     const engine::Model& model;
-    kernels::Home& home;
+    kernels::MemorySpace& space;
     const kernels::CodecKernels& codec;
     schema::FramePool& pool;
     SimulatedLearning& learning;

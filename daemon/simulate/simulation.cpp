@@ -20,7 +20,7 @@
 #include "kernels/base/hex.h"
 #include "kernels/base/log.h"
 #include "kernels/base/random.h"
-#include "kernels/host_home.h"
+#include "kernels/host_memory_space.h"
 #include "kernels/kernels.h"
 #include "schema/text.h"
 #include "schema/version.h"
@@ -158,10 +158,10 @@ Status Simulation::prepare_members(const std::optional<SavedStart>& start, const
   for (const Rank rank : weights_.places()) {
     if (rank == Rank(0)) continue;
     if (!options_.all_replicas) {
-      nodes_[rank] = follower_of(nodes_[Rank(0)], compute_.home(), prepared_->model);
+      nodes_[rank] = follower_of(nodes_[Rank(0)], compute_.space(), prepared_->model);
       continue;
     }
-    Result<SimulatedNode> copy = copy_of(nodes_[Rank(0)], compute_.home(), prepared_->model, job_.seed);
+    Result<SimulatedNode> copy = copy_of(nodes_[Rank(0)], compute_.space(), prepared_->model, job_.seed);
     if (!copy) return copy.error();
     nodes_[rank] = *std::move(copy);
   }
@@ -270,7 +270,7 @@ Status Simulation::compute_slice(Step last) {
                                        .first = first,
                                        .last = last,
                                        .best = {record_.status.best_accuracy, record_.status.best_step}},
-                SimulatedView::Surroundings{prepared_->model, compute_.home(), kernels_, pool_, *engines_}, nodes,
+                SimulatedView::Surroundings{prepared_->model, compute_.space(), kernels_, pool_, *engines_}, nodes,
                 SimulatedView::News{.committed = [this](const Member::Committed& one) { committed(one); },
                                     .evaluated = [this](const Member::Evaluation& one) { evaluated(one); }});
   numbers_->start_counting(0);
@@ -356,7 +356,7 @@ Result<bool> simulate(const SimulationOptions& options, const std::function<void
   if (const Status valid = schema::validate_job(options.job, options.weights.size()); !valid) return valid.error();
   const Result<const kernels::Kernels*> kernels = kernels::select("auto");
   if (!kernels) return kernels.error();
-  kernels::HostHome host(**kernels);
+  kernels::HostMemorySpace host(**kernels);
   const engine::ComputeDevice compute(host);
   try {
     return Simulation(options, compute, **kernels, say).compute(ends);

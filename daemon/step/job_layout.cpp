@@ -40,7 +40,7 @@ Layouts layouts_of(const schema::JobSpec& job, const engine::SegmentTable& segme
 bool keeps_average(const schema::JobSpec& job) { return job.ema > 0; }
 bool keeps_best(const schema::JobSpec& job) { return job.keep == schema::Keep::kBest; }
 
-std::uint64_t home_bytes(const schema::JobSpec& job, const engine::Model& model) {
+std::uint64_t space_bytes(const schema::JobSpec& job, const engine::Model& model) {
   return Replica::bytes(model, engine::slot_count(optimizer_of(job).kind), keeps_average(job)) -
          2 * whole_bytes(model.statistics.padded_count() * sizeof(float)) +
          whole_bytes(model.segments.padded_count() * sizeof(float));

@@ -186,7 +186,7 @@ void Member::confirm(std::size_t most_elements) {
 
 bool Member::use_idle_time() {
   if (!begun() || failed_ || frozen_ || !confirming_) return false;
-  guarded([this] { confirm(resources_->home.addressable() ? kAveragePart : SIZE_MAX); });
+  guarded([this] { confirm(resources_->space.host_accessible() ? kAveragePart : SIZE_MAX); });
   return true;
 }
 
@@ -319,7 +319,8 @@ void Member::begin(const schema::Commit& choice, const Resources& resources) {
   resources_.emplace(resources);
   best_ = resources.best;
   layouts_ = layouts_of(options_.job, segments_, members_.count(), choice);
-  exchange_.measure_by(resources_->home.addressable() ? GradientStatistics::kSlice : GradientStatistics::kWholeBucket);
+  exchange_.measure_by(resources_->space.host_accessible() ? GradientStatistics::kSlice
+                                                           : GradientStatistics::kWholeBucket);
   worker_ = make_worker();
   const bool last = options_.first_round == round_of(Step(options_.job.steps));  // only its end is missing
   const bool evaluates = options_.evaluates_first && options_.has_test_data;
@@ -339,8 +340,8 @@ std::unique_ptr<Worker> Member::make_worker() {
   options.members = members_.count();
   options.seed = job.seed;
   options.outside_weight_decay = schema::decays_inside(job) ? 0.0f : static_cast<float>(job.weight_decay);
-  options.home_addressable = resources_->home.addressable();
-  return std::make_unique<Worker>(options, resources_->home.make_kernels(), resources_->codec, segments_, shared_,
+  options.host_accessible = resources_->space.host_accessible();
+  return std::make_unique<Worker>(options, resources_->space.make_kernels(), resources_->codec, segments_, shared_,
                                   exchange_.scalers(), resources_->replica, resources_->pool);
 }
 

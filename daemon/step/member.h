@@ -46,7 +46,7 @@
 #include "engine/engine.h"
 #include "engine/model.h"
 #include "engine/optimizer.h"
-#include "kernels/home.h"
+#include "kernels/memory_space.h"
 #include "schema/options/job.h"
 #include "schema/step.h"
 
@@ -107,7 +107,7 @@ class Member {
 
   // The first step begins. All of it outlives the member and its workers.
   struct Resources {
-    kernels::Home& home;  // where gradients and replica live
+    kernels::MemorySpace& space;  // where gradients and replica live
     const kernels::CodecKernels& codec;
     Replica& replica;
     kernels::ConstFloats gradients;

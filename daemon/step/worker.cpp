@@ -81,8 +81,7 @@ void Worker::prepare_buffers() {
   sums_ = AlignedArray<std::int8_t>(layout_->longest_chunk);
   floats_ = AlignedArray<float>(sums_floats(*layout_) ? layout_->longest_chunk : 0);
   if (sums_floats(*layout_))
-    float_payload_.emplace(*tensors_, codec_,
-                           FloatPayload::slice_of(options_.home_addressable, layout_->longest_chunk));
+    float_payload_.emplace(*tensors_, codec_, FloatPayload::slice_of(options_.host_accessible, layout_->longest_chunk));
   payload_.emplace(codec_, *layout_);
 }
 
@@ -245,7 +244,8 @@ std::optional<Rank> Worker::apply_codes(const ChunkLayout& chunk, const Contribu
   return std::nullopt;
 }
 
-// What came raw is read by the update itself, where the home can, the chunk is one part and nothing breaks its format.
+// What came raw is read by the update itself, where the memory space can, the chunk is one part and nothing breaks its
+// format.
 bool Worker::apply_raw(const ChunkLayout& chunk, const Contributions& contributions, StepTraffic& traffic) {
   if (chunk.parts.size() != 1 || !tensors_->reads_payloads()) return false;
   payloads_.clear();

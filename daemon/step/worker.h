@@ -100,7 +100,7 @@ class Worker {
     std::size_t members = 1;
     std::uint64_t seed = 0;
     float outside_weight_decay = 0;  // 0 = the decay is inside the gradient already
-    bool home_addressable = true;
+    bool host_accessible = true;
   };
   // What is given by reference outlives the worker.
   Worker(const Options& options, std::unique_ptr<kernels::TensorKernels> tensors, const kernels::CodecKernels& codec,
@@ -112,8 +112,8 @@ class Worker {
   PieceResult execute(const Piece& piece, const Send& send);
 
   static std::size_t bytes(const Layout& layout);  // of one worker's fixed buffers, in host memory
-  // Memory that its tensor kernels keep in a home that the host cannot address: the planes of all members, and the sums
-  // or the floats of the longest chunk.
+  // Memory that its tensor kernels keep in a memory space that the host cannot address: the planes of all members, and
+  // the sums or the floats of the longest chunk.
   static std::size_t room_bytes(const Layout& layout);
 
  private:

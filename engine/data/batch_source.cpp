@@ -37,7 +37,7 @@ struct BatchSource::State {
       : data(std::move(dataset)), options(given), stream(given.seed, data->train.count()), first(given.first_step) {
     for (std::uint64_t i = 0; i < std::min(kPrefetchBatches, steps()); ++i) {
       slots[i].batch.count = options.share.count;
-      shape_batch(options.recipe, slots[i].batch, options.home);
+      shape_batch(options.recipe, slots[i].batch, options.space);
     }
   }
 

@@ -12,8 +12,8 @@
 #include <semaphore>
 
 #include "daemon/step/member.h"
-#include "kernels/home_array.h"
-#include "tests/simulation/simulator/awkward_home.h"
+#include "kernels/memory_array.h"
+#include "tests/simulation/simulator/awkward_memory.h"
 #include "tests/simulation/training/tiny_training.h"
 
 namespace tg::daemon {
@@ -106,17 +106,17 @@ struct Node : Member::Delegate {
   using Nodes = Per<Seat, std::unique_ptr<Node>>;
 
   Node(const schema::JobSpec& spec, Seat seat, std::size_t count, Calls& calls_of_all, Nodes& nodes,
-       std::unique_ptr<kernels::Home> lives_in = simulation::home_under_test(counting_kernels()))
+       std::unique_ptr<kernels::MemorySpace> lives_in = simulation::space_under_test(counting_kernels()))
       : job(spec),
         self(seat),
         calls(calls_of_all),
         all(nodes),
-        home(std::move(lives_in)),
-        tensors(home->make_kernels()),
-        replica(*home, simulation::tiny_model(), engine::slot_count(optimizer_of(job).kind), job.seed,
+        space(std::move(lives_in)),
+        tensors(space->make_kernels()),
+        replica(*space, simulation::tiny_model(), engine::slot_count(optimizer_of(job).kind), job.seed,
                 keeps_average(job)),
         drawn(tiny_segments().padded_count()),
-        gradient(*home, tiny_segments().padded_count()) {
+        gradient(*space, tiny_segments().padded_count()) {
     Per<Seat, std::string> names;
     for (std::size_t i = 0; i < count; ++i) names.push_back("node-" + std::to_string(i));
     member = std::make_unique<Member>(
@@ -157,7 +157,7 @@ struct Node : Member::Delegate {
   void evaluate(Step) override {}
 
   void begin(const schema::Commit& choice, std::size_t helpers) {
-    member->begin(choice, {*home, counting_kernels(), replica, gradient.floats(), pool});
+    member->begin(choice, {*space, counting_kernels(), replica, gradient.floats(), pool});
     std::vector<std::unique_ptr<Worker>> workers;
     for (std::size_t i = 0; i < helpers; ++i) workers.push_back(member->make_worker());
     crew = std::make_unique<Crew>(std::move(workers), std::make_shared<Timeline>(), [this](StepEvent&& event) {
@@ -172,11 +172,11 @@ struct Node : Member::Delegate {
   const Seat self;
   Calls& calls;
   Nodes& all;
-  const std::unique_ptr<kernels::Home> home;
+  const std::unique_ptr<kernels::MemorySpace> space;
   const std::unique_ptr<kernels::TensorKernels> tensors;
   Replica replica;
   AlignedArray<float> drawn;
-  kernels::HomeArray gradient;
+  kernels::MemoryArray gradient;
   schema::FramePool pool;
   std::unique_ptr<Member> member;
   kernels::ConstFloats parameters;
@@ -282,8 +282,8 @@ TEST(Crew, RawCodesAreReadByTheUpdateItself) {
   train(job, {0, 1, 2}, nodes);
   const simulation::ReferenceState reference = simulation::train_reference(job, 3, job.steps);
   for (const auto& node : nodes) EXPECT_EQ(simulation::difference(reference, node->replica), "");
-  if (simulation::awkward_home_asked_for())
-    EXPECT_EQ(updates_of_payloads, before) << "a home that cannot read payloads gets planes";
+  if (simulation::awkward_memory_asked_for())
+    EXPECT_EQ(updates_of_payloads, before) << "a memory space that cannot read payloads gets planes";
   else
     EXPECT_GE(updates_of_payloads - before, nodes.size() * job.steps);
 }
@@ -295,8 +295,8 @@ bool dies(std::uint64_t last, std::size_t helpers) {
   job.steps = 3;
   Calls calls;
   Node::Nodes nodes;
-  auto device = std::make_unique<simulation::AwkwardHome>(counting_kernels());
-  simulation::AwkwardHome& fragile = *device;
+  auto device = std::make_unique<simulation::AwkwardMemory>(counting_kernels());
+  simulation::AwkwardMemory& fragile = *device;
   nodes.push_back(std::make_unique<Node>(job, Seat(0), 2, calls, nodes));
   nodes.push_back(std::make_unique<Node>(job, Seat(1), 2, calls, nodes, std::move(device)));
   const schema::Commit choice{job.exchange.value(), schema::Coding::kRaw, schema::kMinWindowBytes,

@@ -12,16 +12,16 @@
 #include <limits>
 
 #include "engine/replay/gaussian.h"
-#include "kernels/host_home.h"
+#include "kernels/host_memory_space.h"
 
 namespace tg::engine {
 namespace {
 
 constexpr std::size_t kElements = 1 << 20;
 
-kernels::Home& host() {
-  static kernels::HostHome home(*kernels::available().back());
-  return home;
+kernels::MemorySpace& host() {
+  static kernels::HostMemorySpace space(*kernels::available().back());
+  return space;
 }
 
 AlignedArray<float> drawn(double zeros, std::uint64_t seed, std::uint32_t rank, std::uint32_t segment) {

@@ -10,7 +10,7 @@
 #include "daemon/forecast/bench/bench_file.h"
 #include "daemon/forecast/bench/kernel_timer.h"
 #include "daemon/forecast/bench/node_speed.h"
-#include "kernels/host_home.h"
+#include "kernels/host_memory_space.h"
 #include "tests/daemon/temporary_directory.h"
 
 namespace tg::daemon {
@@ -144,7 +144,7 @@ TEST(BenchFile, WhatIsDamagedIsNone) {
   EXPECT_EQ(read_bench(path, kNow).outdated, "its file's version 1 then, 6 now");
 }
 
-kernels::HostHome host(*kernels::available().front());
+kernels::HostMemorySpace host(*kernels::available().front());
 const engine::ComputeDevice processor(host);
 
 TEST(KernelTimer, TimesEveryKernelUnlessItIsStopped) {

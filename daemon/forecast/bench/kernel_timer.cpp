@@ -8,7 +8,7 @@
 #include "daemon/exchange/gradient_statistics.h"
 #include "kernels/base/aligned_array.h"
 #include "kernels/base/median.h"
-#include "kernels/home_array.h"
+#include "kernels/memory_array.h"
 #include "schema/limits.h"
 
 namespace tg::daemon {
@@ -58,10 +58,10 @@ KernelCosts medians_of(const std::vector<KernelCosts>& rounds) {
 
 }  // namespace
 
-KernelCosts time_kernels(const kernels::Kernels& kernels, kernels::Home& home, const std::stop_token& stop) {
-  const auto tensors = home.make_kernels();
-  std::vector<kernels::HomeArray> arrays;
-  for (int i = 0; i < 5; ++i) arrays.emplace_back(home, kTimedElements);
+KernelCosts time_kernels(const kernels::Kernels& kernels, kernels::MemorySpace& space, const std::stop_token& stop) {
+  const auto tensors = space.make_kernels();
+  std::vector<kernels::MemoryArray> arrays;
+  for (int i = 0; i < 5; ++i) arrays.emplace_back(space, kTimedElements);
   const auto part = [&](std::size_t array, std::size_t at) { return arrays[array].floats().subspan(at, kChunk); };
   const AlignedArray<float> drawn = draw_gradient();
   in_chunks([&](std::size_t at) { tensors->copy_in(std::as_bytes(drawn.span()), part(0, at)); });

@@ -6,8 +6,8 @@
 #include <stop_token>
 
 #include "daemon/forecast/machine.h"
-#include "kernels/home.h"
 #include "kernels/kernels.h"
+#include "kernels/memory_space.h"
 
 namespace tg::daemon {
 
@@ -16,9 +16,9 @@ inline constexpr std::size_t kTimedElements = 8u << 20;
 inline constexpr std::uint64_t kTimedBytes = 5 * kTimedElements * sizeof(float);
 inline constexpr std::uint64_t kTimedSeed = 20171204;  // of values that are measured with
 
-// On the calling thread; home: where gradient and state are. Medians of some rounds, since a step meets the other
+// On the calling thread; space: where gradient and state are. Medians of some rounds, since a step meets the other
 // programs of a machine, too. A stop is looked at between rounds; what it cut short is of no use. Throws where there is
 // no memory.
-KernelCosts time_kernels(const kernels::Kernels& kernels, kernels::Home& home, const std::stop_token& stop);
+KernelCosts time_kernels(const kernels::Kernels& kernels, kernels::MemorySpace& space, const std::stop_token& stop);
 
 }  // namespace tg::daemon

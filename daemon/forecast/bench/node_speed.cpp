@@ -11,7 +11,7 @@
 #include "engine/engine.h"
 #include "engine/graph/flops.h"
 #include "kernels/base/median.h"
-#include "kernels/home_array.h"
+#include "kernels/memory_array.h"
 
 namespace tg::daemon {
 namespace {
@@ -30,9 +30,9 @@ constexpr Trained kTrained[] = {{ModelKind::kLenet, 64}, {ModelKind::kCifarnet, 
 
 Error stopped() { return {ErrorKind::kRefused, "the measurement was stopped"}; }
 
-void fill(engine::Batch& batch, const engine::Model& model, int count, kernels::Home& home) {
+void fill(engine::Batch& batch, const engine::Model& model, int count, kernels::MemorySpace& space) {
   batch.count = count;
-  batch.images = home.allocate_host(static_cast<std::size_t>(count) * model.input.elements());
+  batch.images = space.allocate_host(static_cast<std::size_t>(count) * model.input.elements());
   for (std::size_t i = 0; i < batch.images.size(); ++i) {
     const std::uint32_t counter[4] = {static_cast<std::uint32_t>(i), 0, 0, 0};
     std::uint32_t words[4];
@@ -48,12 +48,12 @@ Result<schema::ComputeRate> measure_compute(const Trained& trained, const NodeUn
   if (!made) return made.error();
   engine::Engine& engine = **made;
   const std::size_t count = model.segments.padded_count();
-  kernels::HomeArray parameters(node.compute.home(), count), gradients(node.compute.home(), count);
+  kernels::MemoryArray parameters(node.compute.space(), count), gradients(node.compute.space(), count);
   AlignedArray<float> initial(count);
   engine::initialize(model.segments, kTimedSeed, initial.data());
-  node.compute.home().make_kernels()->copy_in(std::as_bytes(initial.span()), parameters.floats());
+  node.compute.space().make_kernels()->copy_in(std::as_bytes(initial.span()), parameters.floats());
   engine::Batch batch;
-  fill(batch, model, trained.batch, node.compute.home());
+  fill(batch, model, trained.batch, node.compute.space());
   std::vector<double> seconds;
   for (int round = 0; round <= kComputeRounds; ++round) {
     if (node.stop.stop_requested()) return stopped();
@@ -75,7 +75,7 @@ Status measure_all(const NodeUnderTest& node, schema::BenchReply& bench) {
                                           std::to_string(node.memory_bytes >> 20) +
                                           " MiB may be used there; stop what else runs on that machine, or raise "
                                           "memory-mib where this node's configuration sets it"};
-  const KernelCosts costs = time_kernels(node.kernels, node.compute.home(), node.stop);
+  const KernelCosts costs = time_kernels(node.kernels, node.compute.space(), node.stop);
   if (node.stop.stop_requested()) return stopped();
   bench.codec = rates_of(costs);
   for (const Trained& trained : kTrained) {

@@ -15,8 +15,8 @@
 //
 // On destruction the thread ends as soon as anything got done: a layer, a
 // sample. What takes longer cannot be interrupted: it gets kPatience to come back, then the thread is left behind
-// (left_behind.h) with everything it may touch: it holds its own references, and never calls a hook again. The home of
-// its arrays and the progress must outlive even that.
+// (left_behind.h) with everything it may touch: it holds its own references, and never calls a hook again. The memory
+// space of its arrays and the progress must outlive even that.
 #pragma once
 
 #include <algorithm>
@@ -36,7 +36,7 @@
 #include "engine/dataset.h"
 #include "engine/engine.h"
 #include "engine/model.h"
-#include "kernels/home_array.h"
+#include "kernels/memory_array.h"
 #include "schema/options/job.h"
 
 namespace tg::daemon {
@@ -85,13 +85,13 @@ inline int evaluation_samples(const engine::ImageShape& input) {
       std::clamp<std::size_t>(kMaxBytes / (std::max<std::size_t>(input.elements(), 1) * sizeof(float)), 1, kMost));
 }
 
-// What a compute thread trains with, all in one home.
+// What a compute thread trains with, all in one memory space.
 struct TrainingKit {
   ViewPart part;
   std::shared_ptr<const Prepared> prepared;
   std::shared_ptr<const PreparedView> view;
   std::unique_ptr<kernels::TensorKernels> tensors;  // the compute thread's
-  kernels::HomeArray gradients;
+  kernels::MemoryArray gradients;
   std::unique_ptr<engine::BatchSource> batches;  // empty when gradients are replayed: no data then
   std::unique_ptr<engine::Engine> engine;        // goes first: it may be copying a batch
 };

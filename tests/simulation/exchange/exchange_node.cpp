@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "kernels/base/check.h"
-#include "tests/simulation/simulator/awkward_home.h"
+#include "tests/simulation/simulator/awkward_memory.h"
 #include "tests/simulation/training/tiny_training.h"
 
 namespace tg::simulation {
@@ -45,12 +45,12 @@ schema::SharedFrame spoilt(const schema::SharedFrame& frame, const Faults& fault
 ExchangeNode::ExchangeNode(Network& network, NodeOptions options, Faults faults)
     : VirtualNode(network, std::move(options)),
       kernels_(kernels_of(seat().index())),
-      home_(home_under_test(kernels_)),
-      tensors_(home_->make_kernels()),
+      space_(space_under_test(kernels_)),
+      tensors_(space_->make_kernels()),
       faults_(faults),
       helpers_(seat().index() % 3),
       drawn_(tiny_segments().padded_count()),
-      gradient_(*home_, tiny_segments().padded_count()) {}
+      gradient_(*space_, tiny_segments().padded_count()) {}
 
 std::uint64_t ExchangeNode::digest() const { return daemon::Replica::combine(replica_->segment_digests()); }
 
@@ -59,7 +59,7 @@ schema::Vote ExchangeNode::prepare_run(const daemon::RunIdentity& run) {
   const engine::Model& model = tiny_model();
   helper_.reset();
   member_.reset();
-  replica_ = std::make_unique<daemon::Replica>(*home_, model, engine::slot_count(daemon::optimizer_of(job_).kind),
+  replica_ = std::make_unique<daemon::Replica>(*space_, model, engine::slot_count(daemon::optimizer_of(job_).kind),
                                                job_.seed, daemon::keeps_average(job_));
   global_batch_ = schema::resolved_global_batch(job_, options_.names.size());
   make_member(run, daemon::View::of_all(options_.names.size()), 0);
@@ -99,7 +99,7 @@ void ExchangeNode::run_begins(const schema::Commit& choice) {
 }
 
 void ExchangeNode::begin_view() {
-  member_->begin(choice_, {*home_, kernels_, *replica_, gradient_.floats(), pool_});
+  member_->begin(choice_, {*space_, kernels_, *replica_, gradient_.floats(), pool_});
   helper_ = member_->make_worker();
   settle();
 }

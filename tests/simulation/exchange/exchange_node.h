@@ -11,8 +11,8 @@
 #include "daemon/step/feed.h"
 #include "daemon/step/member.h"
 #include "daemon/step/replica.h"
-#include "kernels/home_array.h"
 #include "kernels/kernels.h"
+#include "kernels/memory_array.h"
 #include "schema/options/job.h"
 #include "tests/simulation/simulator/virtual_node.h"
 
@@ -38,7 +38,7 @@ class ExchangeNode : public VirtualNode, private daemon::Member::Delegate {
   const daemon::Replica& replica() const { return *replica_; }
   bool has_state() const { return replica_ != nullptr; }
   std::uint64_t committed_steps() const { return replica_ ? replica_->committed_rounds().value() : 0; }
-  kernels::Home& home() const { return *home_; }
+  kernels::MemorySpace& space() const { return *space_; }
   std::uint64_t digest() const;
   // The digest of every state that it has confirmed, by step; of a view's first one as well.
   const std::map<std::uint64_t, std::uint64_t>& confirmed_digests() const { return confirmed_digests_; }
@@ -95,7 +95,7 @@ class ExchangeNode : public VirtualNode, private daemon::Member::Delegate {
   void settle();
 
   const kernels::Kernels& kernels_;
-  const std::unique_ptr<kernels::Home> home_;
+  const std::unique_ptr<kernels::MemorySpace> space_;
   const std::unique_ptr<kernels::TensorKernels> tensors_;
   const Faults faults_;
   schema::FramePool pool_;
@@ -106,7 +106,7 @@ class ExchangeNode : public VirtualNode, private daemon::Member::Delegate {
   const std::size_t helpers_;
   std::size_t helped_ = 0;  // pieces under way with them
   AlignedArray<float> drawn_;
-  kernels::HomeArray gradient_;
+  kernels::MemoryArray gradient_;
   std::unique_ptr<daemon::FeedSource> feed_;
   std::unique_ptr<daemon::FeedIntake> intake_;
   Seat giver_;

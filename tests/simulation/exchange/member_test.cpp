@@ -7,8 +7,8 @@
 #include <optional>
 #include <vector>
 
-#include "kernels/home_array.h"
-#include "kernels/host_home.h"
+#include "kernels/host_memory_space.h"
+#include "kernels/memory_array.h"
 #include "tests/simulation/training/tiny_training.h"
 
 namespace tg::daemon {
@@ -45,15 +45,15 @@ TEST(Member, LateResultsOfAnotherViewChangeNothing) {
     int gradients = 0;
   } world;
   const kernels::Kernels& kernels = *kernels::available().front();
-  kernels::HostHome home(kernels);
+  kernels::HostMemorySpace space(kernels);
   const engine::Model& model = simulation::tiny_model();
-  Replica replica(home, model, 1, 7);
-  const kernels::HomeArray gradient(home, model.segments.padded_count());
+  Replica replica(space, model, 1, 7);
+  const kernels::MemoryArray gradient(space, model.segments.padded_count());
   schema::FramePool pool;
   Member member(
       {.run_key = 77, .view = View(5, {Seat(0)}), .self = Seat(0), .names = {"node-a"}, .job = {}, .global_batch = 64},
       model, world);
-  member.begin({}, {home, kernels, replica, gradient.floats(), pool});
+  member.begin({}, {space, kernels, replica, gradient.floats(), pool});
   EXPECT_EQ(member.origin().view, 5u);
   const Origin before{4, Step(0)};
   GradientReady ready{before, 0, 1.5};
@@ -90,7 +90,7 @@ struct Lone : Nobody {
                                                       .first_round = Round(2)},
                                       model, *this);
   }
-  void begin() { member->begin({}, {home, kernels, replica, gradient.floats(), pool}); }
+  void begin() { member->begin({}, {space, kernels, replica, gradient.floats(), pool}); }
   void train(Step step, const Layout& layout, kernels::ConstFloats, bool early) override {
     if (early) return;
     asked = step;
@@ -111,9 +111,9 @@ struct Lone : Nobody {
 
   const engine::Model& model = simulation::tiny_model();
   const kernels::Kernels& kernels = *kernels::available().front();
-  kernels::HostHome home{kernels};
-  Replica replica{home, model, 1, 7};
-  const kernels::HomeArray gradient{home, model.segments.padded_count()};
+  kernels::HostMemorySpace space{kernels};
+  Replica replica{space, model, 1, 7};
+  const kernels::MemoryArray gradient{space, model.segments.padded_count()};
   schema::FramePool pool;
   schema::JobSpec job;
   std::unique_ptr<Member> member;

@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "daemon/step/member.h"
-#include "tests/simulation/simulator/awkward_home.h"
+#include "tests/simulation/simulator/awkward_memory.h"
 #include "tests/simulation/simulator/random.h"
 #include "tests/simulation/training/tiny_training.h"
 
@@ -98,22 +98,22 @@ inline std::size_t padded_count() { return tiny_segments().padded_count(); }
 struct NodeState {
   NodeState(Seat seat, const schema::JobSpec& job)
       : kernels(*kernels::available()[seat.index() % kernels::available().size()]),
-        home(home_under_test(kernels)),
-        tensors(home->make_kernels()),
+        space(space_under_test(kernels)),
+        tensors(space->make_kernels()),
         drawn(padded_count()),
-        gradient(*home, padded_count()) {
+        gradient(*space, padded_count()) {
     make_replica(job);
   }
   void make_replica(const schema::JobSpec& job) {
-    replica = std::make_unique<Replica>(*home, tiny_model(), engine::slot_count(daemon::optimizer_of(job).kind),
+    replica = std::make_unique<Replica>(*space, tiny_model(), engine::slot_count(daemon::optimizer_of(job).kind),
                                         job.seed, daemon::keeps_average(job));
     replica->make_room_for_best();
   }
   const kernels::Kernels& kernels;
-  const std::unique_ptr<kernels::Home> home;
+  const std::unique_ptr<kernels::MemorySpace> space;
   const std::unique_ptr<kernels::TensorKernels> tensors;
   AlignedArray<float> drawn;
-  kernels::HomeArray gradient;
+  kernels::MemoryArray gradient;
   schema::FramePool pool;
   std::unique_ptr<Replica> replica;
   daemon::BestEvaluation best;                // as the news of this node are
@@ -145,7 +145,7 @@ class StretchNode : public Member::Delegate {
 
   void begin(const schema::Commit& choice) {
     member_.begin(choice,
-                  {*state_.home, state_.kernels, *state_.replica, state_.gradient.floats(), state_.pool, state_.best});
+                  {*state_.space, state_.kernels, *state_.replica, state_.gradient.floats(), state_.pool, state_.best});
     helper_ = member_.make_worker();
   }
 

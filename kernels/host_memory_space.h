@@ -1,17 +1,17 @@
-// The home of a run without a device: ordinary host memory, worked on by the kernels of one instruction set.
+// The memory space of a run without a device: ordinary host memory, worked on by the kernels of one instruction set.
 #pragma once
 
-#include "kernels/home.h"
 #include "kernels/kernels.h"
+#include "kernels/memory_space.h"
 
 namespace tg::kernels {
 
-class HostHome final : public Home {
+class HostMemorySpace final : public MemorySpace {
  public:
-  explicit HostHome(const Kernels& kernels) : kernels_(kernels) {}
+  explicit HostMemorySpace(const Kernels& kernels) : kernels_(kernels) {}
 
   std::string_view name() const override { return kernels_.name; }
-  bool addressable() const override { return true; }
+  bool host_accessible() const override { return true; }
   std::unique_ptr<TensorKernels> make_kernels() override;
   Floats allocate(std::size_t count) override;
   void release(Floats floats) override;

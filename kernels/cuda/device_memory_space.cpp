@@ -1,4 +1,4 @@
-#include "kernels/cuda/device_home.h"
+#include "kernels/cuda/device_memory_space.h"
 
 #include <algorithm>
 #include <cstring>
@@ -245,14 +245,14 @@ std::string name_of(int device) {
 
 }  // namespace
 
-DeviceHome::DeviceHome(int device) : device_(device), name_(name_of(device)) {}
+DeviceMemorySpace::DeviceMemorySpace(int device) : device_(device), name_(name_of(device)) {}
 
-std::unique_ptr<TensorKernels> DeviceHome::make_kernels() {
+std::unique_ptr<TensorKernels> DeviceMemorySpace::make_kernels() {
   TG_CUDA(cudaSetDevice(device_));
   return std::make_unique<DeviceTensorKernels>(device_);
 }
 
-Floats DeviceHome::allocate(std::size_t count) {
+Floats DeviceMemorySpace::allocate(std::size_t count) {
   TG_CUDA(cudaSetDevice(device_));
   auto array = taken<DeviceArray<float>>(count);
   const Stream stream(Urgency::kFirst);
@@ -264,13 +264,13 @@ Floats DeviceHome::allocate(std::size_t count) {
   return floats;
 }
 
-void DeviceHome::release(Floats floats) {
+void DeviceMemorySpace::release(Floats floats) {
   const std::lock_guard lock(mutex_);
   const bool was_given_out = arrays_.erase(floats.address()) == 1;
   TG_CHECK(was_given_out, floats.address(), floats.size());
 }
 
-HostArray DeviceHome::allocate_host(std::size_t count) {
+HostArray DeviceMemorySpace::allocate_host(std::size_t count) {
   TG_CUDA(cudaSetDevice(device_));
   return cuda::allocate_host(count);
 }

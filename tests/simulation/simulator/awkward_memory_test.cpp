@@ -1,5 +1,5 @@
-// That the awkward home is as awkward as it says, so that a run which passes with it went around nothing.
-#include "tests/simulation/simulator/awkward_home.h"
+// Proves that the awkward memory space is awkward, so that a run that passes in it bypassed nothing.
+#include "tests/simulation/simulator/awkward_memory.h"
 
 #include <gtest/gtest.h>
 
@@ -10,8 +10,8 @@
 #include <type_traits>
 #include <vector>
 
-#include "kernels/home_array.h"
-#include "kernels/host_home.h"
+#include "kernels/host_memory_space.h"
+#include "kernels/memory_array.h"
 #include "tests/simulation/training/training_cluster.h"
 
 namespace tg::simulation {
@@ -19,7 +19,7 @@ namespace {
 
 using kernels::ConstFloats;
 using kernels::Floats;
-using kernels::HomeArray;
+using kernels::MemoryArray;
 
 static_assert(!std::is_convertible_v<Floats, std::span<float>> && !std::is_constructible_v<std::span<float>, Floats>);
 static_assert(!std::is_convertible_v<ConstFloats, std::span<const float>> &&
@@ -42,25 +42,25 @@ kernels::Statistics measure(kernels::TensorKernels& tensors, ConstFloats gradien
   return result;
 }
 
-class AwkwardHomeTest : public testing::Test {
+class AwkwardMemoryTest : public testing::Test {
  protected:
-  AwkwardHomeTest() {
+  AwkwardMemoryTest() {
     GTEST_FLAG_SET(death_test_style, "threadsafe");
     for (std::size_t i = 0; i < kCount; ++i) values_.push_back(static_cast<float>(i));
     tensors_->copy_in(std::as_bytes(std::span(values_)), array_.floats());
   }
 
-  AwkwardHome home_{best()};
-  const std::unique_ptr<kernels::TensorKernels> tensors_ = home_.make_kernels();
-  HomeArray array_{home_, kCount};
+  AwkwardMemory space_{best()};
+  const std::unique_ptr<kernels::TensorKernels> tensors_ = space_.make_kernels();
+  MemoryArray array_{space_, kCount};
   std::vector<float> values_;
 };
 
 float first_of(const ConstFloats& floats) { return *const_cast<const volatile float*>(floats.address()); }
 
-TEST_F(AwkwardHomeTest, ADirectReadOrWriteIsDeadly) {
-  kernels::HostHome host(best());
-  const HomeArray here(host, kCount);
+TEST_F(AwkwardMemoryTest, ADirectReadOrWriteIsDeadly) {
+  kernels::HostMemorySpace host(best());
+  const MemoryArray here(host, kCount);
   EXPECT_EQ(first_of(here.floats()), 0) << "on the host nothing happens";
   EXPECT_EQ(read(*tensors_, array_.floats()), values_);
   EXPECT_DEATH((void)first_of(array_.floats()), "");
@@ -68,8 +68,8 @@ TEST_F(AwkwardHomeTest, ADirectReadOrWriteIsDeadly) {
   EXPECT_EQ(read(*tensors_, array_.floats()), values_);
 }
 
-TEST_F(AwkwardHomeTest, TheStateOfAReplicaIsOutOfReach) {
-  const daemon::Replica replica(home_, tiny_model(), 1, 3);
+TEST_F(AwkwardMemoryTest, TheStateOfAReplicaIsOutOfReach) {
+  const daemon::Replica replica(space_, tiny_model(), 1, 3);
   for (const ConstFloats& array : {replica.parameters(), replica.slot(0), replica.average(), replica.next_parameters()})
     EXPECT_DEATH((void)first_of(array), "");
   std::vector<float> expected(tiny_segments().padded_count());
@@ -77,22 +77,22 @@ TEST_F(AwkwardHomeTest, TheStateOfAReplicaIsOutOfReach) {
   EXPECT_EQ(read(*tensors_, replica.parameters()), expected);
 }
 
-TEST_F(AwkwardHomeTest, OnlyWhatLiesWholeInOneAllocationIsTaken) {
+TEST_F(AwkwardMemoryTest, OnlyWhatLiesWholeInOneAllocationIsTaken) {
   AlignedArray<float> foreign(kCount);
-  AwkwardHome other_home(best());
-  const HomeArray others(other_home, kCount);
+  AwkwardMemory other_space(best());
+  const MemoryArray others(other_space, kCount);
   const Floats whole = array_.floats();
-  EXPECT_DEATH(measure(*tensors_, ConstFloats(foreign.data(), kCount)), "lies_at_home");
-  EXPECT_DEATH((void)tensors_->digest(others.floats(), 0, 0), "lies_at_home");
-  EXPECT_DEATH(measure(*tensors_, ConstFloats(whole.address(), kCount + kernels::kBlock)), "lies_at_home");
-  EXPECT_DEATH(measure(*tensors_, ConstFloats(whole.address() - kernels::kBlock, kCount)), "lies_at_home");
-  EXPECT_DEATH(tensors_->average(ConstFloats(foreign.data(), kCount), 0.5F, whole), "lies_at_home");
-  const Floats gone = HomeArray(home_, kCount).floats();
-  EXPECT_DEATH((void)tensors_->digest(gone, 0, 0), "lies_at_home");
+  EXPECT_DEATH(measure(*tensors_, ConstFloats(foreign.data(), kCount)), "lies_in_space");
+  EXPECT_DEATH((void)tensors_->digest(others.floats(), 0, 0), "lies_in_space");
+  EXPECT_DEATH(measure(*tensors_, ConstFloats(whole.address(), kCount + kernels::kBlock)), "lies_in_space");
+  EXPECT_DEATH(measure(*tensors_, ConstFloats(whole.address() - kernels::kBlock, kCount)), "lies_in_space");
+  EXPECT_DEATH(tensors_->average(ConstFloats(foreign.data(), kCount), 0.5F, whole), "lies_in_space");
+  const Floats gone = MemoryArray(space_, kCount).floats();
+  EXPECT_DEATH((void)tensors_->digest(gone, 0, 0), "lies_in_space");
 }
 
-TEST_F(AwkwardHomeTest, HostMemoryLiesOutside) {
-  HomeArray second(home_, kCount);
+TEST_F(AwkwardMemoryTest, HostMemoryLiesOutside) {
+  MemoryArray second(space_, kCount);
   const std::span<float> inside(second.floats().address(), kCount);
   EXPECT_DEATH(tensors_->copy_out(array_.floats(), std::as_writable_bytes(inside)), "lies_outside");
   EXPECT_DEATH(tensors_->copy_in(std::as_bytes(inside), array_.floats()), "lies_outside");
@@ -103,22 +103,22 @@ TEST_F(AwkwardHomeTest, HostMemoryLiesOutside) {
 // A call that another one outlives takes nothing away from it.
 std::atomic<std::latch*> begun{nullptr}, may_go_on{nullptr};
 
-TEST_F(AwkwardHomeTest, MemoryStaysWhileAnyCallUsesIt) {
+TEST_F(AwkwardMemoryTest, MemoryStaysWhileAnyCallUsesIt) {
   kernels::HostKernels slow = best();
   slow.statistics = [](std::span<const float> gradient) {
     begun.load()->count_down();
     may_go_on.load()->wait();
     return best().statistics(gradient);
   };
-  AwkwardHome home(slow);
-  const HomeArray array(home, kCount);
+  AwkwardMemory space(slow);
+  const MemoryArray array(space, kCount);
   std::latch first(1), second(1);
   begun = &first;
   may_go_on = &second;
   kernels::Statistics found;
-  std::thread one([&] { found = measure(*home.make_kernels(), array.floats()); });
+  std::thread one([&] { found = measure(*space.make_kernels(), array.floats()); });
   first.wait();
-  (void)home.make_kernels()->digest(array.floats(), 0, 0);  // begins and ends inside the other one
+  (void)space.make_kernels()->digest(array.floats(), 0, 0);  // begins and ends inside the other one
   second.count_down();
   one.join();
   EXPECT_TRUE(found.finite);
@@ -126,17 +126,17 @@ TEST_F(AwkwardHomeTest, MemoryStaysWhileAnyCallUsesIt) {
   EXPECT_DEATH((void)first_of(array.floats()), "");
 }
 
-// Checks this suite itself: the simulator's nodes train in the home that the environment asks for.
-TEST(HomeUnderTest, IsTheOneAskedForAndTheOneUsed) {
+// Checks this suite itself: the simulator's nodes train in the memory space that the environment asks for.
+TEST(SpaceUnderTest, IsTheOneAskedForAndTheOneUsed) {
   TrainingCluster cluster({3, 1});
   cluster.train(tiny_job(1, 5, schema::ExchangeKind::kDirect));
   for (const Seat rank : places<Seat>(cluster.size())) {
     ASSERT_EQ(cluster.trainer(rank).committed_steps(), 5u);
-    kernels::Home& home = cluster.trainer(rank).home();
-    const auto* const awkward = dynamic_cast<AwkwardHome*>(&home);
-    ASSERT_EQ(awkward != nullptr, awkward_home_asked_for());
+    kernels::MemorySpace& space = cluster.trainer(rank).space();
+    const auto* const awkward = dynamic_cast<AwkwardMemory*>(&space);
+    ASSERT_EQ(awkward != nullptr, awkward_memory_asked_for());
     if (awkward == nullptr) {
-      EXPECT_NE(dynamic_cast<kernels::HostHome*>(&home), nullptr);
+      EXPECT_NE(dynamic_cast<kernels::HostMemorySpace*>(&space), nullptr);
       continue;
     }
     EXPECT_GT(awkward->calls(), 5u * tiny_segments().size()) << "a step is more than one call a segment";

@@ -1,8 +1,9 @@
-// A home for tests that stands in for a device: computes on the host, but lets nobody near its memory. Each allocation
-// is a mapping of its own that can be neither read nor written except while a call of its tensor kernels uses it: who
-// goes around them is killed by the first access. Every range that a call is given must lie whole inside one allocation
-// of this home, every host span of it outside all of them; else the process stops. It cannot read raw payloads, as a
-// device cannot. It can die as a device does: from then on every call throws. Any thread, as homes are.
+// A memory space for tests that stands in for a device: computes on the host, but lets nobody near its memory. Each
+// allocation is a mapping of its own that can be neither read nor written except while a call of its tensor kernels
+// uses it: who goes around them is killed by the first access. Every range that a call is given must lie whole inside
+// one allocation of this memory space, every host span of it outside all of them; else the process stops. It cannot
+// read raw payloads, as a device cannot. It can die as a device does: from then on every call throws. Any thread, as
+// memory spaces are.
 #pragma once
 
 #include <atomic>
@@ -15,15 +16,15 @@
 #include <string_view>
 #include <vector>
 
-#include "kernels/home.h"
 #include "kernels/kernels.h"
+#include "kernels/memory_space.h"
 
 namespace tg::simulation {
 
-class AwkwardHome final : public kernels::Home {
+class AwkwardMemory final : public kernels::MemorySpace {
  public:
-  explicit AwkwardHome(const kernels::HostKernels& kernels) : kernels_(kernels) {}
-  ~AwkwardHome() override;  // all memory was given back
+  explicit AwkwardMemory(const kernels::HostKernels& kernels) : kernels_(kernels) {}
+  ~AwkwardMemory() override;  // all memory was given back
 
   std::string_view name() const override { return "awkward"; }
   std::unique_ptr<kernels::TensorKernels> make_kernels() override;
@@ -36,14 +37,15 @@ class AwkwardHome final : public kernels::Home {
 
   using Ranges = std::vector<kernels::ConstFloats>;  // empty ones lie anywhere
   using HostSpans = std::vector<std::span<const std::byte>>;
-  // A call of a tensor kernel: what it uses of this home is there until it ends, however many others use it too.
+  // A call of a tensor kernel: what it uses of this memory space is there until it ends, however many others use it
+  // too.
   class Call {
    public:
-    Call(AwkwardHome& home, Ranges ranges, const HostSpans& host_spans);
+    Call(AwkwardMemory& space, Ranges ranges, const HostSpans& host_spans);
     ~Call();
 
    private:
-    AwkwardHome& home_;
+    AwkwardMemory& space_;
     const Ranges ranges_;
   };
 
@@ -63,9 +65,9 @@ class AwkwardHome final : public kernels::Home {
   Allocations allocations_;
 };
 
-// The home of everything that the simulator trains, over these kernels: the host's, or the awkward one where the
-// environment says TGD_TEST_HOME=awkward.
-std::unique_ptr<kernels::Home> home_under_test(const kernels::Kernels& kernels);
-bool awkward_home_asked_for();
+// The memory space of everything that the simulator trains, over these kernels: the host's, or the awkward one where
+// the environment says TGD_TEST_MEMORY=awkward.
+std::unique_ptr<kernels::MemorySpace> space_under_test(const kernels::Kernels& kernels);
+bool awkward_memory_asked_for();
 
 }  // namespace tg::simulation

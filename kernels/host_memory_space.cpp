@@ -1,4 +1,4 @@
-#include "kernels/host_home.h"
+#include "kernels/host_memory_space.h"
 
 #include <cstdlib>
 #include <cstring>
@@ -9,9 +9,9 @@
 namespace tg::kernels {
 namespace {
 
-// The one place where a range in this home becomes memory to read and write.
+// The one place where a range in this memory space becomes memory to read and write.
 template <class T>
-std::span<T> here(const HomeSpan<T>& floats) {
+std::span<T> here(const MemorySpan<T>& floats) {
   return {floats.address(), floats.size()};
 }
 ConstStateSpan here(const ConstStateFloats& state) {
@@ -73,12 +73,12 @@ class HostTensorKernels final : public TensorKernels {
 
 }  // namespace
 
-std::unique_ptr<TensorKernels> HostHome::make_kernels() { return std::make_unique<HostTensorKernels>(kernels_); }
+std::unique_ptr<TensorKernels> HostMemorySpace::make_kernels() { return std::make_unique<HostTensorKernels>(kernels_); }
 
-Floats HostHome::allocate(std::size_t count) {
+Floats HostMemorySpace::allocate(std::size_t count) {
   return {static_cast<float*>(allocate_zeroed(count * sizeof(float))), count};
 }
 
-void HostHome::release(Floats floats) { std::free(floats.address()); }
+void HostMemorySpace::release(Floats floats) { std::free(floats.address()); }
 
 }  // namespace tg::kernels
