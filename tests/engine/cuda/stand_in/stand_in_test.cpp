@@ -623,7 +623,7 @@ TEST(Failures, SayWhatToDo) {
   EXPECT_TRUE(
       said(cudaErrorIllegalAddress).starts_with("cudaEventQuery: ? (device 0); restart tgd; if it happens again"));
   EXPECT_EQ(failure([] { require_success(CUDNN_STATUS_SUBLIBRARY_LOADING_FAILED, "cudnnCreate(handle)"); }),
-            "cudnnCreate: ?; reinstall cuDNN 9, all parts of one version (deploy/reference.md, GPUs)");
+            "cudnnCreate: ?; reinstall cuDNN 9, all parts of one version (deploy/jobs.md, GPUs)");
   EXPECT_THROW(kernels::cuda::require_success(cudaErrorMemoryAllocation, "cudaStreamCreate"),
                kernels::cuda::OutOfMemory);
 }
