@@ -9,7 +9,7 @@ from patience import wait_until
 
 # Each has a state of its own kind beside parameters: a slot, two slots and drawn pictures, running statistics.
 RECIPES = {
-    "lenet": {"optimizer": "momentum", "steps": 240},
+    "lenet": {"optimizer": "momentum", "steps": 120},
     "cifarnet": {"model": "cifarnet", "data": "cifar10", "optimizer": "adam", "learning-rate": 0.001, "global-batch": 12, "steps": 40},
     "resnet-20": {"model": "resnet-20", "data": "cifar10", "optimizer": "momentum", "global-batch": 8, "steps": 20},
 }
