@@ -136,7 +136,7 @@ class Trial:
             self.hurt(victim, self.draw.choice((KILL, TERM)))
             time.sleep(self.draw.uniform(0, 1))
             self.come_back(wait=False)
-            time.sleep(self.draw.uniform(0, 4))
+            time.sleep(self.draw.uniform(0, 2))
         names, seen = [node.name for node in self.mesh.nodes], {}
 
         def all_in():
@@ -381,6 +381,8 @@ def main(description, kinds, nodes, count):
     parser.add_argument("--links", action="store_true", help="training: in network namespaces, links are cut as well (needs root)")
     parser.add_argument("--keep-on", action="store_true", help="after a failure, with new nodes")
     options = parser.parse_args()
+    if unknown := set(options.kinds) - {*KINDS, "power"}:
+        parser.error(f"--kinds: there is no {', '.join(unknown)}")
     counts, times, failed, began = collections.Counter(), collections.defaultdict(list), [], time.time()
     for index, nodes in enumerate(options.nodes):
         share = list(range(options.first + options.count * index // len(options.nodes), options.first + options.count * (index + 1) // len(options.nodes)))

@@ -14,8 +14,11 @@ class Random(unittest.TestCase):
                 kills.trial(number)
             print("\n".join(table(kills.times)))
 
+    def test_of_two(self):
+        self.trials(2, ("power",), threads=1)
+
     def test_of_three(self):
-        self.trials(3, ("training", "saving", "ending", "stopping", "power"), threads=1)
+        self.trials(3, ("training", "saving", "ending", "stopping"), threads=1)
 
     def test_of_four(self):
         self.trials(4, ("training", "returning"), threads=2)

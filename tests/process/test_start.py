@@ -19,7 +19,7 @@ from files import write_idx
 from mesh import Mesh
 from patience import PATIENCE, wait_until
 
-ROUNDS = int(os.environ.get("TGD_STARTS", "5"))
+ROUNDS = int(os.environ.get("TGD_STARTS", "3"))
 LONG = {"steps": 100000}
 
 
@@ -105,14 +105,14 @@ class Life(unittest.TestCase):
     def test_progress_says_that_it_evaluates_and_the_log_has_losses(self):
         with Mesh(2) as mesh:
             # An evaluation of that many images takes much longer than a step.
-            follower = mesh.follow("start", mesh.job_file({"steps": 20, "data-test": 12000, "evaluate-every": 10}))
-            answer = follower.finish().ends(0, "evaluating", "  step 20/20  ")
+            follower = mesh.follow("start", mesh.job_file({"steps": 10, "data-test": 12000, "evaluate-every": 10}))
+            answer = follower.finish().ends(0, "evaluating", "  step 10/10  ")
             run = answer.out.strip()
             for line in answer.err.splitlines():
                 self.assertTrue(len(line) <= 80 or line.startswith("warning: "), line)
             log = mesh.ctl_ok("logs", run).out
-            steps = re.findall(r"event=progress .*step=(\d+) steps=20 loss=\d", log)
-            self.assertLessEqual({str(step) for step in range(2, 21, 2)}, set(steps), log)
+            steps = re.findall(r"event=progress .*step=(\d+) steps=10 loss=\d", log)
+            self.assertLessEqual({str(step) for step in range(2, 11, 2)}, set(steps), log)
             self.assertRegex(log, r"event=evaluated .*step=10 accuracy=\d.* loss=\d")
 
     def test_line_on_a_terminal_of_eighty_columns(self):

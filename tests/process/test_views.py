@@ -1,5 +1,5 @@
 """Members of a run leave it, come back as new processes, or all go: what they and the others say and do then, and how the run
-goes on. (test_deaths: each way to die; test_changes: inside a change, and random ones; test_paused: too few are left.)"""
+goes on. (test_deaths: each way to die; test_changes: inside a change; test_kills: random ones; test_paused: too few are left.)"""
 
 import glob
 import hashlib
