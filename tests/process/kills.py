@@ -180,7 +180,8 @@ class Trial:
     def power(self):
         recipe, unasked = self.draw.choice(self.kills.recipes), self.draw.random() < 0.5
         digest, seconds = self.kills.reference(recipe)
-        job = self.mesh.job_file(job_of(recipe, self.mesh.folder, **({"auto_resume": "true", "join_limit": "60s"} if unasked else {})))
+        keys = {"checkpoint_every": self.draw.choice(("50ms", "200ms"))} | ({"auto_resume": "true", "join_limit": "60s"} if unasked else {})
+        job = self.mesh.job_file(job_of(recipe, self.mesh.folder, **keys))
         follower = self.mesh.follow("start", job, "--id", self.run)
         if unasked:
             follower.first_line()

@@ -7,7 +7,7 @@ import unittest
 
 sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "hostile"))
 
-from mesh import Mesh
+from mesh import QUICK, Mesh
 from patience import Elapsed, wait_until
 from zmtp import Stranger
 
@@ -57,7 +57,7 @@ class Descriptors(unittest.TestCase):
                 with self.subTest(limit=limit):
                     start_under(mesh[1], "prlimit", f"--nofile={limit}")
                     mesh.wait_ready()
-                    mesh.start({"steps": 3}, node=1)
+                    mesh.start(QUICK, node=1)
                     mesh.fetch(mesh.start({"steps": 3}), node=1)
                     self.assertEqual(mesh[1].end(), 0)
 

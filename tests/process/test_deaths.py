@@ -11,7 +11,7 @@ import unittest
 
 from changes import changes, check_end, wait_for_change, wait_recorded
 from files import read_safetensors
-from mesh import Mesh
+from mesh import QUICK, Mesh
 from network import Network, NetworkUnavailable
 from patience import Elapsed, wait_until
 
@@ -139,7 +139,7 @@ class Silent(Death):
             self.assertEqual(len(changes(mesh[0], run)), 1, "it cost one change")
             # The mesh is whole again.
             mesh.wait_ready()
-            mesh.start({"steps": 3})
+            mesh.start(QUICK)
 
     def test_hung_in_backward(self):
         timeout = 3

@@ -9,7 +9,7 @@ import time
 import unittest
 
 from changes import wait_for_change
-from mesh import Mesh
+from mesh import QUICK, Mesh
 from patience import wait_until
 
 PIPE_BYTES = 4096
@@ -42,7 +42,7 @@ class Stderr(unittest.TestCase):
         mesh[1].stderr = writer
         with mesh:
             os.close(writer)
-            mesh.start({"steps": 3}, node=1)
+            mesh.start(QUICK, node=1)
             run = mesh.detach(LONG)
             mesh.wait_for_step(run, 3)
             mesh[1].signal(signal.SIGINT)
@@ -83,7 +83,7 @@ class Stderr(unittest.TestCase):
             mesh[0].prefix = []
             mesh.wait_ready()
             mesh[0].signal(signal.SIGHUP)
-            mesh.start({"steps": 3})
+            mesh.start(QUICK)
 
 
 class RunLog(unittest.TestCase):
@@ -97,7 +97,7 @@ class RunLog(unittest.TestCase):
             mesh[1].start()
             starting.finish().ends(0)
             self.assertEqual(mesh.run("stuck")["state"], "COMPLETED")
-            mesh.start({"steps": 3}, node=1)
+            mesh.start(QUICK, node=1)
 
 
 class Json(unittest.TestCase):

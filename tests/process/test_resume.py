@@ -164,10 +164,10 @@ class ByThemselves(unittest.TestCase):
     """The nodes go on with what was interrupted. (Killed at any moment: test_kills.)"""
 
     def test_as_soon_as_all_are_back(self):
-        job = {"steps": 120, "checkpoint-every": "50ms", "auto-resume": "true"}
+        job = {"steps": 80, "checkpoint-every": "200ms", "auto-resume": "true"}
         with Mesh(2) as mesh:
             digest = whole(mesh, mesh.start(job))
-            run = interrupt(mesh, job, after=20)
+            run = interrupt(mesh, job, after=10)
             wait_until(lambda: f"{run} goes on by itself: {mesh.run(run)}", lambda: mesh.run(run)["state"] == "COMPLETED", 120)
             self.assertEqual(whole(mesh, run), digest)
 
@@ -201,7 +201,7 @@ class ByThemselves(unittest.TestCase):
 class KilledAgain(unittest.TestCase):
     """A node is killed while its run is about to go on: that is said, nothing is lost, and the next resume ends as ever."""
 
-    JOB = {"steps": 160, "checkpoint-every": "50ms"}
+    JOB = {"steps": 120, "checkpoint-every": "200ms"}
 
     def test_at_every_moment(self):
         with Mesh(2) as mesh:

@@ -16,7 +16,7 @@ import unittest
 
 from asking import TGCTL
 from files import write_idx
-from mesh import Mesh
+from mesh import QUICK, Mesh
 from patience import PATIENCE, wait_until
 
 ROUNDS = int(os.environ.get("TGD_STARTS", "3"))
@@ -314,7 +314,7 @@ class Absent(unittest.TestCase):
             self.assertEqual(mesh.run("patient")["state"], "STOPPED")
             mesh[1].start()
             mesh.wait_ready()
-            mesh.start({"steps": 2})
+            mesh.start(QUICK)
 
     def test_control_c_while_preparing_stops_the_run(self):
         with Mesh(2) as mesh:
@@ -324,7 +324,7 @@ class Absent(unittest.TestCase):
             follower.process.send_signal(signal.SIGINT)
             follower.finish().ends(130, "interrupted; run slow was stopped before it began")
             wait_until("no node has a run that goes on", lambda: all(run["state"] in ("STOPPED", "FAILED") for node in (0, 1) for run in mesh.status(node=node)["runs"]))
-            mesh.start({"steps": 2})
+            mesh.start(QUICK)
 
     def test_pending_run_is_stopped(self):
         with Mesh(2, absent={1}) as mesh:
