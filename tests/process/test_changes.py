@@ -13,7 +13,7 @@ from network import Network, NetworkUnavailable
 from patience import wait_until
 
 LONG = {"steps": 100000, "schedule": "constant", "data-train": 1024}  # ended by a stop
-HURT = {"steps": 90, "schedule": "constant"}  # about two seconds
+HURT = {"steps": 50, "schedule": "constant"}  # about a second
 
 
 def states(mesh, run, nodes):
