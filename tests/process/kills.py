@@ -279,7 +279,7 @@ class Trial:
 
     def until_over(self, stops=False):
         """Until the run has ended where nobody was hurt. Whether it was PAUSED and the dead had to come back. stops: a stop that
-        was heard by nobody who lives is asked for again."""
+        no living node has heard is asked for again."""
         paused, states = False, {}
 
         def over():
@@ -329,7 +329,7 @@ class Trial:
         wait_until(lambda: f"all nodes tell the same of {self.run} ({self.past}): {told}", told_alike)
         state, _, members = told[0]
         history = History.of(self.mesh.nodes, self.run)
-        # Whoever died while it saved may have less of the last step than the others whose end it tells.
+        # A node that died while it saved may have less of the last step than the others, whose end it tells.
         broken = list(history.promises() if self.kind in ("saving", "ending", "stopping") else history.problems())
         assert not broken, f"{self.run} ({self.past}) breaks a promise: {broken}"
         self.past.append(history.summary())
