@@ -60,12 +60,14 @@ class Parts(collections.namedtuple("Parts", "noticed promised decided rebuilt st
 
     @classmethod
     def of(cls, node, run, death):
-        """None where the change to the second view was overtaken by another one."""
+        """None where the change to the second view was overtaken by another one, or by the run's end."""
         change = next((one for one in changes(node, run) if one.view == 2), None)
         if change is None or "-" in (change.words["decided-ms"], change.words["rebuilt-ms"]):
             return None
         promised, decided, rebuilt = (0 if change.words[part] == "-" else int(change.words[part]) / 1000 for part in ("promised-ms", "decided-ms", "rebuilt-ms"))
-        seconds = next(row["seconds"] for row in read_metrics(node.run_file(run, "metrics.jsonl")) if row["step"] == change.start + 1)
+        seconds = {row["step"]: row["seconds"] for row in read_metrics(node.run_file(run, "metrics.jsonl"))}.get(change.start + 1)
+        if seconds is None:
+            return None
         return cls(change.at - rebuilt - death, promised, decided, rebuilt, change.at - death + seconds)
 
 
