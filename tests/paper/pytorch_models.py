@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
-"""pytorch_models.py TGD_TRAIN_STEPS MODEL... [--steps N] [--batch N] [--side N] [--classes N] [--rate R] [--threads N]: tgd's
-engine and PyTorch from the same parameters on the same images: logits in evaluation, the first step's gradient and running
-statistics, and the loss of every step. Names are checked strictly. torchvision's networks are its own classes."""
+"""pytorch_models.py TGD_TRAIN_STEPS [MODEL...] [--steps N] [--batch N] [--side N] [--classes N] [--rate R] [--threads N]: tgd's
+engine and PyTorch from the same parameters on the same images, all models by default: logits in evaluation, those of predict.py
+too, which `tgctl fetch` writes; the first step's gradient and running statistics, and the loss of every step. Names are checked
+strictly. torchvision's networks are its own classes. Needs PyTorch, torchvision and numpy."""
 
 import argparse
 import copy
+import itertools
 import json
 import pathlib
 import subprocess
@@ -14,10 +16,13 @@ import tempfile
 import numpy as np
 import torch
 import torch.nn.functional as F
-from safetensors.torch import load_file
 
-sys.path.insert(0, str(pathlib.Path(__file__).parent))
+sys.dont_write_bytecode = True
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "ctl" / "fetch"))
 import networks  # noqa: E402
+import predict  # noqa: E402
+
+MODELS = ("lenet", "cifarnet", "mlp", "resnet-20", "resnet-18", "resnet-50", "alexnet", "alexnet-two-column", "vgg-a", "googlenet", "googlenet-slim")
 
 # All float32 sums in another order. Of the logits' largest; of the gradient's length, all tensors together; of a statistic's length;
 # of the loss. The gradient's is wide for one reason: of some 100,000 values at a ReLU or a maximum behind a batch normalization,
@@ -61,18 +66,21 @@ def compare(program, model, options):
         keys = [f"{key}={getattr(options, key)}" for key in ("steps", "batch", "side", "classes", "rate", "threads", "seed")]
         subprocess.run([program, model, out, *keys], check=True)
         result = json.loads((out / "result.json").read_text())
-        start, first = load_file(str(out / "start.safetensors")), load_file(str(out / "first.safetensors"))
+        start, first = (predict.read_tensors(out / f"{name}.safetensors")[0] for name in ("start", "first"))
         raw = np.fromfile(out / "batches.f32", np.float32)
     count, batch, shape = len(result["losses"]), result["batch"], result["input"]
     images = torch.from_numpy(raw[:-count * batch].reshape(count, batch, *shape))
     labels = torch.from_numpy(raw[-count * batch:].astype(np.int64).reshape(count, batch))
 
+    predicted = torch.as_tensor(predict.Network(result["graph"], start)(images[0].numpy()))
+    start, first = ({name: torch.tensor(values) for name, values in tensors.items()} for tensors in (start, first))
     network = networks.make(model, shape, result["classes"])
     network.load_state_dict(start, strict=True)
     network.eval()
     with torch.no_grad():
         expected = network(images[0])
-    worst = {"logits": float((torch.tensor(result["logits"]).reshape(expected.shape) - expected).abs().max() / expected.abs().max())}
+    ours = torch.tensor(result["logits"]).reshape(expected.shape)
+    worst = {name: float((ours - theirs).abs().max() / expected.abs().max()) for name, theirs in (("logits", expected), ("predict.py", predicted))}
     network.train()
     exact = copy.deepcopy(network).double() if options.double else None
 
@@ -84,10 +92,10 @@ def compare(program, model, options):
 
     losses = train(network, images, labels, result["rate"], first_step)
     worst["loss"] = furthest(result["losses"], losses)
-    bounds = {"logits": LOGITS, "gradient": GRADIENT, "statistics": STATISTICS, "loss": LOSS}
+    bounds = {"logits": LOGITS, "predict.py": LOGITS, "gradient": GRADIENT, "statistics": STATISTICS, "loss": LOSS}
     good = all(worst[name] <= bounds[name] for name in bounds)
     parameters = sum(value.numel() for value in network.parameters())
-    print(f"{model}: {parameters:,} parameters, {shape[1]}x{shape[2]}, batch {batch}; logits {worst['logits']:.1e}, gradient {worst['gradient']:.1e}, "
+    print(f"{model}: {parameters:,} parameters, {shape[1]}x{shape[2]}, batch {batch}; logits {worst['logits']:.1e}, predict.py {worst['predict.py']:.1e}, gradient {worst['gradient']:.1e}, "
           f"statistics {worst['statistics']:.1e}, loss {worst['loss']:.1e} over {count} steps ({losses[0]:.4f} to {losses[-1]:.4f})"
           f"{'' if good else ' BEYOND ' + str(bounds)}", flush=True)
     if exact is not None:
@@ -96,16 +104,27 @@ def compare(program, model, options):
     return good
 
 
+def compare_pooling():
+    """PyTorch's own pooling knows the same windows as predict.py where paddings are alike: each of them, also what no model has."""
+    for kernel, stride, ceil, height, width in itertools.product(range(1, 6), range(1, 4), (False, True), range(5, 10), range(5, 10)):
+        x = torch.randn(2, 3, height, width)
+        for padding, dilation in itertools.product(range(kernel // 2 + 1), (1, 2)):
+            one = {"kernel": kernel, "stride": stride, "dilation": dilation, "padding": [padding] * 4, "ceil": ceil}
+            if dilation * (kernel - 1) + 1 <= min(height, width) + 2 * padding:
+                assert torch.equal(predict.max_pooling(one, None, x), F.max_pool2d(x, kernel, stride, padding, dilation, ceil)), one
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("program")
-    parser.add_argument("models", nargs="+")
+    parser.add_argument("models", nargs="*", default=MODELS)
     for key, default in (("steps", 1), ("batch", 2), ("side", 0), ("classes", 0), ("threads", 2), ("seed", 1)):
         parser.add_argument("--" + key, type=int, default=default)
     parser.add_argument("--rate", type=float, default=0.01)
     parser.add_argument("--double", action="store_true", help="also how far both are from PyTorch in float64")
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
+    compare_pooling()
     sys.exit(0 if all([compare(options.program, model, options) for model in options.models]) else 1)
 
 

@@ -1,5 +1,5 @@
 // tgd_train_steps MODEL OUT [KEY=VALUE]...: trains a model for some steps by plain SGD on random images, dropout off,
-// and writes what PyTorch needs to do the same and to compare (tests/accuracy/pytorch_models.py, predict_models.py):
+// and writes what PyTorch needs to do the same and to compare (tests/paper/pytorch_models.py):
 //
 //   OUT/start.safetensors   parameters, and statistics of the first batch, before any step
 //   OUT/batches.f32         steps x (batch x C x H x W images), then as many labels as float32
