@@ -9,7 +9,7 @@ import xml.etree.ElementTree as xml
 
 from mesh import Mesh
 
-REPLAY = {"model": "googlenet-biases", "compute": "replay", "replay-zeros": 0.68, "data": None, "data-train": None, "data-test": None}
+REPLAY = {"model": "googlenet-slim", "compute": "replay", "replay-zeros": 0.68, "data": None, "data-train": None, "data-test": None}
 ERROR, USAGE = 1, 2
 
 
@@ -76,7 +76,7 @@ class Plan(unittest.TestCase):
     def test_predictions_hold_together(self):
         plan = self.plan(REPLAY, "--nodes", 4, "--link", "1Gbps", "--cores", 2)
         asked = plan["asked"]
-        self.assertEqual((plan["model"], plan["compute"], asked["nodes"]), ("googlenet-biases", "replay", 4))
+        self.assertEqual((plan["model"], plan["compute"], asked["nodes"]), ("googlenet-slim", "replay", 4))
         ring = 2 * 3 / 4 * 32 * plan["parameters"] / (plan["payload_mbps"] * 1e6)
         self.assertAlmostEqual(asked["ring"]["wire_seconds"], ring, delta=0.001 * ring)
         for exchange in ("direct", "sharded"):
@@ -117,7 +117,6 @@ class Plan(unittest.TestCase):
             (["--nodes", 2, "--link", "fast"], ["--link", "fast"]),
             (["--nodes", 2, "--cores", 0], ["--cores"]),
             (["--nodes", 2, "--set", "model=lenett"], ["model", "lenett"]),
-            (["--nodes", 2, "--set", "model=lenet-caffe"], ["lenet-caffe", "compute=replay"]),
             (["--nodes", 65], ["global-batch = 64", "65 nodes"]),
         ):
             with self.subTest(options=options):
