@@ -327,7 +327,7 @@ int run_node(Lasting& lasting, EndSignals& end_signals, const std::vector<std::s
   ControlServer control(config, incarnation, build, **keyring, **store, lasting.progress, log,
                         control_hooks(queue, links, lasting.device, metrics_problem));
   Mesh mesh(config, links, incarnation, build, **keyring, pool, log, mesh_hooks(config, queue, control, log));
-  Saver saver;
+  JobQueue saver;
   const RunContext context{
       .self = {.config = config,
                .names = config.names(),

@@ -113,11 +113,9 @@ struct KnownSet {
   bool above;          // or in data-dir itself
   std::array<const char*, 2> names;
 };
-constexpr KnownSet kKnownSets[] = {
-    {DatasetKind::kMnist, "mnist", true, {"train-images", "t10k-images"}},
-    {DatasetKind::kFashionMnist, "fashion-mnist", false, {"train-images", "t10k-images"}},
-    {DatasetKind::kCifar10, "cifar-10-batches-bin", true, {"data_batch_", "test_batch"}},
-    {DatasetKind::kCifar100, "cifar-100-binary", false, {"train.bin", "test.bin"}}};
+constexpr KnownSet kKnownSets[] = {{DatasetKind::kMnist, "mnist", true, {"train-images", "t10k-images"}},
+                                   {DatasetKind::kCifar10, "cifar-10-batches-bin", true, {"data_batch_", "test_batch"}},
+                                   {DatasetKind::kCifar100, "cifar-100-binary", false, {"train.bin", "test.bin"}}};
 static_assert(std::size(kKnownSets) <= schema::kMaxDataSets);
 
 bool has_set(const std::string& directory, const KnownSet& set) {

@@ -30,6 +30,9 @@ constexpr OtherWord kOtherData[] = {
     {"npy", "numpy"},
     {"folder", "images pictures imagefolder image-folder imagenet"},
     {"idx", "emnist"},
+    {"its four files are read by mnist: set data = mnist, and data-dir to their folder, such as "
+     "/usr/share/datasets/fashion-mnist of Debian's package dataset-fashion-mnist",
+     "fashion-mnist fashionmnist fashion"},
 };
 
 void add_set_keys(std::vector<Row>& rows) {

@@ -38,10 +38,7 @@ Row freeze_row() {
 }
 
 Row model_row() {
-  Row row = choice_row(
-      "model", &JobSpec::model,
-      "The network that is trained; lenet-caffe, cifarnet-32 and googlenet-biases can only be replayed (compute = "
-      "replay).");
+  Row row = choice_row("model", &JobSpec::model, "The network that is trained.");
   row.set = [set_word = row.set](JobSpec& spec, const std::string& value) -> Status {
     if (value.find_first_of("./") == std::string::npos) return set_word(spec, value);
     return bad_value(value,
@@ -358,7 +355,6 @@ GradientFormat last_layer_of(ModelKind model) {
     case ModelKind::kAlexnetTwoColumn:
     case ModelKind::kGooglenet:
     case ModelKind::kGooglenetSlim:
-    case ModelKind::kGooglenetBiases:
       return GradientFormat::kFloat32;
     default:
       return GradientFormat::kTernary;

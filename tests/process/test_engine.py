@@ -104,7 +104,7 @@ class Mixed(WithModules):
         return run, digests.pop()
 
     def test_a_device_and_a_processor_train_one_run(self):
-        replay = {"compute": "replay", "model": "lenet-caffe", "steps": 5, "checkpoint-every": None}
+        replay = {"compute": "replay", "model": "lenet", "steps": 5, "checkpoint-every": None}
         jobs = [JOB | {"optimizer": "adam", "micro-batch": 2, "exchange": "sharded"}, replay]  # more of them: tests/engine/cuda
         with self.mesh(2, {0: None, 1: None}) as mesh:
             expected = [self.digest(mesh, job)[1] for job in jobs]

@@ -30,7 +30,7 @@ class Paused(unittest.TestCase):
         """GoogLeNet's parameters on a slow link: a step's frames would be many times what the windows let out. (Both exchanges:
         ExchangeFlow.)"""
         job = {
-            "exchange": "sharded", "model": "googlenet-biases", "compute": "replay", "ema": 0, "steps": 100000, "digest-every": 100000,
+            "exchange": "sharded", "model": "googlenet-slim", "compute": "replay", "ema": 0, "steps": 100000, "digest-every": 100000,
             "data-train": None, "data-test": None, "link-mbps": 100, "evaluate-every": 0,
         }  # fmt: skip
         with Mesh(3, {"peer-timeout": "60s"}) as mesh:
@@ -114,7 +114,7 @@ class Traced(unittest.TestCase):
     def test_helpers_of_the_exchange_have_tracks_of_their_own(self):
         """And leave the bits as they are: the same run on one thread, and on several."""
         job = {
-            "model": "googlenet-biases", "compute": "replay", "steps": 5, "trace": "true", "exchange": "sharded", "link-mbps": 1000,
+            "model": "googlenet-slim", "compute": "replay", "steps": 5, "trace": "true", "exchange": "sharded", "link-mbps": 1000,
             "data-train": None, "data-test": None, "evaluate-every": 0,
         }  # fmt: skip
         with Mesh(3) as mesh:

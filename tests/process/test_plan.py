@@ -5,7 +5,7 @@ import unittest
 
 from mesh import Mesh
 
-REPLAY = {"model": "googlenet-biases", "compute": "replay", "replay-zeros": 0.68, "data": None, "data-train": None, "data-test": None, "link-mbps": 1000}
+REPLAY = {"model": "googlenet-slim", "compute": "replay", "replay-zeros": 0.68, "data": None, "data-train": None, "data-test": None, "link-mbps": 1000}
 
 
 class Plan(unittest.TestCase):
