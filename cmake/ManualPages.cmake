@@ -1,5 +1,5 @@
-# Manual pages, made by help2man from what the programs print; NAME.h2m has what their help lacks. Without help2man a build
-# has none, and says so.
+# Manual pages, made by help2man from what the programs print; deploy/manual/NAME.h2m has what their help lacks. Without
+# help2man a build has none, and says so.
 find_program(TGD_HELP2MAN help2man)
 if(NOT TGD_HELP2MAN)
   if(TGD_DEBIAN)
