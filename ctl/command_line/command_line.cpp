@@ -141,9 +141,11 @@ Status check_run_name(const std::string& name) {
 Status check(const Command& command, const VerbRow& verb) {
   const std::string operand = verb.operand;
   const std::string example = std::string("; for example: ") + verb.examples[0];
+  if (verb.verb == Verb::kCompare && command.more_operands.empty())
+    return usage("compare needs two runs or more" + example);
   if (!operand.empty() && operand[0] != '[' && command.operand.empty()) {
     const std::string or_stdin = operand == "JOB" ? ", or - for a job on stdin" : "";
-    return usage(std::string(verb.name) + " needs a " + operand + or_stdin + example);
+    return usage(std::string(verb.name) + " needs a " + operand.substr(operand.rfind(' ') + 1) + or_stdin + example);
   }
   if (verb.verb == Verb::kFetch && command.output == "-")
     return usage("fetch writes several files and cannot write them to stdout; give a folder" + example);
@@ -157,8 +159,6 @@ Status check(const Command& command, const VerbRow& verb) {
   if (operand == "NODE" && !schema::is_node_name(command.operand))
     return usage(std::string(verb.name) + " \"" + schema::clip_text(command.operand, 100) + "\" is not a node's name");
   if (verb.verb == Verb::kKeygen) return check_keygen(command, example);
-  if (verb.verb == Verb::kCompare && command.more_operands.empty())
-    return usage("compare needs two runs or more" + example);
   for (const std::string& run : command.more_operands)
     if (const Status named = check_run_name(run); !named) return named;
   const bool names_run = operand.find("RUN") != std::string::npos && operand != "RUN|DIR";

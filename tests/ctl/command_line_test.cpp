@@ -97,6 +97,8 @@ TEST(CommandLine, WhatIsMissingOrTooMuchIsNamed) {
   expect_error({}, "no command given");
   expect_error({"start"}, "start needs a JOB, or - for a job on stdin; for example: tgctl start ");
   expect_error({"stop"}, "stop needs a RUN");
+  expect_error({"data", "show"}, "data needs a JOB");
+  expect_error({"compare"}, "compare needs two runs or more");
   expect_error({"fetch", "first"}, "-o DIR");
   expect_error({"list", "first"}, "list takes no \"first\"");
   expect_error({"stop", "a", "b"}, "\"b\" is one too many");
