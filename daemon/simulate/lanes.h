@@ -1,5 +1,5 @@
 // Threads that carry out the members' learning side by side. Work is taken in the order in which it is given; what is
-// done is told to whoever asks. Used by one thread. With one lane there is no thread: work is done when it is given.
+// done is returned by take_done(). Used by one thread. With one lane there is no thread: work is done when it is given.
 #pragma once
 
 #include <condition_variable>
