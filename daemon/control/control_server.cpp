@@ -513,7 +513,7 @@ MeshStatus ControlServer::State::own_status() {
     schema::NodeStatus node{address.name, host_and_port(address.host, static_cast<std::uint16_t>(address.port + 1)),
                             schema::NodeState::kUp, ""};
     if (peer == self) {
-      node.problem = progress.left_behind.what();
+      node.problem = progress.orphaned_threads.what();
       if (node.problem.empty()) node.problem = own_problem();
       if (node.problem.empty() && hooks.own_problem) node.problem = hooks.own_problem();
       if (node.problem.empty() && watching.run_id.empty()) node.problem = reading();

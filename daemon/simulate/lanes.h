@@ -1,5 +1,5 @@
-// Carries out the members' learning side by side, in the order in which it is given, and says whose is done. Used by
-// one thread. With one lane there is no other thread: work is done when it is given.
+// Runs the members' learning side by side, in the order in which it is given; take_done() returns the members that are
+// done. Used by one thread. With one lane there is no other thread: work is done when it is given.
 #pragma once
 
 #include <condition_variable>

@@ -34,7 +34,7 @@ constexpr std::chrono::seconds kSlice{5}, kTellEvery{10}, kSaveEvery{30};
 constexpr std::uint64_t kFirstTold = 5;  // steps, by which the time that is left can be judged
 constexpr std::uint64_t kMaxSliceSteps = 10'000;
 constexpr std::uint64_t kEngineThreads = 1;  // the bits depend on it
-constexpr std::uint64_t kKey = 1;            // nobody else's frames can come here
+constexpr std::uint64_t kKey = 1;            // no other run's frames can arrive here
 
 // Numbers as wide as the last one: by name, members are in the order of their ranks, as a run's are.
 std::string name_of(Rank rank, std::size_t members) {
@@ -42,7 +42,7 @@ std::string name_of(Rank rank, std::size_t members) {
   return "member-" + std::string(std::to_string(members).size() - number.size(), '0') + number;
 }
 
-// Thrown through what prepares: nobody waits for it any more.
+// Thrown through the preparation once its result is not needed any more.
 struct Ended {};
 
 class Simulation {
@@ -98,10 +98,10 @@ class Simulation {
   std::unique_ptr<ShareEngines> engines_;
   std::optional<RunNumbers> numbers_;
   RunRecord record_;
-  double gradient_seconds_ = 0;        // of all members' gradients of a step, as first measured
+  double gradient_seconds_ = 0;        // for all members' gradients of a step, as first measured
   std::uint64_t lines_ = 0;            // the last step with a line
   std::uint64_t steps_here_ = 0;       // that this call has taken
-  std::optional<SimulatedView> view_;  // of the slice
+  std::optional<SimulatedView> view_;  // the slice's
   std::string why_ended_;              // before its last step; "" = it has not
   Clock::time_point began_ = Clock::now(), said_ = began_, saved_ = began_;
 };
@@ -231,9 +231,9 @@ Status Simulation::compute_slice(Step last) {
                                        .first = first,
                                        .last = last,
                                        .best = {record_.status.best_accuracy, record_.status.best_step}},
-                SimulatedView::Surroundings{prepared_->model, compute_.space(), kernels_, pool_, *engines_}, nodes,
-                SimulatedView::News{.committed = [this](const Member::Committed& one) { committed(one); },
-                                    .evaluated = [this](const Member::Evaluation& one) { evaluated(one); }});
+                SimulatedView::Environment{prepared_->model, compute_.space(), kernels_, pool_, *engines_}, nodes,
+                SimulatedView::Listeners{.committed = [this](const Member::Committed& one) { committed(one); },
+                                         .evaluated = [this](const Member::Evaluation& one) { evaluated(one); }});
   numbers_->start_counting(0);
   numbers_->step_began();
   const Status done = view_->run();

@@ -1,5 +1,5 @@
 // An exchange on real threads: members in one process, each with its helpers, against the plain reference, bit for bit.
-#include "daemon/step/threads/crew.h"
+#include "daemon/step/threads/worker_pool.h"
 
 #include <gtest/gtest.h>
 
@@ -49,7 +49,7 @@ class Calls {
 };
 
 std::atomic<std::uint64_t> updates_of_payloads{0};  // of all other members' codes
-std::atomic<std::uint64_t> caller_measured{0};      // slices, on the thread that crews are asked to work by
+std::atomic<std::uint64_t> caller_measured{0};      // slices, on the thread that workers are asked to work by
 thread_local bool is_caller = false;
 
 // Who measures waits here while it is closed.
@@ -142,7 +142,7 @@ struct Node : Member::Delegate {
         calls.post([this, step, b] {
           GradientReady event{{View::kFirst, Step(step)}, b, 0};
           if (b == 0) event.statistics = simulation::draw_statistics(job.seed, self.index(), step);
-          member->on(event);
+          member->on_event(event);
         });
     };
     if (!early) compute();
@@ -160,13 +160,13 @@ struct Node : Member::Delegate {
     member->begin(choice, {*space, counting_kernels(), replica, gradient.floats(), pool});
     std::vector<std::unique_ptr<Worker>> workers;
     for (std::size_t i = 0; i < helpers; ++i) workers.push_back(member->make_worker());
-    crew = std::make_unique<Crew>(std::move(workers), std::make_shared<Timeline>(), [this](StepEvent&& event) {
-      if (std::holds_alternative<PieceDone>(event)) ++helped;
+    workers = std::make_unique<WorkerPool>(std::move(workers), std::make_shared<Timeline>(), [this](StepEvent&& event) {
+      if (std::holds_alternative<TaskDone>(event)) ++helped;
       const auto told = std::make_shared<StepEvent>(std::move(event));
-      calls.post([this, told] { std::visit([this](const auto& one) { member->on(one); }, *told); });
+      calls.post([this, told] { std::visit([this](const auto& one) { member->on_event(one); }, *told); });
     });
   }
-  bool work() { return crew->work(*member); }
+  bool work() { return workers->work(*member); }
 
   const schema::JobSpec job;
   const Seat self;
@@ -185,7 +185,7 @@ struct Node : Member::Delegate {
   std::uint64_t early_steps = 0;
   double read = 0;
   std::atomic<std::uint64_t> helped{0};
-  std::unique_ptr<Crew> crew;  // last: its threads use the others
+  std::unique_ptr<WorkerPool> workers;  // last: its threads use the others
 };
 
 schema::JobSpec job_of(schema::ExchangeKind exchange, GradientFormat gradients) {
@@ -225,11 +225,11 @@ void train(const schema::JobSpec& job, const Per<Seat, std::size_t>& helpers, No
   }
   for (const auto& node : nodes) {
     EXPECT_FALSE(node->member->failed()) << node->member->failed()->message;
-    node->crew.reset();
+    node->workers.reset();
   }
 }
 
-TEST(Crew, HelpersLeaveTheBitsAsTheyAre) {
+TEST(WorkerPool, HelpersLeaveTheBitsAsTheyAre) {
   for (const auto exchange : values_of<schema::ExchangeKind>())
     for (const GradientFormat gradients : {GradientFormat::kTernary, GradientFormat::kFloat32}) {
       SCOPED_TRACE(std::string(to_word(exchange)) + " " + to_word(gradients));
@@ -245,7 +245,7 @@ TEST(Crew, HelpersLeaveTheBitsAsTheyAre) {
     }
 }
 
-TEST(Crew, WithHelpersTheCallersThreadOnlyHandsOut) {
+TEST(WorkerPool, WithHelpersTheCallersThreadOnlyHandsOut) {
   const schema::JobSpec job = job_of(schema::ExchangeKind::kSharded, GradientFormat::kTernary);
   Node::Nodes with_helpers, without;
   const std::uint64_t before = caller_measured;
@@ -255,7 +255,7 @@ TEST(Crew, WithHelpersTheCallersThreadOnlyHandsOut) {
   EXPECT_EQ(caller_measured - before, job.steps * tiny_segments().size()) << "of the node without helpers";
 }
 
-TEST(Crew, StatisticsAreForIdleHelpers) {
+TEST(WorkerPool, StatisticsAreForIdleHelpers) {
   Calls calls;
   Node::Nodes nodes;
   nodes.push_back(std::make_unique<Node>(job_of(schema::ExchangeKind::kDirect, GradientFormat::kTernary), Seat(0), 1,
@@ -266,15 +266,15 @@ TEST(Crew, StatisticsAreForIdleHelpers) {
   gate.close();
   EXPECT_TRUE(node.work());
   EXPECT_TRUE(gate.wait_for(2));
-  EXPECT_EQ(node.crew->free_helper(), Taker::kBusyThread);
-  EXPECT_FALSE(node.work()) << "no statistics behind another piece";
-  EXPECT_TRUE(node.member->next_piece(Taker::kIdleThread)) << "the third bucket's are still there";
-  node.crew->end();
+  EXPECT_EQ(node.workers->idle_helper(), ThreadRole::kBusyThread);
+  EXPECT_FALSE(node.work()) << "no statistics behind another task";
+  EXPECT_TRUE(node.member->next_task(ThreadRole::kIdleThread)) << "the third bucket's are still there";
+  node.workers->stop();
   gate.open();
-  node.crew.reset();
+  node.workers.reset();
 }
 
-TEST(Crew, RawCodesAreReadByTheUpdateItself) {
+TEST(WorkerPool, RawCodesAreReadByTheUpdateItself) {
   schema::JobSpec job = job_of(schema::ExchangeKind::kDirect, GradientFormat::kTernary);
   job.coding = schema::Coding::kRaw;
   const std::uint64_t before = updates_of_payloads;
@@ -315,7 +315,7 @@ bool dies(std::uint64_t last, std::size_t helpers) {
       return true;
     }
   }
-  for (const auto& node : nodes) node->crew.reset();  // none of them hangs
+  for (const auto& node : nodes) node->workers.reset();  // none of them hangs
   if (!member.failed()) return false;
   EXPECT_EQ(member.failed()->node, "node-1");
   const std::string& said = member.failed()->message;
@@ -324,7 +324,7 @@ bool dies(std::uint64_t last, std::size_t helpers) {
   return true;
 }
 
-TEST(Crew, ADeviceThatDiesAtAnyCallEndsTheRunByName) {
+TEST(WorkerPool, ADeviceThatDiesAtAnyCallEndsTheRunByName) {
   for (const std::size_t helpers : {0u, 2u}) {
     std::uint64_t calls = 0;
     while (dies(calls, helpers)) ++calls;
@@ -332,7 +332,7 @@ TEST(Crew, ADeviceThatDiesAtAnyCallEndsTheRunByName) {
   }
 }
 
-TEST(Crew, EndsWithWhatIsUnderWayAndDropsWhatWaits) {
+TEST(WorkerPool, EndsWithWhatIsUnderWayAndDropsWhatWaits) {
   Calls calls;
   Node::Nodes nodes;
   nodes.push_back(std::make_unique<Node>(job_of(schema::ExchangeKind::kDirect, GradientFormat::kTernary), Seat(0), 1,
@@ -344,24 +344,25 @@ TEST(Crew, EndsWithWhatIsUnderWayAndDropsWhatWaits) {
   workers.push_back(node.member->make_worker());
   std::binary_semaphore begun{0}, may_end{0};
   std::atomic<int> done{0};
-  auto crew = std::make_unique<Crew>(std::move(workers), std::make_shared<Timeline>(), [&](const StepEvent& event) {
-    if (!std::holds_alternative<PieceDone>(event)) return;
-    begun.release();
-    may_end.acquire();
-    ++done;
-  });
+  auto workers =
+      std::make_unique<WorkerPool>(std::move(workers), std::make_shared<Timeline>(), [&](const StepEvent& event) {
+        if (!std::holds_alternative<TaskDone>(event)) return;
+        begun.release();
+        may_end.acquire();
+        ++done;
+      });
   const auto give_statistics = [&] {  // of three buckets
-    ASSERT_EQ(crew->free_helper(), Taker::kIdleThread);
-    crew->give(node.member->next_piece(Taker::kIdleThread).value(), node.member->origin());
+    ASSERT_EQ(workers->idle_helper(), ThreadRole::kIdleThread);
+    workers->submit(node.member->next_task(ThreadRole::kIdleThread).value(), node.member->origin());
   };
   give_statistics();
   begun.acquire();  // the helper tells of the first one and does not go on
   give_statistics();
-  crew->end();
-  EXPECT_FALSE(crew->free_helper());
+  workers->stop();
+  EXPECT_FALSE(workers->idle_helper());
   EXPECT_EQ(done, 0);
   may_end.release();
-  crew.reset();
+  workers.reset();
   EXPECT_EQ(done, 1) << "what waited is dropped";
 }
 

@@ -1,4 +1,4 @@
-// Compute threads whose run is over, but that are in a call which nobody can interrupt: until it comes back they take
+// Compute threads whose run is over but that are in a call which cannot be interrupted: until it returns they take
 // processors and memory. Any thread.
 #pragma once
 
@@ -10,7 +10,7 @@
 
 namespace tg::daemon {
 
-class LeftBehind {
+class OrphanedThreads {
  public:
   // The thread of this run, until the token goes, which may outlive this.
   std::shared_ptr<void> add(std::string run) {
