@@ -75,7 +75,8 @@ Option<Target> word_row(std::string name, const std::vector<std::string>& known,
   const std::string allowed = joined(known, " | ");
   const auto set = [known, write, allowed](Target& target, const std::string& value) -> Status {
     const auto found = std::find(known.begin(), known.end(), value);
-    if (found == known.end()) return bad_value(value, "one of " + allowed);
+    if (found == known.end())
+      return bad_value(value, known.size() == 1 ? allowed + ", the only value" : "one of " + allowed);
     write(target, static_cast<std::size_t>(found - known.begin()));
     return {};
   };

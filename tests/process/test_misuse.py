@@ -155,7 +155,7 @@ class OneNode(unittest.TestCase):
                 self.start({key: value}).refuses(USAGE, key, value)
         self.start({}, "--set", "steps").refuses(USAGE, "key=value")
         self.start({"data-dir": "~/mnist"}).refuses(USAGE, "data-dir", "~ is not expanded")
-        self.start({"members": "node-a,node-b"}).refuses(USAGE, "members", "every node of the mesh takes part")
+        self.start({"members": "node-a,node-b"}).refuses(USAGE, "members", "is not all, the only value")
         self.start({"schedule": "staircase"}).refuses(USAGE, "schedule-every")
 
     def test_same_key_twice(self):
