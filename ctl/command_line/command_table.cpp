@@ -298,12 +298,11 @@ const std::vector<VerbRow>& verb_rows() {
       {Verb::kDoctor,
        "doctor",
        "",
-       "examine all nodes and links, and say what to fix",
+       "check all nodes and links, and say what to fix",
        {"tgctl doctor", "tgctl doctor --no-bandwidth --json"},
-       "The asked node has every node examine itself and its way to every other: configuration, versions, names, "
-       "ports, keys, round trips, MTU, clocks, bandwidth, data sets, disk, memory, open files, engine. Each "
-       "problem is named with its fix. During a run, nothing is done that disturbs it. Exits with 0 if nothing "
-       "failed or warned, else with 9.",
+       "The asked node has every node check itself and its way to every other: configuration, versions, names, ports, "
+       "keys, packet size, clocks, bandwidth, data sets, disk, memory and threads. Each problem comes with its next "
+       "step. During a run, nothing is done that disturbs it. Exits with 0 if no check failed, else with 9.",
        {"seconds", "no-bandwidth", "link", "json", "address", "key", "help"}},
       {Verb::kPlan,
        "plan",
