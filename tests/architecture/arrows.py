@@ -50,7 +50,7 @@ KNOWN_THIRD_PARTY = ("capnp/", "kj/", "boost/", "dnnl", "oneapi/", "omp.h", "zli
 # What decides knows no clock, socket or thread.
 PURE = ("daemon/membership", "daemon/exchange", "daemon/forecast/code_bits", "daemon/forecast/forecast", "daemon/forecast/machine", "daemon/forecast/predict",
         "daemon/forecast/step_model", "daemon/step/job_layout", "daemon/mesh/probe/burst_meter", "daemon/mesh/probe/link_probe",
-        "daemon/mesh/probe/round_trips", "daemon/simulate/simulated_view", "daemon/doctor/diagnose", "daemon/doctor/findings", "daemon/doctor/link_stream", "daemon/doctor/link_verdicts", "daemon/doctor/node_verdicts", "daemon/doctor/schedule", "daemon/doctor/survey", "daemon/doctor/thresholds")
+        "daemon/mesh/probe/round_trips", "daemon/simulate/simulated_view", "daemon/doctor/diagnose", "daemon/doctor/link_stream", "daemon/doctor/problems", "daemon/doctor/schedule", "daemon/doctor/survey")
 IMPURE = ("thread", "mutex", "chrono", "condition_variable", "zmq", "atomic", "sys/", "unistd.h", "fstream", "filesystem", "random")
 
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]', re.M)
