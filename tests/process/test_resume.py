@@ -100,9 +100,7 @@ class Killed(unittest.TestCase):
             self.assertEqual(second["ended"].split(":")[0], "COMPLETED")
             self.assertNotEqual(first["key"], second["key"])
 
-    def test_lenet(self):
-        self.go_on("lenet")
-
+    # LeNet: test_kills.
     def test_cifarnet(self):
         self.go_on("cifarnet")
 
