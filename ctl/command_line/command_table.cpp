@@ -62,8 +62,8 @@ Status add_without(Command& command, const std::string& value) {
 
 Status set_nodes(Command& command, const std::string& value) {
   command.nodes = schema::parse_number<std::uint64_t>(value).value_or(0);
-  if (command.nodes >= 1 && command.nodes <= schema::kMaxForecastNodes) return {};
-  return schema::bad_value(value, "a number of nodes from 1 to " + std::to_string(schema::kMaxForecastNodes));
+  if (command.nodes >= 1 && command.nodes <= schema::kMaxMembers) return {};
+  return schema::bad_value(value, "a number of nodes from 1 to " + std::to_string(schema::kMaxMembers));
 }
 
 Status set_seconds(Command& command, const std::string& value) {
@@ -71,12 +71,6 @@ Status set_seconds(Command& command, const std::string& value) {
   if (command.seconds >= 1 && command.seconds <= schema::kMaxExamineSeconds) return {};
   return schema::bad_value(value, "a number of seconds from 1 to " + std::to_string(schema::kMaxExamineSeconds) +
                                       "; --no-bandwidth measures no link");
-}
-
-Status set_cores(Command& command, const std::string& value) {
-  command.cores = schema::parse_number<double>(value).value_or(0);
-  if (command.cores >= schema::kMinCores && command.cores <= schema::kMaxCores) return {};
-  return schema::bad_value(value, "a number of cores; where nodes share a machine, give each its part, such as 0.5");
 }
 
 Status set_from(Command& command, const std::string& value) {
@@ -124,16 +118,16 @@ const std::vector<OptionRow>& option_rows() {
       {"for", "", "STATE", "a state, step=N, or finished (the default)", text(&Command::until)},
       {"timeout", "", "DURATION", "wait at most this long, such as 10m; else forever",
        parsed(&Command::timeout_ms, schema::parse_duration_ms)},
-      {"nodes", "", "N", "how many nodes there would be, 1 to 512", set_nodes},
+      {"nodes", "", "N", "how many nodes there would be, 1 to 127", set_nodes},
       {"link", "", "RATE", "each node's link, such as 1Gbps; else as measured",
        parsed(&Command::link_mbps, parse_link_mbps)},
       {"seconds", "", "S", "for each link, both ways, 1 to 20; else 3", set_seconds},
       {"no-bandwidth", "", "", "measure no link: nothing is disturbed", on(&Command::no_bandwidth)},
-      {"cores", "", "C", "cores of a node; below 1: several nodes share one", set_cores},
+      {"compute", "", "DURATION", "a node's computing in a step, such as 80ms; else as timed",
+       parsed(&Command::compute_ms, schema::parse_duration_ms)},
       {"operator", "", "NAME", "make keys for this operator, and list it", text(&Command::operator_name)},
       {"read-only", "", "", "the operator may look and fetch, and change nothing", on(&Command::read_only)},
       {"rotate", "", "STEP", "a second cluster key: add it, use it, drop the old", set_rotate},
-      {"svg", "", "FILE", "also draw throughput over the number of nodes", text(&Command::svg)},
   };
   return rows;
 }
@@ -288,13 +282,6 @@ const std::vector<VerbRow>& verb_rows() {
        "Exits with 0 when the state is reached, 124 when the time is up, 5 when the run FAILED and 10 when it is "
        "INTERRUPTED (unless that was the goal), 1 when the run ended in another way.",
        {"for", "timeout", "address", "key", "help"}},
-      {Verb::kBench,
-       "bench",
-       "",
-       "measure a node's link, codec and computing",
-       {"tgctl bench", "tgctl bench --json"},
-       "The asked node measures for some seconds and keeps the result for plan; refused while a run is on.",
-       {"json", "address", "key", "help"}},
       {Verb::kDoctor,
        "doctor",
        "",
@@ -310,11 +297,11 @@ const std::vector<VerbRow>& verb_rows() {
        "JOB",
        "predict a job's steps on more nodes, or another link",
        {"tgctl plan deploy/jobs/lenet-synthetic.job --nodes 8 --link 1Gbps",
-        "tgctl plan my.job --nodes 4 --link 1Gbps --cores 2 --svg plan.svg"},
-       "JOB is as for start. Starts nothing. Predicts from the asked node's bench, which is made first if there is "
-       "none, for both "
-       "exchanges and for a float32 ring all-reduce, at N nodes and in a table of 1 to 512.",
-       {"nodes", "link", "cores", "set", "svg", "json", "address", "key", "help"}},
+        "tgctl plan my.job --nodes 4 --link 1Gbps --compute 80ms"},
+       "JOB is as for start. Starts nothing. Predicts a step on N nodes like the asked one, what it is bound by, and a "
+       "table of other numbers of nodes. Without --link and --compute the asked node prepares the job as start "
+       "--dry-run does, to measure its link and to time some steps; it refuses that while a run is on.",
+       {"nodes", "link", "compute", "set", "json", "address", "key", "help"}},
       {Verb::kModels,
        "models",
        "",

@@ -1,6 +1,6 @@
 // Answers examine on the node: one examination at a time. Its checks have two threads of their own (names and ports;
 // this machine), so that neither a resolver nor a disk that hangs keeps the node waiting; links are measured by the
-// node's thread, as bench does, in slots that all nodes count from when the question came (schedule.h):
+// node's thread, in slots that all nodes count from when the question came (schedule.h):
 //
 //   0 .. examine_checks_ms     names, ports, keys, disk, ...       both threads
 //   then slot after slot       this node -> its partner, or back   frames and their acknowledgements (link_stream.h)
