@@ -41,7 +41,7 @@
 #include "engine/storage/disk_fault.h"
 #include "kernels/base/log.h"
 #include "kernels/base/random.h"
-#include "kernels/host_home.h"
+#include "kernels/host_memory_space.h"
 #include "kernels/kernels.h"
 #include "schema/frame/frame.h"
 #include "schema/options/node_config.h"
@@ -49,8 +49,6 @@
 #include "schema/options/simulate_command.h"
 #include "schema/text.h"
 #include "schema/version.h"
-
-extern char** environ;
 
 namespace {
 
@@ -132,7 +130,7 @@ std::string first_device() {
   const auto answer = std::make_shared<std::promise<std::string>>();
   std::future<std::string> said = answer->get_future();
   std::thread([answer] {
-    kernels::HostHome host(*kernels::available().back());
+    kernels::HostMemorySpace host(*kernels::available().back());
     const auto compute = engine::ComputeDevice::choose({}, host, schema::build_id());
     if (compute.ok() && compute->accelerator() != nullptr)
       answer->set_value(", " + std::string(compute->accelerator()->library()) + " on " + compute->name());
@@ -327,7 +325,7 @@ int run_node(Lasting& lasting, EndSignals& end_signals, const std::vector<std::s
   ControlServer control(config, incarnation, build, **keyring, **store, lasting.progress, log,
                         control_hooks(queue, links, lasting.device, metrics_problem));
   Mesh mesh(config, links, incarnation, build, **keyring, pool, log, mesh_hooks(config, queue, control, log));
-  Saver saver;
+  JobQueue saver;
   const RunContext context{
       .self = {.config = config,
                .names = config.names(),
@@ -370,7 +368,7 @@ int run_node(Lasting& lasting, EndSignals& end_signals, const std::vector<std::s
   break_disk(config.fault);
   const Result<const kernels::Kernels*> kernels = kernels::select(config.kernels);
   if (!kernels.ok()) leave(fail(kernels.error()));
-  kernels::HostHome host(**kernels);
+  kernels::HostMemorySpace host(**kernels);
   const Result<engine::ComputeDevice> compute =
       engine::ComputeDevice::choose(device_choice(config), host, schema::build_id());
   if (!compute.ok()) leave(fail(compute.error()));
@@ -382,7 +380,7 @@ int run_node(Lasting& lasting, EndSignals& end_signals, const std::vector<std::s
 [[noreturn]] void check_config(const schema::CommandLine& line) {
   std::vector<std::string> problems = line.warnings;
   for (std::string& problem : config_problems(line.config)) problems.push_back(std::move(problem));
-  if (problems.empty()) leave(print("tgd: " + line.config.node + " is in order\n"));
+  if (problems.empty()) leave(print("configuration OK (" + line.config.node + ")\n"));
   for (const std::string& problem : problems) fail({ErrorKind::kUsage, problem});
   leave(kExitUsage);
 }
@@ -443,7 +441,7 @@ int main(int argc, char** argv) {
   keep_standard_streams();
   if (argc > 1 && argv[1] == schema::kRecomputeCommand) leave(recompute(argc, argv));
   if (argc > 1 && argv[1] == schema::kSimulateCommand) leave(simulate(argc, argv));
-  Result<schema::CommandLine> parsed = schema::parse_node_command_line(argc, argv, environ);
+  Result<schema::CommandLine> parsed = schema::parse_node_command_line(argc, argv);
   if (!parsed.ok()) return fail(parsed.error());
   if (parsed->help) return print(parsed->help_text);
   if (parsed->version) leave(print(version_line()));  // the thread that asks a device may still run

@@ -1,7 +1,7 @@
 // The interface of a module that is loaded at run time: a device's memory with its tensor kernels, and engines that
-// compute there (kernels/home.h says why both come from one place). engine/cuda implements it as tgd-cuda.so, which
-// exports the two functions named by kModuleBuild and kOpenModule; engine/load_accelerator.h finds and loads it. Module
-// and program are compiled from one tree: the build ids are compared before anything else is called.
+// compute there (kernels/memory_space.h says why both come from one place). engine/cuda implements it as tgd-cuda.so,
+// which exports the two functions named by kModuleBuild and kOpenModule; engine/load_accelerator.h finds and loads it.
+// Module and program are compiled from one tree: the build ids are compared before anything else is called.
 //
 // Threads. Any thread may use an accelerator, one thread at a time each of its engines. It is never closed: a compute
 // thread that was left behind may hold arrays of it.
@@ -15,7 +15,7 @@
 #include "engine/choices.h"
 #include "engine/engine.h"
 #include "kernels/base/status.h"
-#include "kernels/home.h"
+#include "kernels/memory_space.h"
 
 namespace tg::engine {
 
@@ -32,7 +32,7 @@ class Accelerator {
   // "CUDA 13.0, driver 13.0, cuDNN 9.14.0, cuBLAS 13.1.0 (/usr/local/cuda/lib)": versions and the libraries' folders.
   virtual std::string_view library() const = 0;
   virtual DeviceMemory memory() const = 0;  // at the time of the call
-  virtual kernels::Home& home() = 0;
+  virtual kernels::MemorySpace& space() = 0;
   // As make_cpu_engine; options.threads is ignored.
   virtual Result<std::unique_ptr<Engine>> make_engine(const Model& model, const EngineOptions& options) = 0;
 };

@@ -4,7 +4,8 @@
 
 namespace tg::engine {
 
-Result<ComputeDevice> ComputeDevice::choose(const DeviceChoice& choice, kernels::Home& host, std::string_view build) {
+Result<ComputeDevice> ComputeDevice::choose(const DeviceChoice& choice, kernels::MemorySpace& host,
+                                            std::string_view build) {
   ComputeDevice processor(host);
   if (choice.engine == EngineKind::kCpu) return processor;
   const Result<Accelerator*> loaded = load_accelerator(choice.options, build);

@@ -1,5 +1,5 @@
 // What computes on a node, chosen once when it starts: the processor, or a device driven by a module. A run's engine,
-// home and tensor kernels come from here, and only from here. Any thread; lives as long as the process.
+// memory space and tensor kernels come from here, and only from here. Any thread; lives as long as the process.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 #include "engine/accelerator.h"
 #include "engine/engine.h"
 #include "kernels/base/status.h"
-#include "kernels/home.h"
+#include "kernels/memory_space.h"
 
 namespace tg::engine {
 
@@ -22,12 +22,12 @@ struct DeviceChoice {
 class ComputeDevice {
  public:
   // Makes the processor's; host must outlive it.
-  explicit ComputeDevice(kernels::Home& host) : home_(host) {}
+  explicit ComputeDevice(kernels::MemorySpace& host) : space_(host) {}
   // Makes the chosen one, and loads a module if necessary. An error says why there is no device when only a device
   // was allowed. It is not a usage error, since a driver may start later than the program. build: this program's id.
-  static Result<ComputeDevice> choose(const DeviceChoice& choice, kernels::Home& host, std::string_view build);
+  static Result<ComputeDevice> choose(const DeviceChoice& choice, kernels::MemorySpace& host, std::string_view build);
 
-  kernels::Home& home() const { return home_; }  // where gradients and state live
+  kernels::MemorySpace& space() const { return space_; }  // where gradients and state live
   Result<std::unique_ptr<Engine>> make_engine(const Model& model, const EngineOptions& options) const;
 
   // Null for the processor, whose memory is the host's.
@@ -43,9 +43,9 @@ class ComputeDevice {
 
  private:
   ComputeDevice(Accelerator& accelerator, Math math)
-      : home_(accelerator.home()), accelerator_(&accelerator), math_(math) {}
+      : space_(accelerator.space()), accelerator_(&accelerator), math_(math) {}
 
-  kernels::Home& home_;
+  kernels::MemorySpace& space_;
   Accelerator* accelerator_ = nullptr;
   Math math_ = Math::kFp32;
   std::string why_not_;

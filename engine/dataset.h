@@ -9,7 +9,6 @@
 //   data            files in data-dir (each plain or .gz, except for folder and npy)
 //   synthetic       none, see engine/data/digits; fractals: none, see engine/data/fractals
 //   mnist           train-images-idx3-ubyte, train-labels-idx1-ubyte, t10k-..., in data-dir or its mnist/
-//   fashion-mnist   the same in fashion-mnist/, else where Debian's dataset-fashion-mnist puts them, else in data-dir
 //   cifar10, cifar100   the binary batches, in data-dir or its cifar-10-batches-bin/, cifar-100-binary/
 //   idx             one file each with train-images, train-labels, t10k-images, t10k-labels in its name
 //   npy             x_train.npy, y_train.npy, x_test.npy, y_test.npy, or x.npy, y.npy: files/array_sets.h
@@ -32,7 +31,7 @@
 #include "engine/engine.h"
 #include "engine/recipe.h"
 #include "kernels/base/status.h"
-#include "kernels/home.h"
+#include "kernels/memory_space.h"
 
 namespace tg::engine {
 
@@ -155,8 +154,8 @@ void fill_evaluation_batch(const Dataset& data, const Recipe& recipe, std::size_
 // peek() are called from one thread, steps ascending by one from `first_step`, or from where seek() went; next() throws
 // what filling a batch threw.
 //
-// The batches lie in host memory of the engine's home, allocated once, so that an engine may copy the one that peek()
-// shows while it computes another (Engine::prefetch): a batch is refilled only after two more were handed out.
+// The batches lie in host memory of the engine's memory space, allocated once, so that an engine may copy the one that
+// peek() shows while it computes another (Engine::prefetch): a batch is refilled only after two more were handed out.
 class BatchSource {
  public:
   struct Options {
@@ -166,8 +165,8 @@ class BatchSource {
     std::uint64_t first_step = 0;
     std::uint64_t last_step = 0;  // exclusive
     Recipe recipe;
-    int threads = 1;                // at least 1
-    kernels::Home* home = nullptr;  // the engine's home, which must outlive this; null: ordinary memory
+    int threads = 1;                        // at least 1
+    kernels::MemorySpace* space = nullptr;  // the engine's memory space, which must outlive this; null: ordinary memory
   };
   BatchSource(std::shared_ptr<const Dataset> data, const Options& options);
   ~BatchSource();
@@ -177,9 +176,9 @@ class BatchSource {
   // The batch that the following next() will return, if it is already filled; null if not, and after the last step.
   // Does not wait.
   const Batch* peek() const;
-  std::uint64_t next_step() const;  // of the following next()
+  std::uint64_t next_step() const;  // the step that the following next() returns
   // The following next() returns the batch of this step, from first_step to before last_step. The batches that were
-  // handed out and shown are forgotten: nobody reads them any more. The last one and the next one are kept where they
+  // handed out and shown are dropped: they are not read any more. The last one and the next one are kept where they
   // serve. Called by next()'s thread; waits for the samples that are being filled.
   void seek(std::uint64_t step);
   // The total time that next() has waited for data. Any thread.

@@ -3,11 +3,12 @@
 // were made before the first step.
 //
 // An engine owns its activations, scratch memory and threads; parameters and gradients are the caller's flat arrays
-// (segment.h), in the home that the engine computes in (kernels/home.h): engine and tensor kernels of a run come from
-// one module, so that both can use the same addresses. Samples and results are in host memory. forward, backward,
-// evaluate and prefetch are called from one thread at a time; the sink is called on that thread. For fixed build, ISA,
-// thread count and batch the gradient repeats bit for bit. Errors: construction may fail (Result); a library failure
-// later is a std::runtime_error naming the failing call, which the run's compute thread turns into a FAILED run.
+// (segment.h), in the memory space that the engine computes in (kernels/memory_space.h): engine and tensor kernels of a
+// run come from one module, so that both can use the same addresses. Samples and results are in host memory. forward,
+// backward, evaluate and prefetch are called from one thread at a time; the sink is called on that thread. For fixed
+// build, ISA, thread count and batch the gradient repeats bit for bit. Errors: construction may fail (Result); a
+// library failure later is a std::runtime_error naming the failing call, which the run's compute thread turns into a
+// FAILED run.
 //
 // Statistics of batch normalizations (Model::statistics) are the caller's, in host memory, beside the parameters and
 // like them part of the replicated state. In training an engine never reads them: it normalizes with what it measures.
@@ -43,7 +44,7 @@ namespace tg::engine {
 struct Batch {
   int count = 0;
   std::uint64_t first_position = 0;  // the first sample's position in the sample stream; dropout's key
-  kernels::HostArray images;         // from the engine's home (Home::allocate_host), or any other
+  kernels::HostArray images;         // from the engine's memory space (MemorySpace::allocate_host), or any other
   std::vector<std::int32_t> labels;
 };
 

@@ -18,13 +18,13 @@ Error not_loaded(const std::string& path, const std::string& said) {
   if (said.find("undefined symbol") != std::string::npos)
     return failed(path + " cannot be loaded: " + said +
                   "; cuDNN or cuBLAS here is older than what it was built with, or the module is of another build: "
-                  "install newer ones (deploy/reference.md, GPUs), or reinstall tgd-cuda");
+                  "install newer ones (deploy/jobs.md, GPUs), or reinstall tgd-cuda");
   const std::size_t colon = said.find(": cannot open shared object file");
   if (colon == std::string::npos || said.starts_with(path))
     return failed(path + " cannot be loaded: " + said + "; reinstall the package tgd-cuda of this build");
   return failed(path + " needs " + said.substr(0, colon) +
                 ", which is not on this machine; install it: cuDNN 9 and cuBLAS are NVIDIA's packages "
-                "(deploy/reference.md, GPUs)");
+                "(deploy/jobs.md, GPUs)");
 }
 
 template <class Function>

@@ -4,7 +4,7 @@
 #include <sstream>
 #include <utility>
 
-#include "kernels/home_array.h"
+#include "kernels/memory_array.h"
 
 namespace tg::engine {
 namespace {
@@ -15,16 +15,16 @@ int part_count(int batch, const PartSizes& sizes) { return batch / sizes.each + 
 
 class MicroBatches final : public Engine {
  public:
-  MicroBatches(std::unique_ptr<Engine> engine, std::unique_ptr<Engine> last, kernels::Home& home,
+  MicroBatches(std::unique_ptr<Engine> engine, std::unique_ptr<Engine> last, kernels::MemorySpace& space,
                const MicroBatchOptions& options)
       : engine_(std::move(engine)),
         last_(std::move(last)),
         options_(options),
         sizes_(part_sizes(options.batch, options.micro_batch)),
         parts_(part_count(options.batch, sizes_)),
-        tensors_(home.make_kernels()),
-        sum_(home, parts_ > 1 ? segments().padded_count() : 0),
-        part_gradient_(home, parts_ > 2 ? segments().padded_count() : 0),
+        tensors_(space.make_kernels()),
+        sum_(space, parts_ > 1 ? segments().padded_count() : 0),
+        part_gradient_(space, parts_ > 2 ? segments().padded_count() : 0),
         measured_(statistics().padded_count()),
         part_measured_(statistics().padded_count()) {
     TG_CHECK((last_ != nullptr) == (sizes_.last > 0), options.batch, options.micro_batch);
@@ -84,7 +84,7 @@ class MicroBatches final : public Engine {
   const PartSizes sizes_;
   const int parts_;
   const std::unique_ptr<kernels::TensorKernels> tensors_;
-  kernels::HomeArray sum_, part_gradient_;  // the sum of all parts before the last, and one part's
+  kernels::MemoryArray sum_, part_gradient_;  // the sum of all parts before the last, and one part's
   AlignedArray<float> measured_, part_measured_;
   // Views into the batch's memory: the part of the last forward, and the next one.
   Batch samples_[2];
@@ -154,7 +154,7 @@ void MicroBatches::read_statistics(float* measured) const {
       measured[i] = measured_[i] / weights;
 }
 
-// Of the last engine's build what the other's has not: a device's algorithms.
+// Adds the items of the last engine's build that the other's lacks: a device's algorithms.
 std::string MicroBatches::build() const {
   const std::string each = engine_->build(), last = last_ ? last_->build() : each;
   const std::string told = ", " + each + ", ";
@@ -188,9 +188,9 @@ std::uint64_t micro_batch_bytes(const Model& model, int batch, int micro_batch) 
   return static_cast<std::uint64_t>(std::min(parts - 1, 2)) * model.segments.padded_count() * sizeof(float);
 }
 
-std::unique_ptr<Engine> make_micro_batches(std::unique_ptr<Engine> engine, kernels::Home& home,
+std::unique_ptr<Engine> make_micro_batches(std::unique_ptr<Engine> engine, kernels::MemorySpace& space,
                                            const MicroBatchOptions& options, std::unique_ptr<Engine> last) {
-  return std::make_unique<MicroBatches>(std::move(engine), std::move(last), home, options);
+  return std::make_unique<MicroBatches>(std::move(engine), std::move(last), space, options);
 }
 
 }  // namespace tg::engine

@@ -16,7 +16,7 @@
 #include <memory>
 
 #include "engine/engine.h"
-#include "kernels/home.h"
+#include "kernels/memory_space.h"
 
 namespace tg::engine {
 
@@ -37,10 +37,10 @@ PartSizes part_sizes(int batch, int micro_batch);
 // The memory that parts need besides the engines': the sums of gradients. 0 if there is only one part.
 std::uint64_t micro_batch_bytes(const Model& model, int batch, int micro_batch);
 
-// last: for a shorter last part; null if and only if there is none. home: the engines' home, which must outlive the
+// last: for a shorter last part; null if and only if there is none. space: the engines', which must outlive the
 // result. Allocates one array of gradients there, two if there are more than two parts: activation_bytes counts them.
 // Throws std::bad_alloc.
-std::unique_ptr<Engine> make_micro_batches(std::unique_ptr<Engine> engine, kernels::Home& home,
+std::unique_ptr<Engine> make_micro_batches(std::unique_ptr<Engine> engine, kernels::MemorySpace& space,
                                            const MicroBatchOptions& options, std::unique_ptr<Engine> last = nullptr);
 
 }  // namespace tg::engine

@@ -27,10 +27,7 @@ struct Model {
   SegmentTable statistics;
   // By the class of a sample, what its loss is multiplied by in training; empty = 1 for all.
   std::vector<double> class_weights;
-  // Empty for a model that has only segments (models/replay_only): its gradients can be replayed, but it cannot be
-  // trained.
   std::vector<Operator> operators;
-  bool trainable() const { return !operators.empty(); }
   // Hash of names, shapes and initial rules of segments and statistics, which nodes compare before a run.
   std::uint64_t hash() const { return 31 * segments.hash() + statistics.hash(); }
 };
@@ -41,7 +38,7 @@ struct ModelOptions {
   int classes = 0;                       // 0: as published
   std::vector<int> hidden = {256, 128};  // features of the hidden layers of an MLP
   double label_smoothing = 0;            // for every head
-  std::vector<double> dropout = {};      // of each dropout layer, in the order of the graph; empty: as published
+  std::vector<double> dropout = {};      // rate of each dropout layer, in graph order; empty: as published
   // Prefixes of the names of frozen segments. A batch normalization whose segments are frozen still normalizes with
   // what it measures, and its running statistics still follow, as with requires_grad = False in PyTorch.
   std::vector<std::string> freeze = {};

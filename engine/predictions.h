@@ -10,14 +10,14 @@
 namespace tg::engine {
 
 struct Prediction {
-  std::size_t sample = 0;   // of the set
+  std::size_t sample = 0;   // index in the set
   std::uint32_t label = 0;  // what it is
   std::uint32_t said = 0;   // the highest logit, the first of equals: EvaluationCounts::correct counts so
-  double probability = 0;   // of that; 0 where logits are no numbers
+  double probability = 0;   // softmax of that logit; 0 where logits are not numbers
   double label_probability = 0;
 };
 
-// Of rows of logits, one for each of these samples.
+// Reads rows of logits, one for each of these samples.
 std::vector<Prediction> predictions(std::span<const float> logits, std::span<const std::int32_t> labels,
                                     std::span<const std::size_t> samples);
 
@@ -26,7 +26,7 @@ std::vector<std::uint32_t> confusion_matrix(std::span<const Prediction> all, std
 
 struct ClassPair {  // so many samples of a class that were taken for another
   std::uint32_t label = 0, said = 0;
-  std::uint64_t count = 0, of = 0;  // of all of that class
+  std::uint64_t count = 0, of = 0;  // `of`: all samples of that class
 };
 // The pairs with the most samples, the lower classes first among equals; at most so many.
 std::vector<ClassPair> most_confused(std::span<const Prediction> all, std::size_t most);

@@ -38,8 +38,8 @@ struct CodecKernels {
   //   signs    := the raw payload's sign bytes from byte `lanes` on. The first ones are the initial states' low bytes.
   //   stream   := the bytes that the states gave away, up to the end of the payload
   // Coding (rANS, Duda 2013). Lane l's state x starts at 256 + sign byte l (256 where there is none). Coded are the
-  // level planes, the last one first, each padded with zeros to a multiple of `lanes`, then the mask, run by run; bit e
-  // of a plane or run belongs to lane e % lanes. The rarer symbol has [0, rare) of the 256, the other the rest; f the
+  // level planes, the last one first, each padded with zeros to a multiple of `lanes`, then the mask, run by run; in a
+  // plane or run bit e belongs to lane e % lanes. The rarer symbol has [0, rare) of the 256, the other the rest; f the
   // width, c the start of the bit's interval:
   //   if x >= 256 f: append byte x % 256, x = x / 256;      x = x / f * 256 + x % f + c
   // A decoder goes backward, from the last byte and the last bit, and must end at states of 256..511, at the last byte

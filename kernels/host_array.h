@@ -1,5 +1,5 @@
-// Floats in host memory, given by a home for frequent copies (Home::allocate_host) or by anyone else. Move only; an
-// array and its parts share the memory, which is freed with the last of them. No thread rules of its own.
+// Floats in host memory, given by a memory space for frequent copies (MemorySpace::allocate_host) or by anyone else.
+// Move only; an array and its parts share the memory, which is freed with the last of them. No thread rules of its own.
 #pragma once
 
 #include <cstddef>

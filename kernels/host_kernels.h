@@ -1,5 +1,5 @@
 // The tensor kernels of an instruction set: arithmetic on a gradient and a state in plain host memory. Only the host's
-// home (host_home.h) calls them on a run's state. The rules of kernels.h hold for all of them.
+// memory space (host_memory_space.h) calls them on a run's state. The rules of kernels.h hold for all of them.
 #pragma once
 
 #include "kernels/types.h"

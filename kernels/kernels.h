@@ -1,5 +1,5 @@
 // The kernels' contract. Kernels are arithmetic on raw spans of host memory. Each instruction set has two tables of
-// them: the codec kernels, and the host's tensor kernels, which a run sees as one home among others (home.h).
+// them: the codec kernels, and the host's tensor kernels, which a run sees as one memory space among others.
 //
 // Shapes. Every span of elements has a length that is a multiple of kBlock and starts 64-byte aligned.
 // Segments are padded to kBlock with zeros in every flat array, so no kernel has a tail: the padding of a

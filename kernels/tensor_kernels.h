@@ -1,11 +1,11 @@
-// The tensor kernels: everything that is done to a run's gradient and state, wherever they live (home.h). Floats are in
-// the home; planes, sums, payloads and results are in host memory. What each function computes, bit for bit the same in
-// every home, is described at the function of the same name in host_kernels.h.
+// The tensor kernels: everything that is done to a run's gradient and state, wherever they live (memory_space.h).
+// Floats are in the memory space; planes, sums, payloads and results are in host memory. What each function computes,
+// bit for bit the same in every memory space, is described at the function of the same name in host_kernels.h.
 //
 // Threads. One object serves one thread at a time; several objects may work at the same time, on parts that do not
 // overlap. A call may be asynchronous inside: what it writes to host memory is complete when it returns, what it writes
-// to its home is complete for the next call of any object of the same home.
-// Errors. A range that does not lie in this home is our bug and may stop the process. A device that fails is a
+// to its memory space is complete for the next call of any object of the same memory space.
+// Errors. A range that does not lie in this memory space is our bug and may stop the process. A device that fails is a
 // std::runtime_error that names the call.
 #pragma once
 
@@ -13,7 +13,7 @@
 #include <cstdint>
 #include <span>
 
-#include "kernels/home_span.h"
+#include "kernels/memory_span.h"
 #include "kernels/types.h"
 
 namespace tg::kernels {

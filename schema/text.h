@@ -47,6 +47,8 @@ std::optional<Number> parse_number(std::string_view text) {
   const auto [stop, code] = std::from_chars(text.data(), text.data() + text.size(), number);
   return code == std::errc() && stop == text.data() + text.size() ? std::optional(number) : std::nullopt;
 }
+// How long something took or takes: "42s", "3m05s", "2h10m", "4d"; "-" for what is no such time.
+std::string format_span(double seconds);
 // FNV-1a, 64 bits: compares the texts of honest nodes, and is no protection against others.
 std::uint64_t hash_text(std::string_view text);
 

@@ -1,4 +1,4 @@
-// metrics.jsonl of a run (deploy/reference.md), line after line, for those who write it in another form. The file may
+// metrics.jsonl of a run (deploy/tgctl.md), line after line, for those who write it in another form. The file may
 // be anybody's: what is no line of such a file is an error (kCorrupt) that names it. Main thread only.
 #pragma once
 

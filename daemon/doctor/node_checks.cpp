@@ -21,8 +21,8 @@
 #include "engine/dataset.h"
 #include "engine/engine.h"
 #include "engine/storage/safetensors.h"
-#include "kernels/home_array.h"
 #include "kernels/kernels.h"
+#include "kernels/memory_array.h"
 #include "schema/keys/keys.h"
 #include "schema/limits.h"
 #include "schema/text.h"
@@ -113,11 +113,9 @@ struct KnownSet {
   bool above;          // or in data-dir itself
   std::array<const char*, 2> names;
 };
-constexpr KnownSet kKnownSets[] = {
-    {DatasetKind::kMnist, "mnist", true, {"train-images", "t10k-images"}},
-    {DatasetKind::kFashionMnist, "fashion-mnist", false, {"train-images", "t10k-images"}},
-    {DatasetKind::kCifar10, "cifar-10-batches-bin", true, {"data_batch_", "test_batch"}},
-    {DatasetKind::kCifar100, "cifar-100-binary", false, {"train.bin", "test.bin"}}};
+constexpr KnownSet kKnownSets[] = {{DatasetKind::kMnist, "mnist", true, {"train-images", "t10k-images"}},
+                                   {DatasetKind::kCifar10, "cifar-10-batches-bin", true, {"data_batch_", "test_batch"}},
+                                   {DatasetKind::kCifar100, "cifar-100-binary", false, {"train.bin", "test.bin"}}};
 static_assert(std::size(kKnownSets) <= schema::kMaxDataSets);
 
 bool has_set(const std::string& directory, const KnownSet& set) {
@@ -203,8 +201,8 @@ Result<std::string> test_engine(const engine::ComputeDevice& compute) {
   auto made = compute.make_engine(model, {1, kSamples, kSamples});
   if (!made) return made.error();
   AlignedArray<float> values(model.segments.padded_count());
-  kernels::HomeArray parameters(compute.home(), values.size()), gradient(compute.home(), values.size());
-  const auto tensors = compute.home().make_kernels();
+  kernels::MemoryArray parameters(compute.space(), values.size()), gradient(compute.space(), values.size());
+  const auto tensors = compute.space().make_kernels();
   engine::initialize(model.segments, 1, values.data());
   tensors->copy_in(std::as_bytes(values.span()), parameters.floats());
   engine::SampleStream stream(1, (*data)->train.count());

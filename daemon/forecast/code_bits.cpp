@@ -43,7 +43,6 @@ double unary_bits(const std::vector<double>& probabilities, std::size_t members)
   return bits;
 }
 
-// Models that can only be replayed have what their trainable twins have.
 struct Measured {
   ModelKind model;
   int percent;
@@ -51,15 +50,12 @@ struct Measured {
 };
 constexpr Measured kMeasured[] = {
     {ModelKind::kLenet, 91, "MNIST"},
-    {ModelKind::kLenetCaffe, 91, "MNIST"},
     {ModelKind::kCifarnet, 81, "CIFAR-10"},
-    {ModelKind::kCifarnet32, 81, "CIFAR-10"},
     {ModelKind::kMlp, 90, "MNIST"},
     {ModelKind::kAlexnet, 86, "fractals"},
     {ModelKind::kAlexnetTwoColumn, 86, "fractals"},
     {ModelKind::kGooglenet, 82, "fractals"},
     {ModelKind::kGooglenetSlim, 78, "fractals"},
-    {ModelKind::kGooglenetBiases, 78, "fractals"},
     {ModelKind::kVggA, 89, "fractals"},
     {ModelKind::kResnet18, 75, "fractals"},
     {ModelKind::kResnet20, 80, "fractals"},

@@ -32,10 +32,6 @@ double sample_seconds(const schema::StartReply& facts) {
 Result<engine::Model> expected(const schema::JobSpec& job) {
   Result<engine::Model> model = engine::make_model(expected_model(job));
   if (!model) model = engine::make_model(model_options(job));
-  if (model && job.compute == schema::Compute::kTrain && !model->trainable())
-    return Error{ErrorKind::kInvalidJob, std::string("model = ") + to_word(job.model) +
-                                             " cannot be trained, only its gradients can be replayed; add --set "
-                                             "compute=replay, or choose another model (tgctl models lists them)"};
   return model;
 }
 

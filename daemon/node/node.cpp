@@ -102,7 +102,7 @@ void Node::run() {
   context_.network.mesh.close(kGoodbyeLingerMs);
 }
 
-// Takes the events that are there, then does a piece of work; waits where there is neither.
+// Takes the events that are there, then does a task of work; waits where there is neither.
 void Node::take_events() {
   const auto take = [this](std::chrono::milliseconds at_most) {
     std::optional<Event> event = queue_.pop(at_most);
@@ -266,7 +266,7 @@ void Node::on(PastRead& event) {
 void Node::on(StepHappened& event) {
   if (!is_current(event.key) || !run_->goes_on()) return;
   ++context_.news.progress.count;
-  std::visit([&member = run_->view().member()](const auto& one) { member.on(one); }, event.event);
+  std::visit([&member = run_->view().member()](const auto& one) { member.on_event(one); }, event.event);
 }
 
 void Node::on(RunSaved& event) {
@@ -376,7 +376,7 @@ void Node::on(ControlCall& event) {
 
 bool Node::busy() const {
   return run_ || dry_run_.on() || examiner_.measuring() || mistakes_.on() ||
-         !context_.news.progress.left_behind.what().empty();
+         !context_.news.progress.orphaned_threads.what().empty();
 }
 
 std::string Node::at_work() const {
@@ -384,7 +384,7 @@ std::string Node::at_work() const {
   if (run_ || current != nullptr) return "run " + (run_ ? run_->identity() : *current).id + " is on";
   if (dry_run_.on()) return "a run is being tried (start --dry-run, plan)";
   if (mistakes_.on()) return "the model of an ended run is being evaluated (report --mistakes)";
-  return context_.news.progress.left_behind.what();
+  return context_.news.progress.orphaned_threads.what();
 }
 
 void Node::examine(std::uint64_t token, const schema::ExamineRequest& request) {
@@ -466,7 +466,7 @@ void Node::resume_by_itself(std::uint64_t now) {
 
 // What an earlier run still takes is not there for another one.
 Status Node::nothing_left_behind() const {
-  const std::string busy = context_.news.progress.left_behind.what();
+  const std::string busy = context_.news.progress.orphaned_threads.what();
   if (busy.empty()) return {};
   return Error{ErrorKind::kRefused, context_.self.config.node + " is " + busy +
                                         "; start again when tgctl status no longer says so, or restart tgd there"};
@@ -543,7 +543,7 @@ void Node::take_outcome() {
   if (member.failed())
     cannot_go_on(*member.failed());
   else if (member.finished())
-    membership_.finished(*member.finished(), member.why_finished(), steady_ms());
+    membership_.finished(*member.finished(), member.finish_reason(), steady_ms());
 }
 
 // The causes that end a run for all are told as such; what fails here, or a member that is not heard, costs a member.

@@ -32,7 +32,7 @@ std::uint64_t sample_bytes(const engine::Model& model, int batch) {
 std::uint64_t least_bytes(const PreparationOptions& options, const ViewPart& part, const engine::Model& model,
                           bool on_device) {
   return least_run_bytes(options.job, model, part.weights.size(), options.threads) -
-         (on_device ? home_bytes(options.job, model) : 0);
+         (on_device ? space_bytes(options.job, model) : 0);
 }
 
 std::uint64_t reserve_of(const PreparationOptions& options, const ViewPart& part, const engine::Model& model) {
@@ -60,7 +60,7 @@ Status check_whole_run(const PreparationOptions& options, const Prepared& prepar
       !fits.ok())
     return fits;
   if (!on_device) return {};
-  return check_device_memory(home_bytes(options.job, model), reserve_of(options, part, model), compute);
+  return check_device_memory(space_bytes(options.job, model), reserve_of(options, part, model), compute);
 }
 
 // --- its parts ---
@@ -79,7 +79,7 @@ Result<std::unique_ptr<engine::Engine>> make_engine(const PreparationOptions& op
     return engine::make_replay_engine(
         model,
         {job.seed, static_cast<std::uint32_t>(part.self.index()), job.replay_zeros, job.replay_gradients.value_or("")},
-        compute.home());
+        compute.space());
   const engine::MicroBatchOptions in_parts{batch, static_cast<int>(job.micro_batch), advance};
   const engine::PartSizes sizes = engine::part_sizes(batch, in_parts.micro_batch);
   const bool on_device = compute.accelerator() != nullptr;  // the state lies there already
@@ -100,7 +100,7 @@ Result<std::unique_ptr<engine::Engine>> make_engine(const PreparationOptions& op
   Result<std::unique_ptr<engine::Engine>> engine =
       make(sizes.each, evaluation_samples(model.input), last ? last->activation_bytes() : 0);
   if (!engine.ok() || sizes.each == batch) return engine;
-  return engine::make_micro_batches(std::move(engine).value(), compute.home(), in_parts, std::move(last));
+  return engine::make_micro_batches(std::move(engine).value(), compute.space(), in_parts, std::move(last));
 }
 
 Status make_engine(const PreparationOptions& options, const ViewPart& part, std::uint64_t host_bytes,
@@ -118,13 +118,13 @@ Status make_engine(const PreparationOptions& options, const ViewPart& part, std:
 
 // Seconds of a forward + backward. Also makes the libraries compile their code before the first step is timed;
 // gradients that are replayed are made here.
-double probe(const PreparationOptions& options, const ViewPart& part, const Prepared& prepared, kernels::Home& home,
-             TrainingKit& kit, const std::function<void()>& advance) {
+double probe(const PreparationOptions& options, const ViewPart& part, const Prepared& prepared,
+             kernels::MemorySpace& space, TrainingKit& kit, const std::function<void()>& advance) {
   const engine::Share share = part.share();
   engine::Batch batch;
   batch.count = share.count;
   if (!replays(options.job)) {
-    batch.images = home.allocate_host(static_cast<std::size_t>(share.count) * prepared.model.input.elements());
+    batch.images = space.allocate_host(static_cast<std::size_t>(share.count) * prepared.model.input.elements());
     engine::SampleStream stream(options.job.seed, prepared.data->train.count());
     engine::fill_training_batch(*prepared.data, prepared.recipe, stream, options.job.seed, share.first, batch, advance);
   }
@@ -158,7 +158,7 @@ std::shared_ptr<const PreparedView> view_of(const PreparationOptions& options, c
   view->step_seconds = step_seconds;
   view->activation_bytes = kit.engine->activation_bytes();
   if (compute.accelerator() != nullptr) {
-    view->device_bytes = home_bytes(options.job, model) + view->activation_bytes;
+    view->device_bytes = space_bytes(options.job, model) + view->activation_bytes;
     view->device_reserve = reserve_of(options, part, model);
   }
   if (!replays(options.job)) view->activation_bytes += sample_bytes(model, part.share().count);
@@ -169,30 +169,30 @@ std::shared_ptr<const PreparedView> view_of(const PreparationOptions& options, c
 
 std::unique_ptr<engine::BatchSource> batches_of(const PreparationOptions& options, const ViewPart& part,
                                                 const Prepared& prepared, Step first, std::uint64_t steps,
-                                                kernels::Home& home) {
+                                                kernels::MemorySpace& space) {
   if (replays(options.job)) return nullptr;
   // Samples in memory are copied faster than any model takes them; others are decoded or drawn.
   const int threads = prepared.data->train.source == nullptr ? 1 : std::max(1, static_cast<int>(prepared.threads));
   return std::make_unique<engine::BatchSource>(
       prepared.data, engine::BatchSource::Options{options.job.seed, part.global_batch, part.share(), first.value(),
-                                                  steps, prepared.recipe, threads, &home});
+                                                  steps, prepared.recipe, threads, &space});
 }
 
 Result<TrainingKit> prepare_view(const PreparationOptions& options, const ViewPart& part,
                                  std::shared_ptr<const Prepared> prepared, std::uint64_t host_bytes,
                                  const engine::ComputeDevice& compute, const std::function<void()>& advance) {
-  kernels::Home& home = compute.home();
+  kernels::MemorySpace& space = compute.space();
   TrainingKit kit;
   kit.part = part;
-  kit.tensors = home.make_kernels();
-  kit.gradients = kernels::HomeArray(home, prepared->model.segments.padded_count());
+  kit.tensors = space.make_kernels();
+  kit.gradients = kernels::MemoryArray(space, prepared->model.segments.padded_count());
   kit.prepared = std::move(prepared);
   if (const Status made = make_engine(options, part, host_bytes, compute, advance, kit); !made.ok())
     return made.error();
-  const double step_seconds = probe(options, part, *kit.prepared, home, kit, advance);
+  const double step_seconds = probe(options, part, *kit.prepared, space, kit, advance);
   kit.view = view_of(options, part, kit, step_seconds, compute);
   const Step first(kit.prepared->replica->committed_rounds().value());
-  kit.batches = batches_of(options, part, *kit.prepared, first, kit.prepared->steps, home);
+  kit.batches = batches_of(options, part, *kit.prepared, first, kit.prepared->steps, space);
   return kit;
 }
 
@@ -234,7 +234,8 @@ Status refit_kit(const PreparationOptions& options, TrainingKit& kit, const View
     if (Status made = make_engine(options, part, host_bytes, compute, advance, kit); !made.ok()) return made;
   }
   kit.view = view_of(options, part, kit, sample_seconds * share.count, compute);
-  if (!same_batches) kit.batches = batches_of(options, part, *kit.prepared, first, kit.prepared->steps, compute.home());
+  if (!same_batches)
+    kit.batches = batches_of(options, part, *kit.prepared, first, kit.prepared->steps, compute.space());
   return {};
 }
 

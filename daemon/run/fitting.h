@@ -28,7 +28,7 @@ Status check_whole_run(const PreparationOptions& options, const Prepared& prepar
 // A member's samples, of the steps from `first` to `steps`; nothing where gradients are replayed.
 std::unique_ptr<engine::BatchSource> batches_of(const PreparationOptions& options, const ViewPart& part,
                                                 const Prepared& prepared, Step first, std::uint64_t steps,
-                                                kernels::Home& home);
+                                                kernels::MemorySpace& space);
 // What lasts for a view, beside what lasts for the run. host_bytes: that all of it may take of the host's memory. Times
 // a step. Throws what allocations, kernels and advance() throw.
 Result<TrainingKit> prepare_view(const PreparationOptions& options, const ViewPart& part,

@@ -49,7 +49,7 @@ Status check_file(const RunRecord& record, const std::string& path) {
 
 // The averaged parameters and the running statistics.
 Result<std::unique_ptr<Replica>> read_model(const RunRecord& record, const std::string& path,
-                                            const engine::Model& model, kernels::Home& home,
+                                            const engine::Model& model, kernels::MemorySpace& space,
                                             const std::function<void()>& advance) {
   Result<engine::OpenTensors> open = engine::open_safetensors(path);
   if (!open) return open.error();
@@ -58,7 +58,7 @@ Result<std::unique_ptr<Replica>> read_model(const RunRecord& record, const std::
   file.tensors = std::move(open->tensors);
   const Result<StateArrays> arrays = arrays_in(file, model, 0, false);
   if (!arrays) return arrays.error();
-  auto replica = std::make_unique<Replica>(home, model, 0, record.seed, false, nullptr, advance);
+  auto replica = std::make_unique<Replica>(space, model, 0, record.seed, false, nullptr, advance);
   if (Status read = replica->restore(*arrays, Round(record.status.digest_step), advance); !read) return read.error();
   return replica;
 }
@@ -163,7 +163,7 @@ Result<schema::Mistakes> find(const PreparationOptions& options, const RunRecord
   if (Status same = check_sameness(options, record, prepared); !same) return same.error();
   Result<std::unique_ptr<engine::Engine>> engine = make_evaluator(options, prepared.model, compute, advance);
   if (!engine) return engine.error();
-  const Result<std::unique_ptr<Replica>> replica = read_model(record, path, prepared.model, compute.home(), advance);
+  const Result<std::unique_ptr<Replica>> replica = read_model(record, path, prepared.model, compute.space(), advance);
   if (!replica) return replica.error();
   const std::vector<engine::Prediction> all = evaluate(options, record, prepared, **replica, **engine, advance);
   schema::Mistakes found = summary(prepared, all, advance);

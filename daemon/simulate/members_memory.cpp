@@ -15,12 +15,12 @@ namespace {
 
 std::string mebibytes(std::uint64_t bytes) { return std::to_string((bytes + (1u << 20) - 1) >> 20) + " MiB"; }
 
-// Of engines beside the first one: members with equal shares have one in each lane (share_engines.h).
+// Memory of the engines beyond the first: members with equal shares have one in each lane (share_engines.h).
 std::uint64_t more_engine_bytes(const MembersToBe& to_be) {
   std::map<int, std::uint64_t> alike;
   for (const engine::Share& share : engine::split(to_be.global_batch, to_be.weights)) ++alike[share.count];
   const std::uint64_t first = to_be.first.local_batch;
-  std::uint64_t samples = 0;  // of all engines
+  std::uint64_t samples = 0;  // of all engines together
   for (const auto& [count, members] : alike)
     samples += std::min(to_be.lanes, members) * static_cast<std::uint64_t>(count);
   return (std::max(samples, first) - first) * to_be.first.activation_bytes / first;
@@ -45,8 +45,8 @@ Status check_memory_of_members(const MembersToBe& to_be, const engine::ComputeDe
   const std::uint64_t exchange = SimulatedView::bytes_of_member(to_be.job, model, members, to_be.choice);
   const bool on_device = compute.accelerator() != nullptr;
   const std::uint64_t samples = replays(to_be.job) ? 0 : batch_bytes(to_be);
-  const std::uint64_t home = more_engine_bytes(to_be) + (members - 1) * state;  // where it computes
-  const std::uint64_t needed = members * exchange + samples + (on_device ? 0 : home);
+  const std::uint64_t space = more_engine_bytes(to_be) + (members - 1) * state;  // where it computes
+  const std::uint64_t needed = members * exchange + samples + (on_device ? 0 : space);
   const std::uint64_t left = engine::available_memory();
   const std::string all = std::to_string(members) + (members == 1 ? " member" : " members");
   say("memory: " + mebibytes(needed) + " more for " + all + (to_be.all_replicas ? ", each with its state; " : "; ") +
@@ -56,8 +56,8 @@ Status check_memory_of_members(const MembersToBe& to_be, const engine::ComputeDe
                  "it takes " + mebibytes(needed) + " more for " + all + ", and " + mebibytes(left) +
                      " of this machine's memory are left; stop what else runs here, or " + to_be.advice};
   const std::uint64_t free = compute.memory().free;
-  if (on_device && home > free)
-    return Error{ErrorKind::kRefused, "it takes " + mebibytes(home) + " more on " + compute.name() + " for " + all +
+  if (on_device && space > free)
+    return Error{ErrorKind::kRefused, "it takes " + mebibytes(space) + " more on " + compute.name() + " for " + all +
                                           ", and " + mebibytes(free) +
                                           " are free there; stop what else computes there, or " + to_be.advice};
   return {};

@@ -18,7 +18,7 @@
 #include "engine/compute_device.h"
 #include "engine/resources/processors.h"
 #include "kernels/base/hex.h"
-#include "kernels/host_home.h"
+#include "kernels/host_memory_space.h"
 #include "kernels/kernels.h"
 #include "schema/text.h"
 #include "schema/version.h"
@@ -96,8 +96,8 @@ class Recomputation {
   std::unique_ptr<ShareEngines> engines_;
   Per<Seat, SimulatedNode> nodes_;
   std::vector<Seat> holders_;                    // nodes that hold the newest state
-  std::uint64_t digest_ = 0;                     // of that state
-  std::vector<Member::Evaluation> evaluations_;  // of the step whose evaluation is recorded
+  std::uint64_t digest_ = 0;                     // that state's digest
+  std::vector<Member::Evaluation> evaluations_;  // at the step whose evaluation is recorded
   struct OtherLoss {
     std::uint64_t step = 0;
     double recorded = 0, computed = 0;
@@ -149,7 +149,7 @@ Status Recomputation::check_recorded(const Prepared& prepared) const {
   return {};
 }
 
-// Of the leg with the most members.
+// The leg with the most members.
 Status Recomputation::check_memory(const PreparedView& first) const {
   const Leg* largest = &run_.legs.front();
   for (const Leg& leg : run_.legs)
@@ -185,7 +185,7 @@ Status Recomputation::enter(const Leg& leg) {
   for (const std::string& node : leg.stretch.members) members.push_back(seat_of(node));
   for (const Seat seat : members) {
     if (std::ranges::count(holders_, seat) > 0) continue;
-    Result<SimulatedNode> copy = copy_of(nodes_[holders_.front()], compute_.home(), prepared_->model, run_.job.seed);
+    Result<SimulatedNode> copy = copy_of(nodes_[holders_.front()], compute_.space(), prepared_->model, run_.job.seed);
     if (!copy) return copy.error();
     nodes_[seat] = *std::move(copy);
   }
@@ -225,7 +225,7 @@ Status Recomputation::compute_leg(const Leg& leg) {
                       .first = Step(leg.first),
                       .last = Step(leg.last),
                       .evaluates_first = due},
-                     {prepared_->model, compute_.home(), codec_, pool_, *engines_}, members,
+                     {prepared_->model, compute_.space(), codec_, pool_, *engines_}, members,
                      {.committed = [this](const Member::Committed& one) { committed(one); },
                       .evaluated =
                           [this](const Member::Evaluation& one) {
@@ -257,9 +257,9 @@ Status Recomputation::difference(const Leg& leg) const {
   return Error{ErrorKind::kFailed, text};
 }
 
-// Of the last one, if it came up here too. Where a view ended with that step the next one may have evaluated it as
-// well, in other parts, and its sum may differ in the last bit: the first result counted, and whose that was is not
-// recorded.
+// The last evaluation, if it was computed here too. Where a view ended with that step the next one may have evaluated
+// it as well, in other parts, and its sum may differ in the last bit: the first result counted, and whose that was is
+// not recorded.
 Status Recomputation::compare_evaluation() const {
   const schema::RunStatus& recorded = run_.record.status;
   if (!recorded.evaluated) return {};
@@ -311,7 +311,7 @@ Status check_members(const RecomputeOptions& options, const RecordedRun& run) {
   return {};
 }
 
-Result<engine::ComputeDevice> device_of(const RecordedRun& run, kernels::Home& host) {
+Result<engine::ComputeDevice> device_of(const RecordedRun& run, kernels::MemorySpace& host) {
   const MemberRecord& own = run.record.own;
   if (own.device.empty()) return engine::ComputeDevice(host);
   const Math math = from_word<Math>(own.math).value_or(Math::kFp32);
@@ -343,7 +343,7 @@ Status recompute(const RecomputeOptions& options, const std::function<void(const
   if (const Status here = check_members(options, *run); !here) return here;
   const Result<const kernels::Kernels*> kernels = kernels::select("auto");
   if (!kernels) return kernels.error();
-  kernels::HostHome host(**kernels);
+  kernels::HostMemorySpace host(**kernels);
   const Result<engine::ComputeDevice> compute = device_of(*run, host);
   if (!compute) return compute.error();
   say("run " + run->record.id + ": " + to_word(run->job.model) + " on " + to_word(run->job.data) + ", " +

@@ -22,7 +22,7 @@ ShareEngines::ShareEngines(const PreparationOptions& options, TrainingKit kit, c
 }
 
 void ShareEngines::add(const Key& key, TrainingKit kit) {
-  if (!kit.tensors) kit.tensors = compute_.home().make_kernels();
+  if (!kit.tensors) kit.tensors = compute_.space().make_kernels();
   Engines& engines = engines_[key];
   engines.all.push_back(std::make_unique<Learner>(
       Learner{std::move(kit), AlignedArray<float>(prepared_->model.statistics.padded_count())}));
@@ -60,7 +60,7 @@ Status ShareEngines::fit(const schema::JobSpec& job, const Per<Rank, std::uint16
     while (engines_[key].all.size() < std::min(lane_count_, alike))
       if (Status made = make_learner(key, part.share, first); !made.ok()) return made;
     part.engines = &engines_[key];
-    part.batches = batches_of(options_, part.share, *prepared_, first, job.steps, compute_.home());
+    part.batches = batches_of(options_, part.share, *prepared_, first, job.steps, compute_.space());
   }
   return {};
 }

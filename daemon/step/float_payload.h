@@ -1,5 +1,5 @@
 // A chunk's float payload, float32 or float16: what a member's values are on the wire, and how they are added up. Every
-// member adds what would have travelled, its own values included. A gradient is copied out of its home, into the
+// member adds what would have travelled, its own values included. A gradient is copied to the host, into the
 // payload itself or slice by slice through a scratch that stays in the first caches. Owns that scratch; one thread.
 #pragma once
 
@@ -33,11 +33,11 @@ class FloatPayload {
   // Rounds the values as travelling would.
   void round(GradientFormat format, std::span<float> values);
 
-  // Elements: 16 KiB stay in the first cache. A device's home takes some 12 us for a copy, however short: 1 MiB of them
+  // Elements: 16 KiB stay in the first cache. A device takes some 12 us for a copy, however short: 1 MiB of them
   // takes twice that.
   static constexpr std::size_t kSlice = 4096, kDeviceSlice = 256 * 1024;
-  static std::size_t slice_of(bool home_addressable, std::size_t longest_chunk) {
-    return home_addressable ? kSlice : std::min(kDeviceSlice, std::max(longest_chunk, kSlice));
+  static std::size_t slice_of(bool host_accessible, std::size_t longest_chunk) {
+    return host_accessible ? kSlice : std::min(kDeviceSlice, std::max(longest_chunk, kSlice));
   }
   static constexpr std::size_t kScratchBytes = kSlice * (sizeof(float) + 2);
 
@@ -56,7 +56,7 @@ class FloatPayload {
   const kernels::CodecKernels& codec_;
   const std::size_t slice_;
   AlignedArray<float> values_;       // one slice
-  AlignedArray<std::byte> float16_;  // of it
+  AlignedArray<std::byte> float16_;  // the same slice
 };
 
 }  // namespace tg::daemon

@@ -15,7 +15,7 @@
 
 namespace tg::daemon {
 
-// What a job's gradients are made into; shared by all who build a Member or its Replica.
+// What a job's gradients are made into; shared by everything that builds a Member or its Replica.
 CodeRule code_rule(const schema::JobSpec& job);
 bool keeps_average(const schema::JobSpec& job);
 bool keeps_best(const schema::JobSpec& job);
@@ -28,8 +28,8 @@ Layouts layouts_of(const schema::JobSpec& job, const engine::SegmentTable& segme
                    const schema::Commit& choice);
 // Memory of the program itself: code, libraries, stacks, the allocator's reserve.
 inline constexpr std::uint64_t kProgramBytes = 32u << 20;
-// Gradient and state, as far as they are in the home that computes.
-std::uint64_t home_bytes(const schema::JobSpec& job, const engine::Model& model);
+// Gradient and state, as far as they are in the memory space that computes.
+std::uint64_t space_bytes(const schema::JobSpec& job, const engine::Model& model);
 // The copy that a checkpoint is written from; 0 where none are written.
 std::uint64_t checkpoint_bytes(const schema::JobSpec& job, const engine::Model& model);
 // What a run takes at most on a node's disk: two checkpoints, one that is being written, the last state, two models.

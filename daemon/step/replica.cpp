@@ -14,7 +14,7 @@ namespace {
 
 // The highest bit of the mantissa: the next update does not round it away.
 constexpr std::uint32_t kFlippedBit = 1u << 22;
-constexpr std::size_t kStagedElements = 64 * 1024;  // of a state, made or read here and copied there
+constexpr std::size_t kStagedElements = 64 * 1024;  // staged on the host, then copied to the state
 
 // Values in host memory; what owns them, if anything has to be kept alive.
 engine::ReadFloats read_from(std::span<const float> values, std::shared_ptr<const void> owner = nullptr) {
@@ -32,19 +32,19 @@ engine::ReadFloats copied(std::span<const float> values) {
 
 }  // namespace
 
-Replica::Replica(kernels::Home& home, const engine::Model& model, int slot_count, std::uint64_t seed,
+Replica::Replica(kernels::MemorySpace& space, const engine::Model& model, int slot_count, std::uint64_t seed,
                  bool keeps_average, const engine::InitialFile* initial, const std::function<void()>& advance)
     : model_(model),
       segments_(model.segments),
       slot_count_(slot_count),
       keeps_average_(keeps_average),
-      tensors_(home.make_kernels()),
-      average_(home, keeps_average ? segments_.padded_count() : 0) {
+      tensors_(space.make_kernels()),
+      average_(space, keeps_average ? segments_.padded_count() : 0) {
   for (Half& half : halves_) {
-    half.parameters = kernels::HomeArray(home, segments_.padded_count());
+    half.parameters = kernels::MemoryArray(space, segments_.padded_count());
     advance();
     for (int s = 0; s < slot_count; ++s) {
-      half.slots.emplace_back(home, segments_.padded_count());
+      half.slots.emplace_back(space, segments_.padded_count());
       advance();
     }
     half.statistics = AlignedArray<float>(model.statistics.padded_count());
@@ -137,32 +137,32 @@ Status Replica::restore(const StateArrays& arrays, Round round, const std::funct
 }
 
 std::vector<std::size_t> Replica::array_sizes() const {
-  std::vector<std::size_t> sizes(home_arrays(), segments_.padded_count());
+  std::vector<std::size_t> sizes(space_arrays(), segments_.padded_count());
   sizes.push_back(halves_[current_].statistics.size());
   if (keeps_best()) sizes.insert(sizes.end(), {best_.parameters.size(), best_.statistics.size()});
   return sizes;
 }
 
-kernels::HomeArray& Replica::array(std::size_t index) {
+kernels::MemoryArray& Replica::array(std::size_t index) {
   Half& half = halves_[current_];
   return index == 0 ? half.parameters : index <= half.slots.size() ? half.slots[index - 1] : average_;
 }
 
 std::span<float> Replica::host_array(std::size_t index) {
-  if (index == home_arrays()) return halves_[current_].statistics.span();
-  return index == home_arrays() + 1 ? best_.parameters.span() : best_.statistics.span();
+  if (index == space_arrays()) return halves_[current_].statistics.span();
+  return index == space_arrays() + 1 ? best_.parameters.span() : best_.statistics.span();
 }
 
 void Replica::give(std::size_t index, std::size_t first, std::span<float> values) const {
   auto& self = const_cast<Replica&>(*this);  // which is only read
-  if (index >= home_arrays())
+  if (index >= space_arrays())
     std::ranges::copy(self.host_array(index).subspan(first, values.size()), values.begin());
   else
     copy_out(self.array(index).floats(), first, values);
 }
 
 void Replica::take(std::size_t index, std::size_t first, std::span<const float> values) {
-  if (index >= home_arrays())
+  if (index >= space_arrays())
     std::ranges::copy(values, host_array(index).subspan(first, values.size()).begin());
   else
     tensors_->copy_in(std::as_bytes(values), array(index).floats().subspan(first, values.size()));
@@ -215,7 +215,7 @@ void Replica::commit(std::span<const float> measured) {
   current_ = 1 - current_;
   committed_rounds_ = committed_rounds_.next();
   undone_ = false;
-  state();  // of which the keeper is
+  state();  // the keeper's must be this one
 }
 
 bool Replica::confirm(float average_rate, std::size_t most_elements) {
@@ -306,7 +306,7 @@ std::size_t Replica::best_bytes(const engine::Model& model) {
 
 namespace {
 
-// read: what reads an array of its home; read_host: one in host memory.
+// read: what reads an array of its memory space; read_host: one in host memory.
 template <class Read, class ReadHost>
 StateArrays read_by(const Replica& replica, Read read, ReadHost read_host) {
   StateArrays arrays;

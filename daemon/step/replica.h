@@ -6,11 +6,11 @@
 //
 // State k+1 is written beside state k; commit() swaps the two, so an interrupted step is dropped for free, and undo()
 // swaps them back. The average is no half: it moves once a state is confirmed, which cannot be undone. Owns its
-// arrays, which lie in the run's home: they are read and written only through tensor kernels. Only statistics are in
-// host memory, as the engine wants them, and the best model, which nobody computes with. Shapes are those of the
-// model's tables (flat, padded). Written by the exchange's threads, each its own parts; the compute thread reads the
-// parameters of a step, segment by segment as they become final, until its backward is over. What computes here (the
-// constructor, restore, commit, confirm, digests, copy_out, flip_bit) is called by one thread at a time.
+// arrays, which lie in the run's memory space: they are read and written only through tensor kernels. Only statistics
+// are in host memory, as the engine wants them, and the best model, which is never computed with. Shapes are those of
+// the model's tables (flat, padded). Written by the exchange's threads, each its own parts; the compute thread reads
+// the parameters of a step, segment by segment as they become final, until its backward is over. What computes here
+// (the constructor, restore, commit, confirm, digests, copy_out, flip_bit) is called by one thread at a time.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +23,7 @@
 #include "engine/initial_file.h"
 #include "engine/model.h"
 #include "kernels/base/aligned_array.h"
-#include "kernels/home_array.h"
+#include "kernels/memory_array.h"
 #include "schema/step.h"
 
 namespace tg::daemon {
@@ -35,8 +35,9 @@ class Replica {
   // place of the seed; needed no longer than the call, which throws what it throws. advance: called after each part
   // that was drawn or read; what it throws passes through. The model outlives the replica.
   Replica(
-      kernels::Home& home, const engine::Model& model, int slot_count, std::uint64_t seed, bool keeps_average = true,
-      const engine::InitialFile* initial = nullptr, const std::function<void()>& advance = [] {});
+      kernels::MemorySpace& space, const engine::Model& model, int slot_count, std::uint64_t seed,
+      bool keeps_average = true, const engine::InitialFile* initial = nullptr,
+      const std::function<void()>& advance = [] {});
 
   // One that keeps no state of its own: it counts rounds, and what is read of it is read of the keeper, another replica
   // in this process. The keeper commits a round, and confirms a state, before this one says the same; to read of a
@@ -114,28 +115,28 @@ class Replica {
 
  private:
   struct Half {
-    kernels::HomeArray parameters;
-    std::vector<kernels::HomeArray> slots;
+    kernels::MemoryArray parameters;
+    std::vector<kernels::MemoryArray> slots;
     AlignedArray<float> statistics;
   };
   const Replica& state() const;
   // To the other half, for which no chunk writes them. Their slots stay 0.
   void copy_frozen();
-  // Of array_sizes(): those in the home, which come first, and the others.
-  std::size_t home_arrays() const { return 1 + static_cast<std::size_t>(slot_count_) + (keeps_average_ ? 1 : 0); }
-  kernels::HomeArray& array(std::size_t index);
+  // The part of array_sizes() in the memory space, which comes first, and the rest.
+  std::size_t space_arrays() const { return 1 + static_cast<std::size_t>(slot_count_) + (keeps_average_ ? 1 : 0); }
+  kernels::MemoryArray& array(std::size_t index);
   std::span<float> host_array(std::size_t index);
   Status fill(const engine::ReadFloats& from, kernels::Floats to, const std::function<void()>& advance);
   void initialize(std::uint64_t seed, const engine::InitialFile* initial, const std::function<void()>& advance);
 
-  const std::shared_ptr<const Replica> keeper_;  // of the state; empty: this one keeps it
+  const std::shared_ptr<const Replica> keeper_;  // keeps the state; empty: this one does
   const engine::Model& model_;
   const engine::SegmentTable& segments_;  // the model's
   const int slot_count_;
   const bool keeps_average_;
   const std::unique_ptr<kernels::TensorKernels> tensors_;
   Half halves_[2];
-  kernels::HomeArray average_;
+  kernels::MemoryArray average_;
   Best best_;  // empty if none is kept
   std::size_t current_ = 0;
   Round committed_rounds_, confirmed_rounds_;

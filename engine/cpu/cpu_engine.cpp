@@ -19,8 +19,8 @@ const EngineOptions& with_threads(const EngineOptions& options) {
   return options;
 }
 
-// How many samples are evaluated at once: their activations stay below kEvaluationBytes and below what training leaves
-// of the memory.
+// How many samples are evaluated at once: their activations stay below kEvaluationBytes and below the memory that
+// training leaves.
 int evaluation_batch(const Model& model, const EngineOptions& options, std::size_t scratch) {
   std::size_t allowed = kEvaluationBytes;
   if (const std::size_t most = options.most_activation_bytes; most != 0)

@@ -40,7 +40,7 @@ class Library {
   // Every operation's scratch memory; allocate_scratchpad, called once after the last operation, allocates it.
   dnnl::memory scratchpad(const dnnl::memory::desc& desc);
   void allocate_scratchpad();
-  std::size_t scratchpad_bytes() const;  // of all operations so far, before it is allocated too
+  std::size_t scratchpad_bytes() const;  // needed by all operations so far, even before it is allocated
 
   // "conv1 forward: brgconv:avx512_core", in the order of construction.
   void note_implementation(const std::string& operation, const char* implementation);

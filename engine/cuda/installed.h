@@ -15,7 +15,7 @@ std::string damaged_cudnn();
 
 // What to do where the parts do not fit.
 inline constexpr std::string_view kReinstallCudnn =
-    "; reinstall cuDNN 9, all parts of one version (deploy/reference.md, GPUs)";
+    "; reinstall cuDNN 9, all parts of one version (deploy/jobs.md, GPUs)";
 
 // The parts that cuDNN of this version (cudnnGetVersion()) opens by their bare names at the first convolution, and that
 // do not lie in its folder: the loader then takes those of another installation, if there is one. ", without

@@ -13,7 +13,7 @@
 #include "engine/cuda/installed.h"
 #include "engine/cuda/library.h"
 #include "engine/models/builder.h"
-#include "kernels/cuda/device_home.h"
+#include "kernels/cuda/device_memory_space.h"
 
 namespace tg::engine::cuda {
 namespace {
@@ -33,7 +33,7 @@ class CudaAccelerator final : public Accelerator {
       : choice_(std::move(choice)),
         device_(choice_.name + " (device " + std::to_string(choice_.number) + ")"),
         library_(library_versions() + " (" + library_folders() + ")"),
-        home_(choice_.number) {}
+        space_(choice_.number) {}
 
   std::string_view device() const override { return device_; }
   std::string_view library() const override { return library_; }
@@ -43,7 +43,7 @@ class CudaAccelerator final : public Accelerator {
     TG_CUDA(cudaMemGetInfo(&free, &total));
     return {total, free};
   }
-  kernels::Home& home() override { return home_; }
+  kernels::MemorySpace& space() override { return space_; }
   Result<std::unique_ptr<Engine>> make_engine(const Model& model, const EngineOptions& options) override {
     return make_cuda_engine(model, choice_, options);
   }
@@ -51,7 +51,7 @@ class CudaAccelerator final : public Accelerator {
  private:
   const DeviceChoice choice_;
   const std::string device_, library_;
-  kernels::cuda::DeviceHome home_;
+  kernels::cuda::DeviceMemorySpace space_;
 };
 
 // Says why there is no device to use at all; empty if there is one.

@@ -37,7 +37,7 @@ struct BatchSource::State {
       : data(std::move(dataset)), options(given), stream(given.seed, data->train.count()), first(given.first_step) {
     for (std::uint64_t i = 0; i < std::min(kPrefetchBatches, steps()); ++i) {
       slots[i].batch.count = options.share.count;
-      shape_batch(options.recipe, slots[i].batch, options.home);
+      shape_batch(options.recipe, slots[i].batch, options.space);
     }
   }
 
@@ -83,7 +83,7 @@ struct BatchSource::State {
     }
   }
 
-  // Waits until nobody fills, then begins anew.
+  // Waits until no thread fills a batch, then starts over.
   void seek(std::uint64_t step) {
     std::unique_lock lock(mutex);
     TG_CHECK(options.first_step <= step && step < options.last_step, step, options.last_step);
@@ -130,7 +130,7 @@ struct BatchSource::State {
   std::uint64_t first;  // step of batch 0
   std::array<Slot, kPrefetchBatches> slots;
   std::uint64_t current = 0;  // the batch whose samples are being handed out
-  std::uint64_t calls = 0;    // of next()
+  std::uint64_t calls = 0;    // to next()
   double waited_seconds = 0;
   std::size_t filling = 0;                            // threads that fill a piece
   std::atomic<bool> stopping{false}, seeking{false};  // written under the mutex

@@ -22,7 +22,7 @@ class ContentHash {
   }
   void add(std::string_view text) { add(std::span(reinterpret_cast<const std::uint8_t*>(text.data()), text.size())); }
   std::uint64_t value() const { return state_; }
-  // Of this alone, bytes or a text.
+  // The hash of bytes or a text alone.
   static std::uint64_t of(const auto& content) {
     ContentHash hash;
     hash.add(content);

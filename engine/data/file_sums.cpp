@@ -9,7 +9,7 @@
 namespace tg::engine {
 namespace {
 
-constexpr std::size_t kDigits = 16;  // of a sum
+constexpr std::size_t kDigits = 16;  // per sum
 
 std::uint64_t hash_of_name(const std::string& name) { return ContentHash::of(name) | 1; }
 

@@ -4,8 +4,8 @@
 //   a = sum h, b = sum h n      n = hash of the name, h = hash of name and content, both odd
 //   text := FILES ' ' BYTES ' ' TRAIN ' ' TEST ' ' (a b){kGroups}      decimal; a and b as 16 hexadecimal digits each
 //
-// Where one file of a group is missing, added or another one, b' - b = (a' - a) n: whoever has its name finds it among
-// the own names. Where several of a group differ, nothing is found, which is said. Pure; any thread.
+// Where one file of a group is missing, added or another one, b' - b = (a' - a) n: a node that has the file finds
+// it among its own names. Where several of a group differ, nothing is found, which is said. Pure; any thread.
 #pragma once
 
 #include <array>
@@ -33,7 +33,7 @@ class FileSums {
   bool empty() const { return files_ == 0; }
 
   std::string text() const;
-  static std::optional<FileSums> parse(std::string_view text);  // of text(), whoever wrote it
+  static std::optional<FileSums> parse(std::string_view text);  // the inverse of text(), for text from any source
 
   // "4680 files of 1234567 bytes, 3900 + 780 samples"
   std::string counts() const;

@@ -24,11 +24,11 @@ void skip(const Dataset& data, const Error& error) {
 
 }  // namespace
 
-void shape_batch(const Recipe& recipe, Batch& batch, kernels::Home* home) {
+void shape_batch(const Recipe& recipe, Batch& batch, kernels::MemorySpace* space) {
   TG_CHECK(batch.count >= 0, batch.count);
   const std::size_t elements = static_cast<std::size_t>(batch.count) * recipe.input.elements();
   if (batch.images.size() != elements)
-    batch.images = home == nullptr ? AlignedArray<float>(elements) : home->allocate_host(elements);
+    batch.images = space == nullptr ? AlignedArray<float>(elements) : space->allocate_host(elements);
   batch.labels.resize(static_cast<std::size_t>(batch.count));
 }
 

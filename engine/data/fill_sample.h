@@ -9,8 +9,8 @@
 
 namespace tg::engine {
 
-// Makes room for batch.count samples, in memory of the home if one is given.
-void shape_batch(const Recipe& recipe, Batch& batch, kernels::Home* home = nullptr);
+// Makes room for batch.count samples, in memory of that space if one is given.
+void shape_batch(const Recipe& recipe, Batch& batch, kernels::MemorySpace* space = nullptr);
 
 // Fills sample `i` of the batch: the one at the stream's `position`, which is `image` of the training set. Any thread,
 // each with its own scratch and i. Throws as fill_training_batch.

@@ -15,7 +15,7 @@ inline std::string grouped(std::uint64_t number) {
   return digits;
 }
 
-// Of stored samples: "different sizes" where they vary. Not text_of of graph/shapes.h, which knows only one size.
+// The shape of stored samples, "different sizes" where they vary; text_of in graph/shapes.h knows only one size.
 inline std::string shape_text(const ImageShape& shape) {
   if (shape.height == 0 && shape.channels != 0) return "different sizes";
   return std::to_string(shape.channels) + "x" + std::to_string(shape.height) + "x" + std::to_string(shape.width);

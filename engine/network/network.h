@@ -21,7 +21,7 @@ struct NetworkOptions {
   int batch = 1;
   bool training = false;
   std::uint64_t seed = 0;
-  bool sharing = true;  // of memory; false: every buffer at a place of its own, for comparison
+  bool sharing = true;  // buffers share memory; false: each has a place of its own, for comparison
 };
 
 template <class On>

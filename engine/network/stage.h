@@ -3,7 +3,7 @@
 // (engine/cpu/stages/stage.h) or Cuda (engine/cuda/stages/stage.h):
 //
 //   Library, Arena   runs the operations; places the buffers, by Arena::add and Arena::view
-//   View, Extent     a buffer as the operations see it, where an empty one is nobody's; what a view is asked for by
+//   View, Extent     a buffer as the operations see it, empty where there is none; what a view is asked for by
 //   Pass             what a pass is told
 //   Stage            derived from StageOf<On>
 //   kCanonicalImages images lie in memory in C, H, W order (PlanOptions): every flatten is a view, and no stage
@@ -30,7 +30,7 @@
 
 namespace tg::engine {
 
-// gradient: of the loss with respect to the value; empty where nobody wants it.
+// gradient: the loss's, with respect to the value; empty where it is not needed.
 template <class View>
 struct ActivationOf {
   ImageShape shape;

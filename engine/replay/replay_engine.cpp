@@ -11,16 +11,16 @@
 namespace tg::engine {
 namespace {
 
-constexpr std::size_t kStagedElements = 64 * 1024;  // elements drawn here at a time and copied to the home
+constexpr std::size_t kStagedElements = 64 * 1024;  // elements drawn here at a time and copied to the memory space
 
 class ReplayEngine final : public Engine {
  public:
-  ReplayEngine(const Model& model, ReplayOptions options, std::vector<float> recorded, kernels::Home& home)
+  ReplayEngine(const Model& model, ReplayOptions options, std::vector<float> recorded, kernels::MemorySpace& space)
       : segments_(model.segments),
         statistics_(model.statistics),
         options_(std::move(options)),
         recorded_(std::move(recorded)),
-        tensors_(home.make_kernels()) {}
+        tensors_(space.make_kernels()) {}
 
   const SegmentTable& segments() const override { return segments_; }
   const SegmentTable& statistics() const override { return statistics_; }
@@ -84,7 +84,7 @@ std::string ReplayEngine::build() const {
 }  // namespace
 
 Result<std::unique_ptr<Engine>> make_replay_engine(const Model& model, const ReplayOptions& options,
-                                                   kernels::Home& home) {
+                                                   kernels::MemorySpace& space) {
   try {
     ReplayOptions resolved = options;
     std::vector<float> recorded;
@@ -94,7 +94,7 @@ Result<std::unique_ptr<Engine>> make_replay_engine(const Model& model, const Rep
       if (!read.ok()) return read.error();
       recorded = std::move(read).value();
     }
-    return std::unique_ptr<Engine>(std::make_unique<ReplayEngine>(model, resolved, std::move(recorded), home));
+    return std::unique_ptr<Engine>(std::make_unique<ReplayEngine>(model, resolved, std::move(recorded), space));
   } catch (const std::bad_alloc&) {
     return Error{ErrorKind::kFailed, "no memory for the recorded gradients of " + model.name};
   }

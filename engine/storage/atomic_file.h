@@ -35,7 +35,7 @@ class AtomicFile {
 // synced, and the two change names. Takes space for the first content, and where one is longer than those before.
 Status exchange_file(const std::string& path, std::string_view content);
 
-// Deletes what crashed writers left in a directory. Only while nobody writes there.
+// Deletes what crashed writers left in a directory. Call it only while nothing writes there.
 void delete_partial_files(const std::string& directory);
 
 }  // namespace tg::engine

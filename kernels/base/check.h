@@ -7,7 +7,7 @@
 
 namespace tg {
 
-// Writes the text to stderr and aborts; a stderr that nobody reads delays that by a few seconds at most.
+// Writes the text to stderr and aborts; an unread stderr delays that by a few seconds at most.
 [[noreturn]] void abort_with(const std::string& text);
 
 template <class... Values>

@@ -88,7 +88,7 @@ void LineWriter::State::run() {
     lock.lock();
     queue.pop_front();
     queued_bytes -= next.line.size();
-    // Lines lost after the last one are reported even if nobody writes another.
+    // Lines lost after the last one are reported even if no further line comes.
     if (!taken || !queue.empty() || lost == 0) continue;
     untold += std::exchange(lost, 0);
     lock.unlock();

@@ -1,7 +1,7 @@
 // One event, one line, logfmt: ts=... level=... node=... event=... key=value..., or a JSON object with time, level,
 // node, event and the fields, whose numbers are numbers; on stderr, and to a sink (a run's log file) where one is set.
-// Stable event names, so that people can grep. Any thread may log; a line is written whole. Nobody waits for the reader
-// of stderr (line_writer.h): lines that it does not take are lost, and event=log-lines-lost says how many.
+// Stable event names, so that people can grep. Any thread may log; a line is written whole. No thread waits for the
+// reader of stderr (line_writer.h): lines that it does not take are lost, and event=log-lines-lost says how many.
 #pragma once
 
 #include <concepts>

@@ -6,7 +6,7 @@
 
 namespace tg {
 
-// Of the character that the text begins with; 0 if it begins with none.
+// The length of the character that the text begins with; 0 if it begins with none.
 inline std::size_t utf8_bytes(std::string_view text) {
   const auto byte = [text](std::size_t i) { return i < text.size() ? static_cast<unsigned char>(text[i]) : 0u; };
   const unsigned first = byte(0), second = byte(1);

@@ -124,7 +124,7 @@ using DeviceArray = Array<T, DeviceBytes>;
 template <class T>
 using PinnedArray = Array<T, PinnedBytes>;
 
-// As Home::allocate_host: zeroed, and page-locked if possible.
+// As MemorySpace::allocate_host: zeroed, and page-locked if possible.
 HostArray allocate_host(std::size_t count);
 // Whether a copy from there runs while the host goes on. For other memory the host waits.
 bool is_page_locked(const void* address);

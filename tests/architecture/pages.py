@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """The pages (*.md): every relative link leads to a file that is there, and to a heading that is there; every path of the
-project that a page names as code exists; the README stays short."""
+project that a page names as code exists; the README and the users' pages stay short."""
 
 import pathlib
 import re
@@ -9,6 +9,7 @@ import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 README_LINES = 150
+USERS_PAGE_WORDS = 2500
 
 FENCE = re.compile(r"^ *```.*?^ *```$", re.M | re.S)
 LINK = re.compile(r"\]\(([^()\s]+)\)")
@@ -55,10 +56,10 @@ class Pages(unittest.TestCase):
         self.assertEqual(wrong, [], "\n" + "\n".join(wrong))
 
     def test_dead_ones_would_be_seen(self):
-        page, text = ROOT / "README.md", "# tgd\n## A mesh of your own\n"
+        page, text = ROOT / "README.md", "# tgd\n## Three machines in five commands\n"
         for link in ("nowhere.md", "tests/nowhere", "../outside.md", "#no-such-heading", "deploy/README.md#no-such-heading"):
             self.assertTrue(list(dead_links(page, text + f"[a]({link})")), link)
-        for link in ("deploy/demo", "https://arxiv.org/abs/1705.07878", "#a-mesh-of-your-own", "tests/lab"):
+        for link in ("deploy/demo", "https://arxiv.org/abs/1705.07878", "#three-machines-in-five-commands", "tests/lab"):
             self.assertFalse(list(dead_links(page, text + f"[a]({link})")), link)
         for code in ("`deploy/nothing`", "```\ntests/nothing --help\n```", "1. a\n   ```\n   tests/nothing\n   ```"):
             self.assertTrue(list(dead_paths(page, code)), code)
@@ -66,6 +67,10 @@ class Pages(unittest.TestCase):
 
     def test_the_readme_is_short(self):
         self.assertLessEqual(len((ROOT / "README.md").read_text().splitlines()), README_LINES)
+
+    def test_the_users_pages_are_short(self):
+        for path in (ROOT / "deploy").glob("*.md"):
+            self.assertLessEqual(len(path.read_text().split()), USERS_PAGE_WORDS, f"{path}: give a topic a page of its own")
 
 
 if __name__ == "__main__":

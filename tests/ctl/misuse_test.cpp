@@ -163,7 +163,7 @@ TEST_F(MisuseTest, HelpAndVersionNeedNoDaemon) {
   const Outcome help = run({"--help"});
   EXPECT_EQ(help.code, 0);
   EXPECT_EQ(help.err, "");
-  EXPECT_NE(help.out.find("usage: tgctl"), std::string::npos);
+  EXPECT_NE(help.out.find("Usage: tgctl"), std::string::npos);
   const Outcome version = run({"--version"});
   EXPECT_EQ(version.code, 0);
   EXPECT_EQ(version.out.find("tgctl "), 0u);

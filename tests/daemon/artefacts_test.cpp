@@ -11,7 +11,7 @@
 #include "daemon/store/state_facts.h"
 #include "tests/daemon/temporary_directory.h"
 #include "tests/engine/safetensors_files.h"
-#include "tests/simulation/simulator/awkward_home.h"
+#include "tests/simulation/simulator/awkward_memory.h"
 #include "tests/simulation/training/tiny_training.h"
 
 namespace tg::daemon {
@@ -42,9 +42,9 @@ void expect_tensors(const std::string& path, const engine::SegmentTable& segment
 
 TEST(Artefacts, HoldTheAverageTheParametersTheSlotsAndTheStatistics) {
   const kernels::Kernels& best = *kernels::available().front();
-  const auto home = simulation::home_under_test(best);
-  const auto tensors = home->make_kernels();
-  Replica replica(*home, tiny_model(), 1, 7);
+  const auto space = simulation::space_under_test(best);
+  const auto tensors = space->make_kernels();
+  Replica replica(*space, tiny_model(), 1, 7);
   std::vector<float> average(tiny_segments().padded_count());
   replica.copy_out(replica.average(), 0, average);
   const std::vector<float> parameters = drawn(1), slot = drawn(2);
@@ -97,15 +97,15 @@ TEST(Artefacts, HoldTheAverageTheParametersTheSlotsAndTheStatistics) {
 
 // model.safetensors is the best one, of which the state file has what it takes; the others are of the last state.
 TEST(Artefacts, OfARunThatKeepsTheBestModel) {
-  const auto home = simulation::home_under_test(*kernels::available().front());
-  Replica replica(*home, tiny_model(), 1, 7);
+  const auto space = simulation::space_under_test(*kernels::available().front());
+  Replica replica(*space, tiny_model(), 1, 7);
   replica.make_room_for_best();
   const std::size_t count = tiny_segments().padded_count();
   std::vector<float> best(count), parameters = drawn(1);
   replica.copy_out(replica.average(), 0, best);
   const std::vector<float> statistics(replica.statistics().begin(), replica.statistics().end());
   replica.keep_best();
-  home->make_kernels()->copy_in(std::as_bytes(std::span(parameters)), replica.next(0, count).parameters);
+  space->make_kernels()->copy_in(std::as_bytes(std::span(parameters)), replica.next(0, count).parameters);
   replica.commit(simulation::draw_statistics(1, 0, 0));
   replica.confirm(0.25F);
   const tests::TemporaryDirectory directory, from_state;
@@ -133,7 +133,7 @@ TEST(Artefacts, OfARunThatKeepsTheBestModel) {
   EXPECT_EQ(write_artefacts(from_state.path(), state->artefacts).value(), *marks);
   const auto read = arrays_in(*state, tiny_model(), 1, true, true);
   ASSERT_TRUE(read.ok()) << read.error().message;
-  Replica another(*home, tiny_model(), 1, 8);
+  Replica another(*space, tiny_model(), 1, 8);
   another.make_room_for_best();
   ASSERT_TRUE(another.restore(*read, Round(9)).ok());
   EXPECT_TRUE(std::ranges::equal(another.best().statistics, statistics));
@@ -158,8 +158,8 @@ class SavedArraysTest : public testing::Test {
   void SetUp() override {
     const std::vector<float> parameters = drawn(1), slot = drawn(2);
     const kernels::StateFloats next = replica.next(0, parameters.size());
-    home->make_kernels()->copy_in(std::as_bytes(std::span(parameters)), next.parameters);
-    home->make_kernels()->copy_in(std::as_bytes(std::span(slot)), next.slot0);
+    space->make_kernels()->copy_in(std::as_bytes(std::span(parameters)), next.parameters);
+    space->make_kernels()->copy_in(std::as_bytes(std::span(slot)), next.slot0);
     replica.commit(simulation::draw_statistics(1, 0, 0));
     replica.confirm(0.25F);
   }
@@ -186,8 +186,8 @@ class SavedArraysTest : public testing::Test {
 
   const tests::TemporaryDirectory directory;
   const std::string path = directory.path() + "/state.safetensors";
-  const std::unique_ptr<kernels::Home> home = simulation::home_under_test(*kernels::available().front());
-  Replica replica{*home, tiny_model(), 1, 7};
+  const std::unique_ptr<kernels::MemorySpace> space = simulation::space_under_test(*kernels::available().front());
+  Replica replica{*space, tiny_model(), 1, 7};
 };
 
 TEST_F(SavedArraysTest, AreWhatWasSavedWithZerosBetween) {

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "engine/model.h"
-#include "tests/simulation/simulator/awkward_home.h"
+#include "tests/simulation/simulator/awkward_memory.h"
 #include "tests/simulation/simulator/random.h"
 #include "tests/simulation/training/tiny_training.h"
 
@@ -22,13 +22,13 @@ namespace {
 using Slices = std::deque<std::pair<std::uint64_t, std::vector<std::byte>>>;
 
 struct Feeding {
-  std::unique_ptr<kernels::Home> home = simulation::home_under_test(*kernels::available().front());
+  std::unique_ptr<kernels::MemorySpace> space = simulation::space_under_test(*kernels::available().front());
   engine::Model model;
   Replica giver, newcomer;
   std::string metrics = "{\"step\":1}\n{\"step\":2}\n", fed_metrics = {};
 
   explicit Feeding(engine::Model of, int slots = 1, bool average = true)
-      : model(std::move(of)), giver(*home, model, slots, 7, average), newcomer(*home, model, slots, 8, average) {}
+      : model(std::move(of)), giver(*space, model, slots, 7, average), newcomer(*space, model, slots, 8, average) {}
   FeedSource source() {
     return {{"a record", "a view\n", metrics.size(),
              [this](std::uint64_t at, std::span<std::byte> to) {

@@ -1,4 +1,5 @@
-// A gradient in a home that the host cannot address travels in long pieces, and its bits are those of short ones.
+// A gradient in a memory space that the host cannot address travels in long pieces, and its bits are those of short
+// ones.
 #include "daemon/step/float_payload.h"
 
 #include <gtest/gtest.h>
@@ -7,8 +8,8 @@
 #include <utility>
 #include <vector>
 
-#include "kernels/home_array.h"
-#include "tests/simulation/simulator/awkward_home.h"
+#include "kernels/memory_array.h"
+#include "tests/simulation/simulator/awkward_memory.h"
 #include "tests/simulation/simulator/random.h"
 
 namespace tg::daemon {
@@ -19,25 +20,25 @@ constexpr std::size_t kElements = 3 * FloatPayload::kSlice + 512;
 struct Made {
   std::vector<std::byte> payload;
   std::vector<float> sums;
-  std::uint64_t calls = 0;  // at home
+  std::uint64_t calls = 0;  // in this space
 };
 
 Made made(GradientFormat format, std::size_t slice) {
   const kernels::Kernels& kernels = *kernels::available().back();
-  simulation::AwkwardHome home(kernels);
-  const auto tensors = home.make_kernels();
-  kernels::HomeArray gradient(home, kElements);
+  simulation::AwkwardMemory space(kernels);
+  const auto tensors = space.make_kernels();
+  kernels::MemoryArray gradient(space, kElements);
   simulation::Random random(11);
   std::vector<float> values(kElements);
   for (float& value : values) value = static_cast<float>(random.unit() - 0.5);
   tensors->copy_in(std::as_bytes(std::span(values)), gradient.floats());
   FloatPayload payload(*tensors, kernels, slice);
   Made all{std::vector<std::byte>(kElements * sizeof(float)), std::vector<float>(kElements, 0.25f), 0};
-  const std::uint64_t before = home.calls();
+  const std::uint64_t before = space.calls();
   payload.write(format, std::as_const(gradient).floats(), all.payload);
   payload.add(format, std::as_const(gradient).floats(), all.sums);
   payload.round(format, all.sums);
-  all.calls = home.calls() - before;
+  all.calls = space.calls() - before;
   return all;
 }
 

@@ -6,7 +6,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "kernels/host_home.h"
+#include "kernels/host_memory_space.h"
 #include "temporary_directory.h"
 
 namespace tg::tests {
@@ -21,8 +21,8 @@ schema::NodeConfig config_in(const std::string& directory) {
 }
 
 const engine::ComputeDevice& processor() {
-  static kernels::HostHome home(*kernels::available().back());
-  static const engine::ComputeDevice device(home);
+  static kernels::HostMemorySpace space(*kernels::available().back());
+  static const engine::ComputeDevice device(space);
   return device;
 }
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "schema/limits.h"
-#include "tests/simulation/simulator/awkward_home.h"
+#include "tests/simulation/simulator/awkward_memory.h"
 #include "tests/simulation/training/tiny_training.h"
 
 namespace tg::daemon {
@@ -21,19 +21,19 @@ std::vector<float> statistics_of(const Replica& replica) {
 
 // Models without statistics: frozen, as they were before there were any.
 TEST(Replica, FirstDigestsOfLenetAndCifarnet) {
-  const auto home = simulation::home_under_test(*kernels::available().front());
+  const auto space = simulation::space_under_test(*kernels::available().front());
   const engine::Model lenet = engine::make_model(ModelKind::kLenet),
                       cifarnet = engine::make_model(ModelKind::kCifarnet);
-  const Replica of_lenet(*home, lenet, 1, 1), of_cifarnet(*home, cifarnet, 1, 1);
+  const Replica of_lenet(*space, lenet, 1, 1), of_cifarnet(*space, cifarnet, 1, 1);
   EXPECT_EQ(of_lenet.segment_digests().size(), lenet.segments.size());
   EXPECT_EQ(Replica::combine(of_lenet.segment_digests()), 0x65721ea0ad216b64u);
   EXPECT_EQ(Replica::combine(of_cifarnet.segment_digests()), 0xff535840849c3bf9u);
 }
 
 TEST(Replica, StatisticsFollowWithTheCommitAndNotBefore) {
-  const auto home = simulation::home_under_test(*kernels::available().front());
+  const auto space = simulation::space_under_test(*kernels::available().front());
   const engine::SegmentTable& table = tiny_model().statistics;
-  Replica replica(*home, tiny_model(), 0, 7);
+  Replica replica(*space, tiny_model(), 0, 7);
   AlignedArray<float> expected(table.padded_count());
   engine::initialize(table, 7, expected.data());
   EXPECT_EQ(statistics_of(replica), std::vector<float>(expected.begin(), expected.end()));
@@ -52,11 +52,11 @@ TEST(Replica, StatisticsFollowWithTheCommitAndNotBefore) {
 }
 
 TEST(Replica, DigestsCoverEachStatisticAndNothingElseMoves) {
-  const auto home = simulation::home_under_test(*kernels::available().front());
+  const auto space = simulation::space_under_test(*kernels::available().front());
   const std::size_t segments = tiny_model().segments.size(), count = tiny_model().statistics.size();
   const std::vector<float> measured = simulation::draw_statistics(1, 0, 0);
   const auto digests_after = [&](const std::vector<float>& means) {
-    Replica replica(*home, tiny_model(), 1, 7, false);
+    Replica replica(*space, tiny_model(), 1, 7, false);
     replica.commit(means);
     replica.confirm(0);
     return replica.segment_digests();
@@ -75,8 +75,8 @@ TEST(Replica, DigestsCoverEachStatisticAndNothingElseMoves) {
 
 // Statistics that change places are another state.
 TEST(Replica, EqualStatisticsHaveDigestsOfTheirOwn) {
-  const auto home = simulation::home_under_test(*kernels::available().front());
-  const Replica replica(*home, tiny_model(), 0, 7);
+  const auto space = simulation::space_under_test(*kernels::available().front());
+  const Replica replica(*space, tiny_model(), 0, 7);
   const std::vector<std::uint64_t> digests = replica.segment_digests();
   const std::size_t first = tiny_model().segments.size();
   EXPECT_TRUE(std::ranges::equal(replica.statistics().first(512), replica.statistics().subspan(512, 512)));
@@ -94,9 +94,9 @@ void write_next(Replica& replica, kernels::TensorKernels& tensors, float size) {
 }
 
 TEST(Replica, ACommitIsUndoneAndRedoneAsLongAsItIsNotConfirmed) {
-  const auto home = simulation::home_under_test(*kernels::available().front());
-  const auto tensors = home->make_kernels();
-  Replica replica(*home, tiny_model(), 1, 7);
+  const auto space = simulation::space_under_test(*kernels::available().front());
+  const auto tensors = space->make_kernels();
+  Replica replica(*space, tiny_model(), 1, 7);
   write_next(replica, *tensors, 1);
   replica.commit(simulation::draw_statistics(1, 0, 0));
   EXPECT_TRUE(replica.confirm(0.25F));
@@ -126,14 +126,14 @@ TEST(Replica, FrozenSegmentsLieInBothHalves) {
   std::vector<engine::Segment> segments = model.segments.segments();
   segments[2].frozen = true;
   model.segments = engine::SegmentTable(segments);
-  const auto home = simulation::home_under_test(*kernels::available().front());
+  const auto space = simulation::space_under_test(*kernels::available().front());
   const std::size_t begin = segments[2].offset, count = segments[2].padded_count();
   const auto values = [&](const Replica& replica, kernels::ConstFloats array) {
     std::vector<float> copy(count);
     replica.copy_out(array, begin, copy);
     return copy;
   };
-  Replica replica(*home, model, 1, 7), other(*home, model, 1, 8);
+  Replica replica(*space, model, 1, 7), other(*space, model, 1, 8);
   const std::vector<float> own = values(replica, replica.parameters()), others = values(other, other.parameters());
   ASSERT_NE(own, others);
   EXPECT_EQ(values(replica, replica.next_parameters()), own);
@@ -147,9 +147,10 @@ TEST(Replica, FrozenSegmentsLieInBothHalves) {
 }
 
 TEST(Replica, TheAverageMovesInPartsToTheSameBits) {
-  const auto home = simulation::home_under_test(*kernels::available().front());
-  const auto tensors = home->make_kernels();
-  Replica whole(*home, tiny_model(), 1, 7), parts(*home, tiny_model(), 1, 7), without(*home, tiny_model(), 1, 7, false);
+  const auto space = simulation::space_under_test(*kernels::available().front());
+  const auto tensors = space->make_kernels();
+  Replica whole(*space, tiny_model(), 1, 7), parts(*space, tiny_model(), 1, 7),
+      without(*space, tiny_model(), 1, 7, false);
   for (Replica* replica : {&whole, &parts, &without}) {
     write_next(*replica, *tensors, 3);
     replica->commit(simulation::draw_statistics(1, 0, 0));
@@ -166,16 +167,16 @@ TEST(Replica, TheAverageMovesInPartsToTheSameBits) {
 }
 
 TEST(Replica, TakesOverACopyOfAnother) {
-  const auto home = simulation::home_under_test(*kernels::available().front());
-  const auto tensors = home->make_kernels();
+  const auto space = simulation::space_under_test(*kernels::available().front());
+  const auto tensors = space->make_kernels();
   const std::size_t count = tiny_model().segments.padded_count();
   for (const bool average : {true, false}) {
-    Replica replica(*home, tiny_model(), 1, 7, average);
+    Replica replica(*space, tiny_model(), 1, 7, average);
     write_next(replica, *tensors, 1);
     replica.commit(simulation::draw_statistics(1, 0, 0));
     replica.confirm(0.25F);
     const StateArrays copy = copy_of(replica, count);
-    Replica another(*home, tiny_model(), 1, 8, average);
+    Replica another(*space, tiny_model(), 1, 8, average);
     std::size_t advanced = 0;
     ASSERT_TRUE(another.restore(copy, Round(41), [&] { ++advanced; }).ok());
     EXPECT_EQ(advanced, average ? 3u : 2u);
@@ -188,7 +189,7 @@ TEST(Replica, TakesOverACopyOfAnother) {
       one->confirm(0.125F);
     }
     EXPECT_EQ(another.segment_digests(), replica.segment_digests());
-    Replica two_slots(*home, tiny_model(), 2, 7, average);
+    Replica two_slots(*space, tiny_model(), 2, 7, average);
     EXPECT_NE(two_slots.restore(copy, Round(41)).error().message.find("has 1 slots where the optimizer has 2"),
               std::string::npos);
   }
@@ -196,11 +197,11 @@ TEST(Replica, TakesOverACopyOfAnother) {
 
 // The average, or the parameters that stand for it, with the statistics; it stays while the state goes on.
 TEST(Replica, KeepsTheBestModelUntilABetterOne) {
-  const auto home = simulation::home_under_test(*kernels::available().front());
-  const auto tensors = home->make_kernels();
+  const auto space = simulation::space_under_test(*kernels::available().front());
+  const auto tensors = space->make_kernels();
   const std::size_t count = tiny_model().segments.padded_count();
   for (const bool average : {true, false}) {
-    Replica replica(*home, tiny_model(), 1, 7, average), without(*home, tiny_model(), 1, 7, average);
+    Replica replica(*space, tiny_model(), 1, 7, average), without(*space, tiny_model(), 1, 7, average);
     const std::size_t bytes = replica.bytes();
     EXPECT_FALSE(replica.keeps_best());
     replica.make_room_for_best();
@@ -224,7 +225,7 @@ TEST(Replica, KeepsTheBestModelUntilABetterOne) {
     EXPECT_EQ(replica.segment_digests(), without.segment_digests()) << "no digest covers it";
 
     for (const StateArrays& arrays : {arrays_of(replica), copy_of(replica, count)}) {
-      Replica another(*home, tiny_model(), 1, 8, average);
+      Replica another(*space, tiny_model(), 1, 8, average);
       another.make_room_for_best();
       ASSERT_TRUE(another.restore(arrays, Round(2)).ok());
       EXPECT_TRUE(std::ranges::equal(another.best().parameters, shown));

@@ -20,10 +20,10 @@
 #include "daemon/step/job_layout.h"
 #include "engine/compute_device.h"
 #include "engine/data/picture.h"
-#include "kernels/host_home.h"
+#include "kernels/host_memory_space.h"
 #include "temporary_directory.h"
 #include "tests/engine/safetensors_files.h"
-#include "tests/simulation/simulator/awkward_home.h"
+#include "tests/simulation/simulator/awkward_memory.h"
 #include "tests/simulation/training/tiny_training.h"
 
 namespace tg::daemon {
@@ -36,9 +36,9 @@ constexpr std::chrono::seconds kTrainerPatience{60};
 
 // Its gradient is a drawn one times the factor, its statistics are drawn too; its loss is the first parameter, in
 // evaluation that and the first statistic.
-class EngineAtHome final : public engine::Engine {
+class ToyEngine final : public engine::Engine {
  public:
-  explicit EngineAtHome(kernels::Home& home) : tensors_(home.make_kernels()) {}
+  explicit ToyEngine(kernels::MemorySpace& space) : tensors_(space.make_kernels()) {}
 
   const engine::SegmentTable& segments() const override { return tiny_segments(); }
   const engine::SegmentTable& statistics() const override { return tiny_model().statistics; }
@@ -60,7 +60,7 @@ class EngineAtHome final : public engine::Engine {
     return {0, static_cast<std::uint64_t>(batch.count),
             static_cast<double>(first_of(parameters)) + static_cast<double>(statistics[0])};
   }
-  std::string build() const override { return "at home"; }
+  std::string build() const override { return "toy"; }
   std::size_t activation_bytes() const override { return 0; }
 
   static std::vector<float> gradient(float factor) {
@@ -165,9 +165,9 @@ class PrefetchingEngine final : public engine::Engine {
   Seen now_, next_;
 };
 
-using MakeKit = std::function<TrainingKit(kernels::Home&, const schema::JobSpec&)>;
+using MakeKit = std::function<TrainingKit(kernels::MemorySpace&, const schema::JobSpec&)>;
 
-TrainingKit kit_in(kernels::Home& home, const schema::JobSpec& job) {
+TrainingKit kit_in(kernels::MemorySpace& space, const schema::JobSpec& job) {
   const auto prepared = std::make_shared<Prepared>();
   prepared->model = tiny_model();
   engine::Dataset data;  // one sample of one value, for testing
@@ -175,22 +175,22 @@ TrainingKit kit_in(kernels::Home& home, const schema::JobSpec& job) {
   prepared->recipe.input = data.test.stored;
   prepared->recipe.floats = true;
   prepared->data = std::make_shared<const engine::Dataset>(std::move(data));
-  prepared->replica = std::make_shared<Replica>(home, prepared->model, 0, job.seed);
+  prepared->replica = std::make_shared<Replica>(space, prepared->model, 0, job.seed);
   const auto view = std::make_shared<PreparedView>();
   view->run = prepared;
   TrainingKit kit;
   kit.part = {Rank(0), {1}, schema::resolved_global_batch(job, 1)};
   kit.prepared = prepared;
   kit.view = view;
-  kit.tensors = home.make_kernels();
-  kit.gradients = kernels::HomeArray(home, tiny_segments().padded_count());
-  kit.engine = std::make_unique<EngineAtHome>(home);
+  kit.tensors = space.make_kernels();
+  kit.gradients = kernels::MemoryArray(space, tiny_segments().padded_count());
+  kit.engine = std::make_unique<ToyEngine>(space);
   return kit;
 }
 
 // A compute thread that is prepared, and what it tells.
 struct Trained {
-  const std::unique_ptr<kernels::Home> home = simulation::home_under_test(*kernels::available().front());
+  const std::unique_ptr<kernels::MemorySpace> space = simulation::space_under_test(*kernels::available().front());
   std::shared_ptr<const Prepared> prepared;
   std::vector<std::pair<std::uint32_t, Result<std::shared_ptr<const PreparedView>>>> fitted;
   std::vector<StepEvent> events;
@@ -200,8 +200,8 @@ struct Trained {
 
   explicit Trained(const schema::JobSpec& job, const MakeKit& make_kit = kit_in, const Trainer::Refit& refit = {})
       : trainer({.job = job},
-                {[this, job, make_kit](const std::function<void()>&) { return make_kit(*home, job); }, refit}, progress,
-                FaultInjection(), std::make_shared<Timeline>(), hooks()) {
+                {[this, job, make_kit](const std::function<void()>&) { return make_kit(*space, job); }, refit},
+                progress, FaultInjection(), std::make_shared<Timeline>(), hooks()) {
     EXPECT_TRUE(told.try_acquire_for(kTrainerPatience));
   }
   Trainer::Hooks hooks() {
@@ -238,8 +238,7 @@ void expect_gradient(schema::WeightDecayPath weight_decay_path) {
   for (std::size_t b = 0; b < layout.buckets.size(); ++b) ASSERT_TRUE(run.told.try_acquire_for(kTrainerPatience));
 
   const std::vector<float> parameters = run.copy_of(run.prepared->replica->parameters());
-  std::vector<float> expected =
-      EngineAtHome::gradient(1.0F / static_cast<float>(schema::resolved_global_batch(job, 1)));
+  std::vector<float> expected = ToyEngine::gradient(1.0F / static_cast<float>(schema::resolved_global_batch(job, 1)));
   if (weight_decay_path == schema::WeightDecayPath::kInside)
     for (const engine::Segment& segment : tiny_segments().segments())
       for (std::size_t i = segment.offset; segment.decays && i < segment.offset + segment.element_count; ++i)
@@ -293,14 +292,14 @@ TEST(Trainer, TellsOfAThreadThatItLeavesBehind) {
                            {}},
                           progress, FaultInjection(), std::make_shared<Timeline>(), Trainer::Hooks{});
     ASSERT_TRUE(prepares->try_acquire_for(kTrainerPatience));
-    EXPECT_EQ(progress.left_behind.what(), "");
+    EXPECT_EQ(progress.orphaned_threads.what(), "");
   }
-  EXPECT_NE(progress.left_behind.what().find("still busy with run run-1"), std::string::npos);
+  EXPECT_NE(progress.orphaned_threads.what().find("still busy with run run-1"), std::string::npos);
   goes_on->release();
   for (const auto late = std::chrono::steady_clock::now() + kTrainerPatience;
-       !progress.left_behind.what().empty() && std::chrono::steady_clock::now() < late;)
+       !progress.orphaned_threads.what().empty() && std::chrono::steady_clock::now() < late;)
     std::this_thread::yield();
-  EXPECT_EQ(progress.left_behind.what(), "");
+  EXPECT_EQ(progress.orphaned_threads.what(), "");
 }
 
 const ViewPart kAlone{.self = Rank(0), .weights = {1}, .global_batch = 8};
@@ -308,7 +307,7 @@ const ViewPart kAlone{.self = Rank(0), .weights = {1}, .global_batch = 8};
 // A preparation ends wherever its next word is due, and a pass over a large batch says a word for each layer.
 TEST(Preparation, EndsAtEachOfItsWords) {
   const kernels::Kernels& kernels = *kernels::available().front();
-  kernels::HostHome host(kernels);
+  kernels::HostMemorySpace host(kernels);
   const engine::ComputeDevice compute(host);
   schema::JobSpec job;
   job.data_train = job.data_test = 16;
@@ -331,7 +330,7 @@ TEST(Preparation, EndsAtEachOfItsWords) {
 
 TEST(Preparation, EndsWhileItReadsParameters) {
   const kernels::Kernels& kernels = *kernels::available().front();
-  kernels::HostHome host(kernels);
+  kernels::HostMemorySpace host(kernels);
   const engine::ComputeDevice compute(host);
   const tests::TemporaryDirectory directory;
   schema::JobSpec job;
@@ -356,7 +355,7 @@ TEST(Preparation, EndsWhileItReadsParameters) {
 // What a start shows while it waits.
 TEST(Preparation, TellsOfEachImageAndThatThereAreNoMore) {
   const kernels::Kernels& kernels = *kernels::available().front();
-  kernels::HostHome host(kernels);
+  kernels::HostMemorySpace host(kernels);
   const engine::ComputeDevice compute(host);
   schema::JobSpec job;
   job.data_train = job.data_test = 16;
@@ -421,11 +420,13 @@ struct Prefetched {
   explicit Prefetched(std::size_t held)
       : samples(std::make_shared<const Samples>(held)),
         layout(make_layout(tiny_segments(), layout_options(job, 1, {}))),
-        run(job, [this, held](kernels::Home& home, const schema::JobSpec& of) { return make_kit(home, of, held); }) {}
+        run(job, [this, held](kernels::MemorySpace& space, const schema::JobSpec& of) {
+          return make_kit(space, of, held);
+        }) {}
   ~Prefetched() { samples->let_go(); }
 
-  TrainingKit make_kit(kernels::Home& home, const schema::JobSpec& of, std::size_t held) {
-    TrainingKit kit = kit_in(home, of);
+  TrainingKit make_kit(kernels::MemorySpace& space, const schema::JobSpec& of, std::size_t held) {
+    TrainingKit kit = kit_in(space, of);
     const auto data = std::make_shared<engine::Dataset>();
     data->train.stored = {1, 1, 1};
     data->train.labels.resize(kPrefetchSteps);
@@ -435,7 +436,7 @@ struct Prefetched {
     options.share = {0, 1};
     options.last_step = kPrefetchSteps;
     options.recipe.input = {1, 1, 1};
-    options.home = &home;
+    options.space = &space;
     kit.batches = std::make_unique<engine::BatchSource>(data, options);
     kit.engine = std::make_unique<PrefetchingEngine>(
         std::move(kit.engine), *kit.batches,
@@ -531,8 +532,8 @@ TEST(Trainer, CarriesOutTheOrderAfterAnAbandonedOne) {
   const auto held = std::make_shared<Held>();
   schema::JobSpec job;
   job.bucket_parameters = 1'000;
-  Trained run(job, [held](kernels::Home& home, const schema::JobSpec& of) {
-    TrainingKit kit = kit_in(home, of);
+  Trained run(job, [held](kernels::MemorySpace& space, const schema::JobSpec& of) {
+    TrainingKit kit = kit_in(space, of);
     kit.engine = std::make_unique<HeldEngine>(std::move(kit.engine), held);
     return kit;
   });
@@ -594,7 +595,7 @@ TEST(Trainer, WeighsItsGradientByTheViewThatItIsFittedTo) {
   EXPECT_EQ(run.fitted[0].second.value()->local_batch, 4u);
   run.trainer.train({4, Step(5)}, layout, run.prepared->replica->parameters(), false);
   for (std::size_t b = 0; b < layout.buckets.size(); ++b) ASSERT_TRUE(run.told.try_acquire_for(kTrainerPatience));
-  EXPECT_EQ(run.copy_of(run.trainer.gradients()), EngineAtHome::gradient(3.0F / 8.0F));
+  EXPECT_EQ(run.copy_of(run.trainer.gradients()), ToyEngine::gradient(3.0F / 8.0F));
 }
 
 // Another change comes while the engine is being made: only the last order is told of.
@@ -622,16 +623,16 @@ TEST(Trainer, DropsARefitThatWasAbandoned) {
 // one is made.
 TEST(Trainer, GoesOnWithTheNextEngine) {
   const schema::JobSpec job = job_of_eight();
-  kernels::Home* home = nullptr;
+  kernels::MemorySpace* space = nullptr;
   Trained run(
       job,
-      [&home](kernels::Home& lives_in, const schema::JobSpec& of) {
-        home = &lives_in;
+      [&space](kernels::MemorySpace& lives_in, const schema::JobSpec& of) {
+        space = &lives_in;
         return kit_in(lives_in, of);
       },
-      [&home](TrainingKit& kit, const ViewPart& part, Step, const std::function<void()>&) -> Status {
+      [&space](TrainingKit& kit, const ViewPart& part, Step, const std::function<void()>&) -> Status {
         if (part.share().count > 4) return Error{ErrorKind::kRefused, "8 samples do not fit"};
-        if (!kit.engine) kit.engine = std::make_unique<EngineAtHome>(*home);
+        if (!kit.engine) kit.engine = std::make_unique<ToyEngine>(*space);
         return take_part(kit, part);
       });
   const Layout layout = make_layout(tiny_segments(), layout_options(job, 1, {}));
@@ -650,7 +651,7 @@ TEST(Trainer, GoesOnWithTheNextEngine) {
 
 // A kit of real engines, as a node prepares it.
 struct Kit {
-  kernels::HostHome host{*kernels::available().front()};
+  kernels::HostMemorySpace host{*kernels::available().front()};
   const engine::ComputeDevice compute{host};
   PreparationOptions options{.job = {}, .data_dir = "", .threads = 1, .node = "node-a"};
   TrainingKit kit;

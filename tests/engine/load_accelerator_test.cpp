@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "engine/compute_device.h"
-#include "kernels/host_home.h"
+#include "kernels/host_memory_space.h"
 
 namespace tg::engine {
 namespace {
@@ -18,7 +18,7 @@ TEST(LoadAccelerator, LooksBesideTheProgram) {
 }
 
 TEST(ComputeDevice, WithoutAModuleTheProcessorComputes) {
-  kernels::HostHome host(*kernels::available().back());
+  kernels::HostMemorySpace host(*kernels::available().back());
   const auto asked = ComputeDevice::choose({EngineKind::kCpu, {}}, host, "a build");
   ASSERT_TRUE(asked.ok());
   EXPECT_EQ(asked->why_not(), "");
@@ -27,7 +27,7 @@ TEST(ComputeDevice, WithoutAModuleTheProcessorComputes) {
   EXPECT_EQ(chosen->accelerator(), nullptr);
   EXPECT_EQ(chosen->engine(), EngineKind::kCpu);
   EXPECT_EQ(chosen->name(), "");
-  EXPECT_EQ(&chosen->home(), &host);
+  EXPECT_EQ(&chosen->space(), &host);
   EXPECT_TRUE(chosen->module_missing());
   EXPECT_NE(chosen->why_not().find("install the package tgd-cuda"), std::string::npos) << chosen->why_not();
   const auto needed = ComputeDevice::choose({EngineKind::kCuda, {}}, host, "a build");

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "engine/models/builder.h"
-#include "kernels/host_home.h"
+#include "kernels/host_memory_space.h"
 #include "tests/engine/random_batch.h"
 
 namespace tg::engine {
@@ -21,9 +21,9 @@ constexpr int kBatch = 12, kMicroBatch = 4;
 constexpr std::uint64_t kSeed = 42, kPosition = 77;
 constexpr float kFactor = 0.3F;
 
-kernels::Home& host() {
-  static kernels::HostHome home(*kernels::available().back());
-  return home;
+kernels::MemorySpace& host() {
+  static kernels::HostMemorySpace space(*kernels::available().back());
+  return space;
 }
 
 std::unique_ptr<Engine> whole_engine(const Model& model, int batch = kBatch) {

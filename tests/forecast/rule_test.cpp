@@ -24,7 +24,7 @@ void expect_near_the_best(schema::GradientFormat last_layer, double most_regret)
   std::size_t cases = 0;
   std::string worst_case;
   for (const ModelKind model :
-       {ModelKind::kLenet, ModelKind::kCifarnet32, ModelKind::kGooglenetBiases, ModelKind::kAlexnet}) {
+       {ModelKind::kLenet, ModelKind::kCifarnet, ModelKind::kGooglenetSlim, ModelKind::kAlexnet}) {
     schema::JobSpec job;
     job.last_layer = last_layer;
     job.compute = schema::Compute::kReplay;

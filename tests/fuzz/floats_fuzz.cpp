@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "daemon/step/float_payload.h"
-#include "kernels/host_home.h"
+#include "kernels/host_memory_space.h"
 #include "kernels/kernels.h"
 
 namespace {
@@ -23,8 +23,8 @@ struct Taken {
 };
 
 Taken taken(const kernels::Kernels& kernels, const daemon::ChunkLayout& chunk, std::span<const std::byte> payload) {
-  kernels::HostHome home(kernels);
-  const auto tensors = home.make_kernels();
+  kernels::HostMemorySpace space(kernels);
+  const auto tensors = space.make_kernels();
   const daemon::FloatPayload floats(*tensors, kernels);
   Taken got{.values = Floats(chunk.size()), .sums = Floats(chunk.size(), 0.25f)};
   got.read = floats.read(chunk, payload, got.values);

@@ -66,11 +66,11 @@ Median median_of(KernelTimer& timer, const std::function<void()>& what) {
 }  // namespace
 
 void check_bandwidth(Report& report, engine::Accelerator& subject, KernelTimer& timer, const std::string& untraced) {
-  Home& home = subject.home();
-  const std::unique_ptr<TensorKernels> kernels = home.make_kernels();
+  MemorySpace& space = subject.space();
+  const std::unique_ptr<TensorKernels> kernels = space.make_kernels();
   const AlignedArray<float> values = bell(kFloats, 1, 1);
-  HomeArray a = at_home(home, *kernels, values.span()), b(home, kFloats), c(home, kFloats), d(home, kFloats),
-            e(home, kFloats), f(home, kFloats);
+  MemoryArray a = copied_to(space, *kernels, values.span()), b(space, kFloats), c(space, kFloats), d(space, kFloats),
+              e(space, kFloats), f(space, kFloats);
   const AlignedArray<float> small = bell(kFloats, 2, 1e-3F);
   kernels->copy_in(std::as_bytes(small.span()), b.floats());
 
@@ -86,7 +86,7 @@ void check_bandwidth(Report& report, engine::Accelerator& subject, KernelTimer& 
   });
   if (bytes_per_us == 0 && !report.lists()) return;
 
-  // bytes: that are read and written at home, by element; target 0: none.
+  // bytes: that are read and written in the space, per element; target 0: none.
   const auto time = [&](const std::string& name, double bytes, double target, const std::function<void()>& what) {
     report.run("bandwidth." + name, [&] {
       const Median spent = median_of(timer, what);

@@ -9,7 +9,7 @@
 
 #include "engine/micro_batches.h"
 #include "engine/models/builder.h"
-#include "kernels/host_home.h"
+#include "kernels/host_memory_space.h"
 #include "tests/engine/random_batch.h"
 #include "tests/gpu/checks.h"
 #include "tests/gpu/step.h"
@@ -28,7 +28,7 @@ struct Subject {
   Accelerator& accelerator;
   CheckOptions options;
   Engines& engines;
-  kernels::Home& home = accelerator.home();
+  kernels::MemorySpace& space = accelerator.space();
 
   EngineOptions engine_options(int batch, std::uint64_t most = 0) const {
     return {
@@ -93,13 +93,13 @@ void same_gradient(const Step& got, const Step& want, const std::string& when) {
 std::string repeats(const Subject& subject, const Work& work) {
   constexpr int kRepeats = 10;
   const std::unique_ptr<Engine> engine = subject.engine(work.model, work.batch.count);
-  const std::unique_ptr<kernels::TensorKernels> kernels = subject.home.make_kernels();
-  const kernels::HomeArray at = at_home(subject.home, *kernels, work.parameters.span());
-  const Step first = step_of(*engine, subject.home, work.parameters.span(), work.batch, 1);
+  const std::unique_ptr<kernels::TensorKernels> kernels = subject.space.make_kernels();
+  const kernels::MemoryArray at = copied_to(subject.space, *kernels, work.parameters.span());
+  const Step first = step_of(*engine, subject.space, work.parameters.span(), work.batch, 1);
   for (int repeat = 1; repeat < kRepeats; ++repeat) {
     if (repeat % 3 == 0) work.evaluate(*engine, at.floats().address());
     if (repeat % 4 == 0) engine->forward(at.floats().address(), work.batch);  // a forward that nobody went back from
-    same_gradient(step_of(*engine, subject.home, work.parameters.span(), work.batch, 1), first,
+    same_gradient(step_of(*engine, subject.space, work.parameters.span(), work.batch, 1), first,
                   text("repeat %d", repeat));
   }
   // Another engine too, which is told what the first one chose by timing.
@@ -107,7 +107,7 @@ std::string repeats(const Subject& subject, const Work& work) {
   options.choices = engine->choices();
   const auto other = subject.accelerator.make_engine(work.model, options);
   expect(other.ok(), "no second engine");
-  const Step again = step_of(**other, subject.home, work.parameters.span(), work.batch, 1);
+  const Step again = step_of(**other, subject.space, work.parameters.span(), work.batch, 1);
   same_gradient(again, first, "another engine with the same choices");
   return text("%d repeats equal, another engine too", kRepeats);
 }
@@ -116,9 +116,9 @@ std::string repeats(const Subject& subject, const Work& work) {
 std::string sink(const Subject& subject, const Work& work) {
   const SegmentTable& segments = work.model.segments;
   const std::unique_ptr<Engine> engine = subject.engine(work.model, work.batch.count);
-  const std::unique_ptr<kernels::TensorKernels> kernels = subject.home.make_kernels();
-  const kernels::HomeArray at = at_home(subject.home, *kernels, work.parameters.span());
-  kernels::HomeArray gradient = at_home(subject.home, *kernels, unwritten(segments).span());
+  const std::unique_ptr<kernels::TensorKernels> kernels = subject.space.make_kernels();
+  const kernels::MemoryArray at = copied_to(subject.space, *kernels, work.parameters.span());
+  kernels::MemoryArray gradient = copied_to(subject.space, *kernels, unwritten(segments).span());
   AlignedArray<float> told(segments.padded_count());
   std::size_t complete_from = segments.size();
   int calls = 0;
@@ -150,10 +150,10 @@ std::string sink(const Subject& subject, const Work& work) {
 std::string gate(const Subject& subject, const Work& work) {
   const SegmentTable& segments = work.model.segments;
   const std::unique_ptr<Engine> engine = subject.engine(work.model, work.batch.count);
-  const std::unique_ptr<kernels::TensorKernels> kernels = subject.home.make_kernels();
-  const kernels::HomeArray right = at_home(subject.home, *kernels, work.parameters.span());
+  const std::unique_ptr<kernels::TensorKernels> kernels = subject.space.make_kernels();
+  const kernels::MemoryArray right = copied_to(subject.space, *kernels, work.parameters.span());
   const double want = engine->forward(right.floats().address(), work.batch);
-  kernels::HomeArray late = at_home(subject.home, *kernels, unwritten(segments).span());
+  kernels::MemoryArray late = copied_to(subject.space, *kernels, unwritten(segments).span());
   std::size_t asked = 0;
   int calls = 0;
   const double got = engine->forward(late.floats().address(), work.batch, [&](std::size_t first, std::size_t last) {
@@ -184,8 +184,8 @@ std::string gate(const Subject& subject, const Work& work) {
 
 std::string factor(const Subject& subject, const Work& work) {
   const std::unique_ptr<Engine> engine = subject.engine(work.model, work.batch.count);
-  const Step one = step_of(*engine, subject.home, work.parameters.span(), work.batch, 1);
-  Step four = step_of(*engine, subject.home, work.parameters.span(), work.batch, 4);
+  const Step one = step_of(*engine, subject.space, work.parameters.span(), work.batch, 1);
+  Step four = step_of(*engine, subject.space, work.parameters.span(), work.batch, 4);
   for (float& each : four.gradient) each /= 4;
   const double error = distance(four.gradient.span(), one.gradient.span());
   expect(error <= kOrderTolerance, text("off by %.1e", error));
@@ -197,7 +197,7 @@ std::string threads(const Subject& subject, const Work& work) {
   std::vector<Step> alone(2), together(2);
   std::vector<std::unique_ptr<Engine>> engines;
   for (int i = 0; i < 2; ++i) engines.push_back(subject.engine(work.model, work.batch.count));
-  for (int i = 0; i < 2; ++i) alone[i] = step_of(*engines[i], subject.home, work.parameters.span(), work.batch, 1);
+  for (int i = 0; i < 2; ++i) alone[i] = step_of(*engines[i], subject.space, work.parameters.span(), work.batch, 1);
   std::vector<std::string> wrong(2);
   {
     std::vector<std::jthread> running;
@@ -205,7 +205,7 @@ std::string threads(const Subject& subject, const Work& work) {
       running.emplace_back([&, i] {
         try {
           for (int repeat = 0; repeat < 5; ++repeat)
-            same_gradient(step_of(*engines[i], subject.home, work.parameters.span(), work.batch, 1), alone[i],
+            same_gradient(step_of(*engines[i], subject.space, work.parameters.span(), work.batch, 1), alone[i],
                           text("thread %d, repeat %d", i, repeat));
         } catch (const std::exception& error) {
           wrong[i] = error.what();
@@ -218,14 +218,14 @@ std::string threads(const Subject& subject, const Work& work) {
 
 std::string micro_batches(const Subject& subject) {
   const Work work(splittable(), 12);
-  const Step whole = step_of(*subject.engine(work.model, 12), subject.home, work.parameters.span(), work.batch, 1);
+  const Step whole = step_of(*subject.engine(work.model, 12), subject.space, work.parameters.span(), work.batch, 1);
   double worst = 0;
   for (const int part : {6, 5, 4, 1}) {  // 12 = 5 + 5 + 2
     const std::unique_ptr<Engine> parts =
-        make_micro_batches(subject.engine(work.model, part), subject.home, {.batch = 12, .micro_batch = part},
+        make_micro_batches(subject.engine(work.model, part), subject.space, {.batch = 12, .micro_batch = part},
                            12 % part == 0 ? nullptr : subject.engine(work.model, 12 % part));
     for (int repeat = 0; repeat < 2; ++repeat) {
-      const Step step = step_of(*parts, subject.home, work.parameters.span(), work.batch, 1);
+      const Step step = step_of(*parts, subject.space, work.parameters.span(), work.batch, 1);
       const double error = distance(step.gradient.span(), whole.gradient.span());
       expect(error <= kAlgorithmTolerance, text("parts of %d: gradient off by %.1e", part, error));
       expect(std::abs(step.loss - whole.loss) <= kAlgorithmTolerance * whole.loss,
@@ -248,13 +248,13 @@ std::string dropout(const Subject& subject) {
                   1);
   const auto subjects = subject.engine(work.model, 1);
   const auto reference = make_cpu_engine(work.model, subject.engine_options(1)).value();
-  kernels::HostHome host(*kernels::available().front());
+  kernels::HostMemorySpace host(*kernels::available().front());
   const Segment& bias = work.model.segments[1];
   std::size_t dropped = 0;
   for (const std::uint64_t position : {std::uint64_t{0}, std::uint64_t{7}, kPosition, std::uint64_t{3} << 33}) {
     Batch batch = random_batch(work.model, 1, 51);
     batch.first_position = position;
-    const Step got = step_of(*subjects, subject.home, work.parameters.span(), batch, 1);
+    const Step got = step_of(*subjects, subject.space, work.parameters.span(), batch, 1);
     const Step want = step_of(*reference, host, work.parameters.span(), batch, 1);
     for (std::size_t i = 0; i < kFeatures; ++i) {
       const bool zero = want.gradient[bias.offset + i] == 0;
@@ -293,7 +293,7 @@ std::string out_of_memory(const Subject& subject) {
   expect(!made.ok(), text("ResNet-50 with %d samples was made", kFar));
   expect(made.error().kind == ErrorKind::kRefused, "no refusal: " + made.error().message);
   const Work work(make_model(ModelKind::kLenet), 8);
-  const Step step = step_of(*subject.engine(work.model, 8), subject.home, work.parameters.span(), work.batch, 1);
+  const Step step = step_of(*subject.engine(work.model, 8), subject.space, work.parameters.span(), work.batch, 1);
   expect(std::isfinite(step.loss), "no loss afterwards");
   return '"' + made.error().message + '"';
 }

@@ -25,10 +25,10 @@ constexpr DrawKey kKey{.seed = 0xC0FFEE0123456789, .seat = 5, .segment = 77, .st
 
 struct Checks {
   engine::Accelerator& subject;
-  Home& home = subject.home();
+  MemorySpace& space = subject.space();
   const bool small;
   const Kernels& scalar = *available().back();
-  const std::unique_ptr<TensorKernels> kernels = home.make_kernels();
+  const std::unique_ptr<TensorKernels> kernels = space.make_kernels();
 
   // No block, one, odd numbers of blocks, a whole fold and beside it, a slice and beside it, a large segment.
   std::vector<std::size_t> lengths() const {
@@ -86,7 +86,7 @@ std::string Checks::statistics() const {
       if (length == kAlexnet && deviation != 1.0F) continue;
       AlignedArray<float> values = awkward(length, length + 1, deviation, 3 * deviation, 1e15F);
       std::fill(values.end() - static_cast<std::ptrdiff_t>(length / 7), values.end(), 0.0F);
-      const HomeArray array = at_home(home, *kernels, values.span());
+      const MemoryArray array = copied_to(space, *kernels, values.span());
       const ConstFloats slice = array.floats();
       Statistics got;
       kernels->statistics({&slice, 1}, {&got, 1});
@@ -101,7 +101,7 @@ std::string Checks::statistics() const {
 std::string Checks::statistics_of_many() const {
   const std::size_t length = small ? 3 * kSlice + 1024 : kAlexnet;
   const AlignedArray<float> values = awkward(length, 5, 0.1F, 0.2F, 1e15F);
-  const HomeArray array = at_home(home, *kernels, values.span());
+  const MemoryArray array = copied_to(space, *kernels, values.span());
   std::vector<std::pair<std::size_t, std::size_t>> ranges;
   for (std::size_t first = 0; first < length; first += kSlice)
     ranges.emplace_back(first, std::min(kSlice, length - first));
@@ -127,7 +127,7 @@ std::string Checks::statistics_of_many() const {
 std::string Checks::not_finite() const {
   constexpr std::size_t kSlices = 6, kCount = 512 * 5;
   const AlignedArray<float> values = bell(kSlices * kCount, 3, 1);
-  HomeArray array = at_home(home, *kernels, values.span());
+  MemoryArray array = copied_to(space, *kernels, values.span());
   std::vector<ConstFloats> slices;
   for (std::size_t i = 0; i < kSlices; ++i) slices.push_back(std::as_const(array).floats().subspan(i * kCount, kCount));
   int count = 0;
@@ -150,7 +150,8 @@ std::string Checks::not_finite() const {
 
 std::string Checks::ternarize() const {
   int count = 0;
-  const auto compare = [&](const AlignedArray<float>& values, const HomeArray& array, std::size_t first, Scale scale) {
+  const auto compare = [&](const AlignedArray<float>& values, const MemoryArray& array, std::size_t first,
+                           Scale scale) {
     PlaneArrays got(values.size()), want(values.size());
     for (std::uint64_t& word : got.nonzero) word = ~std::uint64_t{0};  // every word is written
     for (std::uint64_t& word : got.negative) word = ~std::uint64_t{0};
@@ -168,7 +169,7 @@ std::string Checks::ternarize() const {
   };
   for (const std::size_t length : lengths()) {
     const AlignedArray<float> values = awkward(length, length + 2, 1, kScaler, std::numeric_limits<float>::max());
-    const HomeArray array = at_home(home, *kernels, values.span());
+    const MemoryArray array = copied_to(space, *kernels, values.span());
     compare(values, array, 0, {kScaler, kScaler});
     if (length == kAlexnet) continue;
     for (const std::size_t first : {std::size_t{0}, std::size_t{512 * 3}, std::size_t{512} * 9000000})
@@ -210,10 +211,10 @@ HostState awkward_state(std::size_t count) {
 }
 
 struct State {
-  State(Home& home, TensorKernels& kernels, const HostState& values)
-      : parameters(at_home(home, kernels, values.parameters.span())),
-        slot0(at_home(home, kernels, values.slot0.span())),
-        slot1(at_home(home, kernels, values.slot1.span())) {}
+  State(MemorySpace& space, TensorKernels& kernels, const HostState& values)
+      : parameters(copied_to(space, kernels, values.parameters.span())),
+        slot0(copied_to(space, kernels, values.slot0.span())),
+        slot1(copied_to(space, kernels, values.slot1.span())) {}
   ConstStateFloats from(OptimizerKind kind) const {
     return {parameters.floats(), slot_count(kind) > 0 ? slot0.floats() : ConstFloats(),
             slot_count(kind) > 1 ? slot1.floats() : ConstFloats()};
@@ -222,12 +223,12 @@ struct State {
     return {parameters.floats(), slot_count(kind) > 0 ? slot0.floats() : Floats(),
             slot_count(kind) > 1 ? slot1.floats() : Floats()};
   }
-  HomeArray parameters, slot0, slot1;
+  MemoryArray parameters, slot0, slot1;
 };
 
 void same_state(TensorKernels& kernels, OptimizerKind kind, const State& got, const HostState& want,
                 const std::string& where) {
-  const auto compare = [&](const HomeArray& one, const AlignedArray<float>& other, const char* name) {
+  const auto compare = [&](const MemoryArray& one, const AlignedArray<float>& other, const char* name) {
     same<float>(on_host(kernels, one.floats()).span(), other.span(), where + ", " + name);
   };
   compare(got.parameters, want.parameters, "parameters");
@@ -239,9 +240,9 @@ std::string Checks::apply(OptimizerKind kind) const {
   int count = 0;
   for (const std::size_t length : lengths()) {
     const HostState before = awkward_state(length);
-    const State from(home, *kernels, before);
+    const State from(space, *kernels, before);
     HostState want(length);
-    State got(home, *kernels, want);
+    State got(space, *kernels, want);
     AlignedArray<std::int8_t> sums(length);
     for (std::size_t i = 0; i < length; ++i) sums[i] = static_cast<std::int8_t>(i * 37 % 255 - 127);
     const AlignedArray<float> floats = awkward(length, 31, 1, 1e-38F, 1e10F);
@@ -271,9 +272,9 @@ std::string Checks::apply_planes() const {
   int count = 0;
   for (const std::size_t length : lengths()) {
     const HostState before = awkward_state(length);
-    const State from(home, *kernels, before);
+    const State from(space, *kernels, before);
     HostState want(length);
-    State got(home, *kernels, want);
+    State got(space, *kernels, want);
     for (const std::size_t members : {1, 2, 4, 8, 127}) {
       if (members > 4 && length > 5 * kSlice) continue;
       std::vector<PlaneArrays> all;
@@ -310,12 +311,12 @@ std::string Checks::overflow() const {
   for (std::size_t i = 0; i < kCount; i += 5) before.parameters[i] = odd[i % 4];
   for (std::size_t i = 0; i < kCount; i += 7) before.slot0[i] = odd[i % 4];
   for (std::size_t i = 0; i < kCount; i += 11) before.slot1[i] = kInfinity;
-  const State from(home, *kernels, before);
+  const State from(space, *kernels, before);
   for (const OptimizerKind kind : values_of<OptimizerKind>()) {
     Update update = sample_update(kind, 5e-4F);
     update.scale = 1;
     HostState want(kCount);
-    State got(home, *kernels, want);
+    State got(space, *kernels, want);
     scalar.apply_floats(update, floats.span(), std::as_const(before).part(kind, 0, kCount), want.part(kind, 0, kCount));
     kernels->apply_floats(update, floats.span(), from.from(kind), got.to(kind));
     same_state(*kernels, kind, got, want, to_word(kind));
@@ -327,8 +328,8 @@ std::string Checks::add_scaled() const {
   for (const std::size_t length : lengths()) {
     const AlignedArray<float> parameters = awkward(length, 43, 0.1F, 1e-38F, 1e10F);
     AlignedArray<float> want = awkward(length, 44, 1, 1e-38F, 1e10F);
-    const HomeArray from = at_home(home, *kernels, parameters.span());
-    HomeArray gradient = at_home(home, *kernels, want.span());
+    const MemoryArray from = copied_to(space, *kernels, parameters.span());
+    MemoryArray gradient = copied_to(space, *kernels, want.span());
     kernels->add_scaled(from.floats(), 0.0123F, gradient.floats());
     in_parallel(length, kPart, [&](std::size_t begin, std::size_t end) {
       scalar.add_scaled(parameters.span().subspan(begin, end - begin), 0.0123F,
@@ -344,8 +345,8 @@ std::string Checks::average() const {
     for (const float rate : {0.1F, 1.0F, 1e-4F}) {
       const AlignedArray<float> parameters = awkward(length, 45, 0.1F, 1e-38F, 1e10F);
       AlignedArray<float> want = awkward(length, 46, 1, 1e-38F, 1e10F);
-      const HomeArray from = at_home(home, *kernels, parameters.span());
-      HomeArray mean = at_home(home, *kernels, want.span());
+      const MemoryArray from = copied_to(space, *kernels, parameters.span());
+      MemoryArray mean = copied_to(space, *kernels, want.span());
       kernels->average(from.floats(), rate, mean.floats());
       in_parallel(length, kPart, [&](std::size_t begin, std::size_t end) {
         scalar.average(parameters.span().subspan(begin, end - begin), rate, want.span().subspan(begin, end - begin));
@@ -360,7 +361,7 @@ std::string Checks::digest() const {
   int count = 0;
   for (const std::size_t length : lengths()) {
     const AlignedArray<float> values = awkward(length, 47, 1, 1e-38F);
-    const HomeArray array = at_home(home, *kernels, values.span());
+    const MemoryArray array = copied_to(space, *kernels, values.span());
     for (const std::uint64_t first :
          {std::uint64_t{0}, std::uint64_t{4096}, (std::uint64_t{1} << 32) - 1024, std::uint64_t{5} << 32})
       for (const std::uint64_t salt : {std::uint64_t{0}, std::uint64_t{0x123456789ABCDEF0}}) {
@@ -383,7 +384,7 @@ std::string Checks::copies() const {
       const AlignedArray<float> values = awkward(length, 48, 1, 1);
       std::vector<std::byte> there(length * sizeof(float) + shift), back(there.size());
       std::memcpy(there.data() + shift, values.data(), length * sizeof(float));
-      HomeArray array(home, length + 1024);
+      MemoryArray array(space, length + 1024);
       kernels->copy_in(std::span(there).subspan(shift), array.floats().subspan(512, length));
       kernels->copy_out(array.floats().subspan(512, length), std::span(back).subspan(shift));
       expect(there == back, text("%zu floats at byte %zu", length, shift));
@@ -398,7 +399,7 @@ std::string Checks::copies() const {
 std::string Checks::memory() const {
   for (const std::size_t count : {std::size_t{1}, std::size_t{512}, kSlice}) {
     for (int repeat = 0; repeat < 3; ++repeat) {  // memory that was used before is zeroed too
-      HomeArray array(home, count);
+      MemoryArray array(space, count);
       expect(reinterpret_cast<std::uintptr_t>(array.floats().address()) % 64 == 0,
              text("%zu floats: not aligned", count));
       for (const float value : on_host(*kernels, array.floats()))
@@ -407,25 +408,25 @@ std::string Checks::memory() const {
     }
   }
   try {
-    HomeArray(home, std::size_t{1} << 50);
+    MemoryArray(space, std::size_t{1} << 50);
   } catch (const std::bad_alloc&) {
-    HomeArray(home, 512);
+    MemoryArray(space, 512);
     return "too much is std::bad_alloc";
   }
   throw Wrong("2^50 floats were given");
 }
 
-// Objects of one home, each in its thread, on parts of one array: as each alone.
+// Objects of one memory space, each in its thread, on parts of one array: as each alone.
 std::string Checks::two_threads() const {
   constexpr std::size_t kThreads = 4;
   const std::size_t part = small ? 512 * 33 : 2 * kSlice + 512;
   const int repeats = small ? 5 : 50;
   const HostState before = awkward_state(kThreads * part);
-  const State from(home, *kernels, before);
+  const State from(space, *kernels, before);
   HostState want(kThreads * part);
-  State got(home, *kernels, want);
+  State got(space, *kernels, want);
   const AlignedArray<float> gradient = bell(kThreads * part, 51, 1);
-  const HomeArray at = at_home(home, *kernels, gradient.span());
+  const MemoryArray at = copied_to(space, *kernels, gradient.span());
   const Update update = sample_update(OptimizerKind::kMomentum, 5e-4F);
   std::vector<std::string> wrong(kThreads);
   {
@@ -433,7 +434,7 @@ std::string Checks::two_threads() const {
     for (std::size_t t = 0; t < kThreads; ++t)
       threads.emplace_back([&, t] {
         try {
-          const std::unique_ptr<TensorKernels> own = home.make_kernels();
+          const std::unique_ptr<TensorKernels> own = space.make_kernels();
           const std::size_t begin = t * part;
           const ConstFloats slice = at.floats().subspan(begin, part);
           const Statistics expected = scalar.statistics(gradient.span().subspan(begin, part));
@@ -446,7 +447,7 @@ std::string Checks::two_threads() const {
             own->ternarize(slice, 0, kKey, {kScaler, kScaler}, planes.planes());
             same<std::uint64_t>(planes.nonzero.span(), expected_planes.nonzero.span(), text("thread %zu, codes", t));
             const ConstPlanes view = planes.view();
-            const auto cut = [&](const HomeArray& array) { return array.floats().subspan(begin, part); };
+            const auto cut = [&](const MemoryArray& array) { return array.floats().subspan(begin, part); };
             own->apply_planes(
                 update, {&view, 1}, {cut(from.parameters), cut(from.slot0), {}},
                 {got.parameters.floats().subspan(begin, part), got.slot0.floats().subspan(begin, part), {}});
@@ -464,15 +465,15 @@ std::string Checks::two_threads() const {
   return text("%zu threads, %d repeats", kThreads, repeats);
 }
 
-// What one object writes at home is there for the next call of another.
+// What one object writes in a space is there for the next call of another.
 std::string Checks::one_after_another() const {
   const int repeats = small ? 20 : 200;
   const std::size_t length = small ? 512 * 33 : 5 * kSlice;
-  const std::unique_ptr<TensorKernels> other = home.make_kernels();
+  const std::unique_ptr<TensorKernels> other = space.make_kernels();
   const AlignedArray<float> first = bell(length, 61, 1), second = bell(length, 62, 1);
   const std::uint64_t digests[] = {scalar.digest(first.span(), 0, 0), scalar.digest(second.span(), 0, 0)};
-  const HomeArray sources[] = {at_home(home, *kernels, first.span()), at_home(home, *kernels, second.span())};
-  HomeArray array(home, length);
+  const MemoryArray sources[] = {copied_to(space, *kernels, first.span()), copied_to(space, *kernels, second.span())};
+  MemoryArray array(space, length);
   for (int repeat = 0; repeat < repeats; ++repeat) {
     const AlignedArray<float>& values = repeat % 2 == 0 ? first : second;
     kernels->copy_in(std::as_bytes(values.span()), array.floats());

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "kernels/host_home.h"
+#include "kernels/host_memory_space.h"
 #include "tests/engine/random_batch.h"
 #include "tests/engine/reference_network.h"
 #include "tests/engine/small_networks.h"
@@ -40,7 +40,7 @@ constexpr Arithmetic kTf32{1e-2, 2e-3, 0x1p-11F, 3, 0.3, 4};
 constexpr Arithmetic kBf16{4e-2, 2e-2, 0x1p-8F, 3, 0.5, 4};
 // A few of some 100,000 values at relus and maxima after batch normalizations fall the other way in any float32 sum,
 // and each moves what was a sum of many opposite signs: in deep networks PyTorch in float32 is up to 3e-2 from PyTorch
-// in float64 (tests/accuracy/pytorch_models.py). There the whole gradient is held to that; of a segment only what is
+// in float64 (tests/paper/pytorch_models.py). There the whole gradient is held to that; of a segment only what is
 // missing, doubled or of the other sign would be seen, and the small networks are there for the rest.
 constexpr double kDeepTolerance = 5e-2, kDeepNudges = 3, kDeepSegment = 0.5;
 // An error along a direction of signs is normal with deviation 1, in units of its norm / sqrt(n); and the float32
@@ -64,9 +64,9 @@ struct Subject {
   }
 };
 
-kernels::Home& host() {
-  static kernels::HostHome home(*kernels::available().front());
-  return home;
+kernels::MemorySpace& host() {
+  static kernels::HostMemorySpace space(*kernels::available().front());
+  return space;
 }
 
 struct Network {
@@ -108,7 +108,7 @@ std::string compare_steps(const Network& network, const Subject& subject) {
   const std::unique_ptr<Engine> reference = subject.reference(model, network.batch, 1);
   const Step want = step_of(*reference, host(), parameters.span(), batch, kFactor);
   const Step got =
-      step_of(*subject.engine(model, network.batch, 1), subject.accelerator.home(), parameters.span(), batch, kFactor);
+      step_of(*subject.engine(model, network.batch, 1), subject.accelerator.space(), parameters.span(), batch, kFactor);
   std::vector<Step> moved;
   for (std::uint64_t seed = 1; seed <= arithmetic.moves; ++seed)
     moved.push_back(step_of(*reference, host(), nudged(parameters, arithmetic.nudge, seed).span(), batch, kFactor));
@@ -173,7 +173,8 @@ std::string compare_with_reference(const Network& network, const Subject& subjec
   const Model& model = network.model;
   const AlignedArray<float> flat = parameters_of(network);
   const Batch batch = batch_of(network, network.batch, 11);
-  const Step got = step_of(*subject.engine(model, network.batch, 1), subject.accelerator.home(), flat.span(), batch, 1);
+  const Step got =
+      step_of(*subject.engine(model, network.batch, 1), subject.accelerator.space(), flat.span(), batch, 1);
   const Arithmetic& arithmetic = arithmetic_of(subject.options.math);
   std::vector<double> parameters(flat.begin(), flat.end());
   const double loss = reference_loss(model, parameters, batch, kSeed);
@@ -209,14 +210,14 @@ std::string compare_slope(const Network& network, const Subject& subject) {
   const AlignedArray<float> flat = parameters_of(network);
   const Batch batch = batch_of(network, network.batch, 13);
   const std::unique_ptr<Engine> engine = subject.engine(network.model, network.batch, 1);
-  kernels::Home& home = subject.accelerator.home();
-  const Step at = step_of(*engine, home, flat.span(), batch, 1);
+  kernels::MemorySpace& space = subject.accelerator.space();
+  const Step at = step_of(*engine, space, flat.span(), batch, 1);
   const double slope = norm(at.gradient.span()), length = kShare * at.loss / slope;
   const auto loss_at = [&](double move) {
     AlignedArray<float> moved(flat.size());
     for (std::size_t i = 0; i < flat.size(); ++i)
       moved[i] = static_cast<float>(flat[i] + move * at.gradient[i] / slope);
-    return step_of(*engine, home, moved.span(), batch, 1).loss;
+    return step_of(*engine, space, moved.span(), batch, 1).loss;
   };
   const double measured = (loss_at(length) - loss_at(-length)) / (2 * length);
   expect(std::abs(measured - slope) <= kSlopeTolerance * slope,
@@ -233,9 +234,9 @@ std::string compare_evaluations(const Network& network, const Subject& subject) 
   const Step measured = step_of(*reference, host(), parameters.span(), batch_of(network, network.batch, 11), 1);
   const float* const statistics = model.statistics.size() > 0 ? measured.statistics.data() : nullptr;
   const std::unique_ptr<Engine> engine = subject.engine(model, network.batch, whole);
-  kernels::Home& home = subject.accelerator.home();
-  const std::unique_ptr<kernels::TensorKernels> kernels = home.make_kernels();
-  const kernels::HomeArray at = at_home(home, *kernels, parameters.span());
+  kernels::MemorySpace& space = subject.accelerator.space();
+  const std::unique_ptr<kernels::TensorKernels> kernels = space.make_kernels();
+  const kernels::MemoryArray at = copied_to(space, *kernels, parameters.span());
   const double tolerance = arithmetic_of(subject.options.math).tolerance;
   double worst = 0;
   std::uint64_t correct = 0, correct_5 = 0;

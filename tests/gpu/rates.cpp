@@ -50,10 +50,10 @@ struct Work {
 class Member {
  public:
   Member(Accelerator& subject, const Work& work)
-      : home_(subject.home()),
-        kernels_(home_.make_kernels()),
+      : space_(subject.space()),
+        kernels_(space_.make_kernels()),
         work_(work),
-        gradient_(home_, work.parameters.size()),
+        gradient_(space_, work.parameters.size()),
         planes_(work.parameters.size()) {
     auto made = subject.make_engine(work.model, {.threads = 1, .batch = work.count, .evaluation_batch = 1, .seed = 1});
     if (!made) throw Wrong(made.error().message);
@@ -61,12 +61,12 @@ class Member {
     for (Batch& batch : batches_) {
       batch.count = work.count;
       batch.labels = work.batch.labels;
-      batch.images = home_.allocate_host(work.batch.images.size());
+      batch.images = space_.allocate_host(work.batch.images.size());
       std::ranges::copy(work.batch.images, batch.images.begin());
     }
     for (Half& half : halves_) {
-      half.parameters = at_home(home_, *kernels_, work.parameters.span());
-      half.momentum = kernels::HomeArray(home_, work.parameters.size());
+      half.parameters = copied_to(space_, *kernels_, work.parameters.span());
+      half.momentum = kernels::MemoryArray(space_, work.parameters.size());
     }
     optimizer_.schedule.base_rate = 0.001;
     for (std::size_t s = 0; s < segments().size(); ++s)
@@ -133,7 +133,7 @@ class Member {
 
  private:
   struct Half {
-    kernels::HomeArray parameters, momentum;
+    kernels::MemoryArray parameters, momentum;
   };
   const SegmentTable& segments() const { return work_.model.segments; }
   Half& half(std::uint64_t later) { return halves_[(step_ + later) % 2]; }
@@ -141,21 +141,23 @@ class Member {
   Floats part_of(Floats all, std::size_t s) const {
     return all.subspan(segments()[s].offset, segments()[s].padded_count());
   }
-  kernels::Floats cut(kernels::HomeArray& array, std::size_t s) const { return part_of(array.floats(), s); }
-  kernels::ConstFloats cut(const kernels::HomeArray& array, std::size_t s) const { return part_of(array.floats(), s); }
+  kernels::Floats cut(kernels::MemoryArray& array, std::size_t s) const { return part_of(array.floats(), s); }
+  kernels::ConstFloats cut(const kernels::MemoryArray& array, std::size_t s) const {
+    return part_of(array.floats(), s);
+  }
   kernels::Planes codes_of(std::size_t s) {
     const std::size_t first = segments()[s].offset / kernels::kWordBits;
     const std::size_t count = segments()[s].padded_count() / kernels::kWordBits;
     return {planes_.nonzero.span().subspan(first, count), planes_.negative.span().subspan(first, count)};
   }
 
-  kernels::Home& home_;
+  kernels::MemorySpace& space_;
   const std::unique_ptr<kernels::TensorKernels> kernels_;
   const Work& work_;
   Batch batches_[2];  // outlive the engine, which may be reading one
   std::unique_ptr<Engine> engine_;
   Half halves_[2];
-  kernels::HomeArray gradient_;
+  kernels::MemoryArray gradient_;
   PlaneArrays planes_;
   OptimizerOptions optimizer_;
   std::vector<kernels::ConstFloats> slices_;

@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "kernels/host_home.h"
+#include "kernels/host_memory_space.h"
 #include "tests/gpu/report.h"
 #include "tests/gpu/subject.h"
 
@@ -79,9 +79,9 @@ class FaultyKernels final : public TensorKernels {
   const std::string fault_;
 };
 
-class FaultyHome final : public Home {
+class FaultyMemorySpace final : public MemorySpace {
  public:
-  explicit FaultyHome(std::string fault) : host_(*available().front()), fault_(std::move(fault)) {}
+  explicit FaultyMemorySpace(std::string fault) : host_(*available().front()), fault_(std::move(fault)) {}
   std::string_view name() const override { return host_.name(); }
   std::unique_ptr<TensorKernels> make_kernels() override {
     return std::make_unique<FaultyKernels>(host_.make_kernels(), fault_);
@@ -90,7 +90,7 @@ class FaultyHome final : public Home {
   void release(Floats floats) override { host_.release(floats); }
 
  private:
-  HostHome host_;
+  HostMemorySpace host_;
   const std::string fault_;
 };
 
@@ -195,11 +195,11 @@ int bits_of(engine::Math math, bool fewer) {
 class StandIn final : public engine::Accelerator {
  public:
   StandIn(const std::string& fault, engine::Math math)
-      : home_(fault), fault_(fault), bits_(bits_of(math, fault == "rounding")) {}
+      : space_(fault), fault_(fault), bits_(bits_of(math, fault == "rounding")) {}
   std::string_view device() const override { return "the host"; }
   std::string_view library() const override { return library_; }
   engine::DeviceMemory memory() const override { return {}; }
-  Home& home() override { return home_; }
+  MemorySpace& space() override { return space_; }
   Result<std::unique_ptr<engine::Engine>> make_engine(const engine::Model& model,
                                                       const engine::EngineOptions& options) override {
     engine::EngineOptions own = options;  // one thread; the reference has more: sums in another order, as on a device
@@ -214,7 +214,7 @@ class StandIn final : public engine::Accelerator {
   }
 
  private:
-  FaultyHome home_;
+  FaultyMemorySpace space_;
   const std::string fault_;
   const int bits_;
   int timed_ = 0;  // engines that were given no choices

@@ -31,11 +31,11 @@ std::span<const float> of_segment(const AlignedArray<float>& flat, const engine:
   return flat.span().subspan(segment.offset, segment.element_count);
 }
 
-Step step_of(engine::Engine& engine, kernels::Home& home, std::span<const float> parameters, const engine::Batch& batch,
-             float factor) {
-  const std::unique_ptr<kernels::TensorKernels> kernels = home.make_kernels();
-  const kernels::HomeArray at = at_home(home, *kernels, parameters);
-  kernels::HomeArray gradient = at_home(home, *kernels, unwritten(engine.segments()).span());
+Step step_of(engine::Engine& engine, kernels::MemorySpace& space, std::span<const float> parameters,
+             const engine::Batch& batch, float factor) {
+  const std::unique_ptr<kernels::TensorKernels> kernels = space.make_kernels();
+  const kernels::MemoryArray at = copied_to(space, *kernels, parameters);
+  kernels::MemoryArray gradient = copied_to(space, *kernels, unwritten(engine.segments()).span());
   Step step;
   step.loss = engine.forward(at.floats().address(), batch);
   step.statistics = unwritten(engine.statistics());

@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "engine/accelerator.h"
-#include "kernels/home_array.h"
+#include "kernels/memory_array.h"
 #include "tests/gpu/values.h"
 
 namespace tg::gpu {
@@ -36,8 +36,8 @@ class Engines {
 inline void ignore(std::size_t, std::size_t) {}
 
 // Every real element of the gradient is NaN before it, padding 0.
-Step step_of(engine::Engine& engine, kernels::Home& home, std::span<const float> parameters, const engine::Batch& batch,
-             float factor);
+Step step_of(engine::Engine& engine, kernels::MemorySpace& space, std::span<const float> parameters,
+             const engine::Batch& batch, float factor);
 
 // |ours - theirs| / |theirs| over `count` elements; infinite where one of ours is NaN.
 double distance(std::span<const float> ours, std::span<const float> theirs);

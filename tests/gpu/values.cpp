@@ -91,8 +91,9 @@ PlaneArrays codes(std::size_t elements, std::uint64_t seed) {
   return made;
 }
 
-kernels::HomeArray at_home(kernels::Home& home, kernels::TensorKernels& kernels, std::span<const float> values) {
-  kernels::HomeArray array(home, values.size());
+kernels::MemoryArray copied_to(kernels::MemorySpace& space, kernels::TensorKernels& kernels,
+                               std::span<const float> values) {
+  kernels::MemoryArray array(space, values.size());
   kernels.copy_in(std::as_bytes(values), array.floats());
   return array;
 }

@@ -8,7 +8,7 @@
 #include <span>
 
 #include "kernels/base/aligned_array.h"
-#include "kernels/home_array.h"
+#include "kernels/memory_array.h"
 #include "kernels/types.h"
 
 namespace tg::gpu {
@@ -43,8 +43,9 @@ PlaneArrays codes(std::size_t elements, std::uint64_t seed);  // a third of them
 template <class T>
 std::size_t first_difference(std::span<const T> a, std::span<const T> b);
 
-// Host values at home, and back.
-kernels::HomeArray at_home(kernels::Home& home, kernels::TensorKernels& kernels, std::span<const float> values);
+// Host values copied to a space, and back.
+kernels::MemoryArray copied_to(kernels::MemorySpace& space, kernels::TensorKernels& kernels,
+                               std::span<const float> values);
 AlignedArray<float> on_host(kernels::TensorKernels& kernels, kernels::ConstFloats floats);
 
 template <class T>

@@ -6,7 +6,7 @@
 
 #include "engine/optimizer.h"
 #include "engine/replay/replay_engine.h"
-#include "kernels/host_home.h"
+#include "kernels/host_memory_space.h"
 #include "tests/plain/floats.h"
 #include "tests/plain/ternary.h"
 
@@ -191,10 +191,11 @@ Result<PlainRun> run_plainly(const schema::JobSpec& job, const engine::Model& mo
     slice.parameters = part(slice);
     slice.velocity.resize(slice.count);
   }
-  kernels::HostHome home(*kernels::available().back());
+  kernels::HostMemorySpace space(*kernels::available().back());
   for (std::size_t rank = 0; rank < members; ++rank) {
     auto engine = engine::make_replay_engine(
-        model, {job.seed, static_cast<std::uint32_t>(rank), job.replay_zeros, job.replay_gradients.value_or("")}, home);
+        model, {job.seed, static_cast<std::uint32_t>(rank), job.replay_zeros, job.replay_gradients.value_or("")},
+        space);
     if (!engine.ok()) return engine.error();
     std::fill(flat.begin(), flat.end(), 0.0F);
     (*engine)->backward(1, flat.data(), [](std::size_t, std::size_t) {});

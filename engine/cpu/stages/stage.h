@@ -21,7 +21,7 @@ namespace tg::engine::cpu {
 struct Pass {
   const float* parameters = nullptr;  // the flat array, unchanged until the backward pass is over
   const float* statistics = nullptr;  // the running ones, in evaluation
-  std::uint64_t first_position = 0;   // of the batch in the sample stream
+  std::uint64_t first_position = 0;   // the batch's position in the sample stream
 };
 
 class Stage;
@@ -30,7 +30,7 @@ class Stage;
 struct Cpu {
   using Library = cpu::Library;
   using Arena = cpu::Arena;
-  using View = dnnl::memory;  // of images, where they are some
+  using View = dnnl::memory;  // images where the buffer holds some
   using Extent = dnnl::memory::desc;
   using Pass = cpu::Pass;
   using Stage = cpu::Stage;

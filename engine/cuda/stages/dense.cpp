@@ -14,7 +14,8 @@ namespace {
 constexpr float kOne = 1, kZero = 0;
 constexpr int kMaxAlgorithms = 8;                 // requested from the heuristic
 constexpr std::size_t kMaxWorkspace = 32u << 20;  // bytes: a product that splits its sums needs no more
-constexpr std::uint32_t kAlignment = kCacheLine;  // bytes: the alignment of a home's arrays (kernels/home.h)
+constexpr std::uint32_t kAlignment =
+    kCacheLine;  // bytes: the alignment of a memory space's arrays (kernels/memory_space.h)
 
 template <class Owner, class Create, class... Arguments>
 Owner make_owned(const Create& create, Arguments... arguments) {

@@ -24,12 +24,12 @@ struct Pass {
   const float* parameters = nullptr;  // the flat array, unchanged until the backward pass is over
   const float* statistics = nullptr;  // the running ones, in evaluation
   float* measured = nullptr;          // the batch's, in training: laid out as the running ones, 0 before forward
-  const std::uint64_t* first_position = nullptr;  // of the batch in the sample stream
+  const std::uint64_t* first_position = nullptr;  // the batch's position in the sample stream
   const std::int32_t* labels = nullptr;
   const double* class_weights = nullptr;  // null: 1 each
   int counted = 0;                        // samples that have labels, the first ones
-  LossResult* results = nullptr;          // of each head
-  const float* factor = nullptr;          // of the gradient
+  LossResult* results = nullptr;          // one per head
+  const float* factor = nullptr;          // scales the gradient
 };
 
 class Stage;

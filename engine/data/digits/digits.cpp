@@ -56,7 +56,7 @@ class Distortion {
   }
 
  private:
-  using Coefficients = std::array<double, 5>;  // of u*u, u*v, v*v, u*u*v, u*v*v
+  using Coefficients = std::array<double, 5>;  // for u*u, u*v, v*v, u*u*v, u*v*v
   static double bend(const Coefficients& c, double u, double v) {
     return c[0] * u * u + c[1] * u * v + c[2] * v * v + c[3] * u * u * v + c[4] * u * v * v;
   }

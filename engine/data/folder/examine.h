@@ -14,7 +14,7 @@
 namespace tg::engine {
 
 struct PictureFacts {
-  std::uint64_t hash = 0;        // of the file's bytes
+  std::uint64_t hash = 0;        // hash of the file's bytes
   std::uint64_t bytes = 0;       // their number
   PictureSize size;              // zeros if there is a problem
   std::optional<Error> problem;  // kCorrupt: it is damaged; others: it cannot be read now

@@ -62,11 +62,11 @@ bool keep_good(std::span<const PictureFacts> facts, FolderPart& part, std::vecto
   return kept != 0;
 }
 
-// Of all problems the first one, unless damaged files are skipped, and which other files have one.
+// The first problem, unless damaged files are skipped, and the other files that have one.
 Status check_facts(const std::vector<std::string>& files, const std::vector<PictureFacts>& facts, Dataset& data) {
   std::optional<Error> first;
   std::string others;
-  std::size_t count = 0;  // of them
+  std::size_t count = 0;  // of others
   for (std::size_t i = 0; i < facts.size(); ++i) {
     if (!facts[i].problem) continue;
     if (data.damaged == Damaged::kSkip && facts[i].problem->kind == ErrorKind::kCorrupt) {

@@ -27,7 +27,7 @@ struct KnownPicture {      // as it lies in the file
   std::uint64_t name = 0;  // ContentHash of the file's name; 0 = nothing is known
   std::uint64_t inode = 0, bytes = 0;
   std::int64_t modified_ns = 0, changed_ns = 0;  // changed: by anybody, whatever the file's own time says
-  std::uint64_t hash = 0;                        // of its bytes
+  std::uint64_t hash = 0;                        // hash of its bytes
   std::uint32_t channels = 0, height = 0, width = 0, zero = 0;
 
   KnownPicture() = default;

@@ -40,7 +40,7 @@ bool exists(const std::string& path) {
 struct File {
   std::string name, class_name;
 };
-// Of one part of the set.
+// One part of the set.
 struct Files {
   std::vector<File> pictures;
   LeftOutFiles left_out;

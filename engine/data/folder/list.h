@@ -41,7 +41,7 @@ Result<FolderList> list_folder(
 struct FolderSight {
   std::size_t classes = 0, train = 0, test = 0;  // pictures; without a test set of its own all are for training
   bool has_test = false;
-  std::uint64_t names_hash = 0;  // of all pictures
+  std::uint64_t names_hash = 0;  // hash of all pictures' names
 };
 // Nothing where it does not look as if it were meant to be one.
 Result<std::optional<FolderSight>> look_at_listing(const std::string& directory);

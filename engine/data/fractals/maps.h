@@ -30,8 +30,8 @@ bool walk(const AffineMaps& maps, Draws& draws, std::span<OrbitPoint> points);
 void count_hits(std::span<const OrbitPoint> points, int size, std::vector<std::uint32_t>& hits);
 
 // The maps of a class: 2 to 7 of them with coefficients uniform in (-1, 1), drawn again until their orbit is bounded
-// and fills its picture: kMinFill of the pixels of kSearchSize x kSearchSize by kSearchPoints points. Empty if none
-// of kMaxDraws systems does, which is very improbable.
+// and fills its picture: kMinFill of the pixels of kSearchSize x kSearchSize by kSearchPoints points. Empty if no
+// system among kMaxDraws does, which is very improbable.
 inline constexpr int kSearchSize = 128;
 inline constexpr std::size_t kSearchPoints = 25'000;
 inline constexpr double kMinFill = 0.2;

@@ -57,8 +57,8 @@ TEST(BatchSource, EqualsDirectFillAndStaysValidUntilTheNextCall) {
   }
 }
 
-// Ordinary memory, counted: as a home's.
-class CountingHome final : public kernels::Home {
+// A memory space that counts what it allocates.
+class CountingMemorySpace final : public kernels::MemorySpace {
  public:
   std::string_view name() const override { return "counting"; }
   std::unique_ptr<kernels::TensorKernels> make_kernels() override { return nullptr; }
@@ -86,8 +86,8 @@ class CountingHome final : public kernels::Home {
 TEST(BatchSource, ShowsTheNextBatchOnceItIsFilled) {
   const auto data = digits();
   auto options = options_of(*data);
-  CountingHome home;
-  options.home = &home;
+  CountingMemorySpace space;
+  options.space = &space;
   {
     BatchSource source(data, options);
     std::vector<float> shown, given;
@@ -113,9 +113,9 @@ TEST(BatchSource, ShowsTheNextBatchOnceItIsFilled) {
       }
       ASSERT_TRUE(std::ranges::equal(batch.images.span(), given)) << step;
     }
-    EXPECT_EQ(home.given(), 2);
+    EXPECT_EQ(space.given(), 2);
   }
-  EXPECT_EQ(home.held(), 0);
+  EXPECT_EQ(space.held(), 0);
 }
 
 // Wherever it goes, forwards, back by one or by more, to where it is: each batch is the step's.

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "daemon/step/job_layout.h"
-#include "tests/simulation/simulator/awkward_home.h"
+#include "tests/simulation/simulator/awkward_memory.h"
 #include "tests/simulation/training/tiny_training.h"
 
 namespace tg::simulation {
@@ -53,7 +53,7 @@ constexpr Mode kModes[] = {
 
 // Gradients that are drawn, as in every simulated training.
 struct DrawnLearning : daemon::SimulatedLearning {
-  DrawnLearning(kernels::Home& home, std::uint64_t seed) : tensors(home.make_kernels()), seed_of_run(seed) {}
+  DrawnLearning(kernels::MemorySpace& space, std::uint64_t seed) : tensors(space.make_kernels()), seed_of_run(seed) {}
 
   void train(Rank member, const Origin& of, const Layout& layout, kernels::ConstFloats, kernels::Floats gradient,
              const Ready& ready) override {
@@ -97,7 +97,7 @@ class Room {
     job.digest_every = 2;
     job.evaluate_every = 5;
     mode.set(job);
-    learning = std::make_unique<DrawnLearning>(*home, seed);
+    learning = std::make_unique<DrawnLearning>(*space, seed);
   }
 
   // The members of each view begin with a copy of what the last one held.
@@ -125,7 +125,7 @@ class Room {
 
   schema::JobSpec job;
   bool one_replica = false;  // that of each view's first member serves all
-  const std::unique_ptr<kernels::Home> home = home_under_test(*kernels::available().front());
+  const std::unique_ptr<kernels::MemorySpace> space = space_under_test(*kernels::available().front());
   std::unique_ptr<DrawnLearning> learning;
   schema::FramePool pool;
   std::vector<SimulatedNode> nodes = std::vector<SimulatedNode>(4);
@@ -144,15 +144,15 @@ class Room {
       members.push_back(&nodes[seat]);
       SimulatedNode& node = nodes[seat];
       if (one_replica && seat != part.seats.front()) {
-        node = daemon::follower_of(nodes[part.seats.front()], *home, tiny_model());
+        node = daemon::follower_of(nodes[part.seats.front()], *space, tiny_model());
         continue;
       }
-      const auto replica = std::make_shared<Replica>(*home, tiny_model(), engine::slot_count(job.optimizer), job.seed,
+      const auto replica = std::make_shared<Replica>(*space, tiny_model(), engine::slot_count(job.optimizer), job.seed,
                                                      daemon::keeps_average(job));
       if (newest) {
         EXPECT_TRUE(replica->restore(daemon::copy_of(*newest, tiny_segments().padded_count()), Round(first)).ok());
       }
-      node = {replica, kernels::HomeArray(*home, tiny_segments().padded_count())};
+      node = {replica, kernels::MemoryArray(*space, tiny_segments().padded_count())};
     }
     learning->view = daemon::View(number, seats, weights);
     SimulatedView view(
@@ -165,7 +165,7 @@ class Room {
          .first = Step(first),
          .last = Step(part.last),
          .evaluates_first = first > 0 && first % job.evaluate_every == 0},
-        {tiny_model(), *home, *kernels::available().front(), pool, *learning}, members,
+        {tiny_model(), *space, *kernels::available().front(), pool, *learning}, members,
         {.committed = [this](const Member::Committed& one) { committed.push_back(one.step); },
          .evaluated = [this](const Member::Evaluation& one) { evaluated.push_back(one.step); }});
     const Status done = view.run();
@@ -237,10 +237,10 @@ TEST(SimulatedView, WithOneReplicaTheOthersKeepNoState) {
 
 TEST(SimulatedViewDeathTest, ToReadOfAKeeperThatStandsElsewhereIsABug) {
   Room room(kModes[1]);
-  SimulatedNode keeper{std::make_shared<Replica>(*room.home, tiny_model(), 1, 7), {}};
-  const SimulatedNode ahead = daemon::follower_of(keeper, *room.home, tiny_model());
+  SimulatedNode keeper{std::make_shared<Replica>(*room.space, tiny_model(), 1, 7), {}};
+  const SimulatedNode ahead = daemon::follower_of(keeper, *room.space, tiny_model());
   EXPECT_DEATH(ahead.replica->commit({}), "keeper_");
-  const SimulatedNode behind = daemon::follower_of(keeper, *room.home, tiny_model());
+  const SimulatedNode behind = daemon::follower_of(keeper, *room.space, tiny_model());
   keeper.replica->commit(draw_statistics(7, 0, 0));
   EXPECT_DEATH(behind.replica->parameters(), "keeper_");
 }
@@ -248,8 +248,8 @@ TEST(SimulatedViewDeathTest, ToReadOfAKeeperThatStandsElsewhereIsABug) {
 // A simulated view ends with a confirmed state, or the whole run with it: nobody goes back, so no rule says who first.
 TEST(SimulatedViewDeathTest, ToUndoOfAKeeperIsABug) {
   Room room(kModes[1]);
-  SimulatedNode keeper{std::make_shared<Replica>(*room.home, tiny_model(), 1, 7), {}};
-  const SimulatedNode node = daemon::follower_of(keeper, *room.home, tiny_model());
+  SimulatedNode keeper{std::make_shared<Replica>(*room.space, tiny_model(), 1, 7), {}};
+  const SimulatedNode node = daemon::follower_of(keeper, *room.space, tiny_model());
   keeper.replica->commit(draw_statistics(7, 0, 0));
   node.replica->commit({});
   EXPECT_DEATH(node.replica->undo(), "keeps_state");

@@ -42,7 +42,7 @@ struct Dropout {
         y(to) {}
 
   DropoutShape shape;
-  std::uint64_t blocks;  // of a row
+  std::uint64_t blocks;  // per row
   Divider by_blocks;
   const std::uint64_t* first_position;
   const float* x;

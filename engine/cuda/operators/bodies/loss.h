@@ -121,8 +121,8 @@ struct RowLosses {
     own.sum = sum;
     own.above = above;
   }
-  // -log(probability) = log(sum) - (x - highest), bounded as on the CPU, which takes the least double for a probability
-  // of 0.
+  // -log(probability) = log(sum) - (x - highest), bounded as on the CPU, which replaces a probability of 0 by the least
+  // double.
   TG_HOST_DEVICE void add_losses(std::uint64_t begin, int label, int lane, const Cell& first, Cell& own) const {
     constexpr double kMost = 708.39641853226408;  // -log(2^-1022)
     const float* const x = logits + begin;

@@ -15,7 +15,7 @@
 #include "engine/micro_batches.h"
 #include "engine/models/builder.h"
 #include "kernels/cuda/wait.h"
-#include "kernels/host_home.h"
+#include "kernels/host_memory_space.h"
 #include "tests/engine/cuda/stand_in/device.h"
 #include "tests/engine/random_batch.h"
 #include "tests/engine/small_networks.h"
@@ -296,11 +296,11 @@ TEST_P(Prefetching, LeavesEveryStepItsBits) {
 }
 
 TEST_P(Prefetching, LeavesStepsInPartsTheirBits) {
-  kernels::HostHome home(*kernels::available().back());
+  kernels::HostMemorySpace space(*kernels::available().back());
   for (const int batch : {9, 8}) {  // in parts of 3, the last of which is shorter
     const auto in_parts = [&] {
       return make_micro_batches(
-          make_engine(model_), home, {.batch = batch, .micro_batch = 3},
+          make_engine(model_), space, {.batch = batch, .micro_batch = 3},
           batch % 3 == 0 ? nullptr : make_engine(model_, {.batch = batch % 3, .evaluation_batch = 1, .seed = 5}));
     };
     std::vector<Step> expected;
@@ -311,11 +311,11 @@ TEST_P(Prefetching, LeavesStepsInPartsTheirBits) {
 
 TEST_P(Prefetching, OfAShorterLastPartEndsWithItsStep) {
   constexpr int kBatch = 8;
-  kernels::HostHome home(*kernels::available().back());
+  kernels::HostMemorySpace space(*kernels::available().back());
   bool ends = false;
   int parts = 0;
   const auto in_parts = [&](const std::function<void()>& advanced) {
-    return make_micro_batches(make_engine(model_), home, {.batch = kBatch, .micro_batch = 3, .advanced = advanced},
+    return make_micro_batches(make_engine(model_), space, {.batch = kBatch, .micro_batch = 3, .advanced = advanced},
                               make_engine(model_, {.batch = 2, .evaluation_batch = 1, .seed = 5}));
   };
   const Step expected = step_of(*in_parts([] {}), 2, kBatch);
@@ -623,7 +623,7 @@ TEST(Failures, SayWhatToDo) {
   EXPECT_TRUE(
       said(cudaErrorIllegalAddress).starts_with("cudaEventQuery: ? (device 0); restart tgd; if it happens again"));
   EXPECT_EQ(failure([] { require_success(CUDNN_STATUS_SUBLIBRARY_LOADING_FAILED, "cudnnCreate(handle)"); }),
-            "cudnnCreate: ?; reinstall cuDNN 9, all parts of one version (deploy/reference.md, GPUs)");
+            "cudnnCreate: ?; reinstall cuDNN 9, all parts of one version (deploy/jobs.md, GPUs)");
   EXPECT_THROW(kernels::cuda::require_success(cudaErrorMemoryAllocation, "cudaStreamCreate"),
                kernels::cuda::OutOfMemory);
 }
