@@ -262,9 +262,9 @@ const std::vector<VerbRow>& verb_rows() {
        "",
        "check all nodes and links, and say what to fix",
        {"tgctl doctor", "tgctl doctor --no-bandwidth --json"},
-       "Every node checks itself and its links to all others: configuration, versions, names, ports, keys, round "
-       "trips, MTU, clocks, bandwidth, data sets, disk, memory, open files, engine. Each problem is named with its "
-       "fix. A run in progress is not disturbed. Exits with 0 if every check passed, else with 9.",
+       "Every node checks itself and its links to all others: builds, names and addresses, ports, keys, bandwidth and "
+       "packet size, clocks, disk, data, memory and threads. Each problem is named with its fix. A run in progress is "
+       "not disturbed. Exits with 0 if no check failed, else with 9.",
        {"seconds", "no-bandwidth", "link", "json", "address", "key", "help"}},
       {Verb::kPlan,
        "plan",

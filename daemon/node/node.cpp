@@ -57,7 +57,6 @@ Node::Node(const RunContext& context, EventQueue& queue, ControlServer& control,
       auto_resume_(context, resumption_),
       pending_(context),
       examiner_({.config = context.self.config,
-                 .compute = context.machine.compute,
                  .build = context.self.build,
                  .threads = context.machine.threads,
                  .mesh = context.network.mesh,
@@ -351,7 +350,7 @@ void Node::on(PeerBeats& event) {
 }
 
 void Node::on(ShutDown&) {
-  examiner_.give_way("it is being shut down");
+  examiner_.stop_measuring("it is being shut down");
   mistakes_.give_way({ErrorKind::kFailed, context_.self.config.node + " is being shut down"});
   save_held();
   membership_.shut_down(steady_ms());
@@ -610,7 +609,7 @@ void Node::carry_out(PrepareRun& action) {
     control_.watch(action.run.id, job->step_timeout_ms, Per<Seat, bool>(context_.self.names.size(), false));
   else
     control_.watch(action.run.id, job->step_timeout_ms);  // a member may die while it prepares, too
-  examiner_.give_way("run " + action.run.id + " began");
+  examiner_.stop_measuring("run " + action.run.id + " began");
   if (action.run.global_batch == 0)
     action.run.global_batch = start && start->record->global_batch != 0
                                   ? start->record->global_batch

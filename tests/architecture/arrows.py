@@ -49,7 +49,7 @@ KNOWN_THIRD_PARTY = ("capnp/", "kj/", "boost/", "dnnl", "oneapi/", "omp.h", "zli
                      "cublas", "immintrin.h", "gtest/", "gmock/", "prometheus/", "civetweb.h", "curses.h")
 # What decides knows no clock, socket or thread.
 PURE = ("daemon/membership", "daemon/exchange", "daemon/forecast", "daemon/step/job_layout", "daemon/mesh/probe/burst_meter", "daemon/mesh/probe/link_probe",
-        "daemon/simulate/simulated_view", "daemon/doctor/diagnose", "daemon/doctor/findings", "daemon/doctor/link_stream", "daemon/doctor/link_verdicts", "daemon/doctor/node_verdicts", "daemon/doctor/schedule", "daemon/doctor/survey", "daemon/doctor/thresholds")
+        "daemon/simulate/simulated_view", "daemon/doctor/diagnose", "daemon/doctor/link_stream", "daemon/doctor/problems", "daemon/doctor/schedule", "daemon/doctor/survey")
 IMPURE = ("thread", "mutex", "chrono", "condition_variable", "zmq", "atomic", "sys/", "unistd.h", "fstream", "filesystem", "random")
 
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]', re.M)
