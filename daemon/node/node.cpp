@@ -239,7 +239,7 @@ void Node::on(FrameArrived& event) {
     ++dropped_frames_;
     return;
   }
-  if (!takes || !run_->view().member().frame(event.from, header, body, std::move(event.keep))) {
+  if (!takes || !run_->view().member().on_frame(event.from, header, body, std::move(event.keep))) {
     ++dropped_frames_;
     ++rejected(Rejection::kOtherRun);
     return membership_.speaks(event.from, header.run, header.view, steady_ms());
