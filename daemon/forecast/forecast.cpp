@@ -63,7 +63,7 @@ Result<Forecast> forecast(const Question& question, const schema::BenchReply& me
   if (question.line_mbps > 0) task.job.link_mbps = question.line_mbps;
   const Result<Machine> machine = machine_of(measured);
   if (!machine) return machine.error();
-  const Asked asked = asked_of(task.job);
+  const ExchangePreference asked = exchange_preference(task.job);
   Surroundings where;
   where.payload_mbps = asked.link_mbps > 0 ? asked.link_mbps * kPayloadShare : measured.link_mbps;
   where.cores = question.cores > 0 ? question.cores : machine->cores;

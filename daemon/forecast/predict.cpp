@@ -96,7 +96,7 @@ schema::Commit choose_as_start(const Task& task, const Machine& machine, const S
   vote.link_mbps = nodes > 1 ? where.payload_mbps : 0;
   vote.workers =
       static_cast<std::uint16_t>(workers_for(static_cast<std::uint64_t>(threads_of(task, machine, where.cores))));
-  return choose_exchange(asked_of(task.job), std::vector<schema::Vote>(nodes, vote)).commit;
+  return choose_exchange(exchange_preference(task.job), std::vector<schema::Vote>(nodes, vote)).commit;
 }
 
 StepModel model_of(const Task& task, const Machine& machine, const Surroundings& where, std::size_t nodes,

@@ -25,7 +25,7 @@ void DryRun::foresee(const schema::Vote& vote, bool busy) {
   const std::size_t members = run_->view().view().size();
   if (pictures_) {
     schema::StartReply reply =
-        run_->facts(choose_exchange(asked_of(run_->job()), std::vector<schema::Vote>(members, vote)).commit);
+        run_->facts(choose_exchange(exchange_preference(run_->job()), std::vector<schema::Vote>(members, vote)).commit);
     const Status shown = run_->show_data(reply);
     return shown.ok() ? answer(std::move(reply)) : answer(shown.error());
   }
@@ -35,7 +35,7 @@ void DryRun::foresee(const schema::Vote& vote, bool busy) {
     // The other members are taken to be like this one.
     const std::vector<schema::Vote> votes(members, vote);
     schema::StartReply reply =
-        run_->facts(forecast ? forecast->chosen : choose_exchange(asked_of(run_->job()), votes).commit);
+        run_->facts(forecast ? forecast->chosen : choose_exchange(exchange_preference(run_->job()), votes).commit);
     Advisor::add(reply, forecast);
     answer(std::move(reply));
   });

@@ -18,7 +18,7 @@ class DryRun {
       : context_(context), control_(control), advisor_(advisor) {}
 
   bool on() const { return run_ != nullptr; }
-  bool has(std::uint64_t key) const { return run_ && run_->identity().key == key; }
+  bool has(std::uint64_t key) const { return run_ && run_->identity().run_key == key; }
   // pictures: predict nothing, show some of the data.
   void begin(std::uint64_t token, RunIdentity identity, schema::JobSpec job, bool pictures);
   void prepared(Result<std::shared_ptr<const PreparedView>> result) { run_->prepared(std::move(result)); }

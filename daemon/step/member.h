@@ -129,9 +129,9 @@ class Member {
   void on(const EngineFailed& event);
   void request_stop();
   void request_checkpoint();  // of the state that our own next step frame is about
-  void request_hold();        // of all members, after our own next step frame's step
+  void request_quiesce();     // of all members, after our own next step frame's step
   // The most senior member's word: the hold is over, or will be as soon as it begins.
-  void go_on();
+  void release();
   void fail(schema::Fail cause);
 
   // --- the end of the view ---
@@ -162,7 +162,7 @@ class Member {
   bool stopping() const { return stopping_; }
   std::optional<schema::RunState> finished() const { return finished_; }
   const std::string& why_finished() const { return why_finished_; }  // before its last step, though nobody stopped it
-  bool held() const { return held_; }                                // with all others, whose reports are in
+  bool quiesced() const { return held_; }                            // with all others, whose reports are in
 
   // --- state ---
   bool begun() const { return worker_ != nullptr; }

@@ -49,7 +49,7 @@ TEST(Forecast, PlanDryRunAndStartAgree) {
         plan.table = nodes == 3;  // takes its time
         schema::Vote vote;
         vote.link_mbps = mbps;
-        start.chosen = choose_exchange(asked_of(dry.job), std::vector<schema::Vote>(nodes, vote)).commit;
+        start.chosen = choose_exchange(exchange_preference(dry.job), std::vector<schema::Vote>(nodes, vote)).commit;
         const Forecast a = forecast(dry, sample_bench(mbps)).value(), b = forecast(plan, sample_bench(mbps)).value(),
                        c = forecast(start, sample_bench(mbps)).value();
         EXPECT_EQ(a.chosen, *start.chosen) << to_word(model) << ' ' << nodes << ' ' << mbps;
@@ -78,7 +78,7 @@ TEST(Forecast, ALinkThatIsToldIsALineWhoeverTellsIt) {
     EXPECT_EQ(a.reply.line_mbps, line);
     EXPECT_EQ(chosen_of(a).step, chosen_of(b).step);
     schema::Vote vote;
-    EXPECT_EQ(choose_exchange(asked_of(by_job.job), std::vector<schema::Vote>(4, vote)).commit, b.chosen);
+    EXPECT_EQ(choose_exchange(exchange_preference(by_job.job), std::vector<schema::Vote>(4, vote)).commit, b.chosen);
   }
 }
 

@@ -125,7 +125,7 @@ class ToldToLeave(Joining):
                 left = mesh.ctl_ok("leave", leaver.name, node=other).out
                 self.assertRegex(left, rf"^{leaver.name} left run {run} at step \d+\n$")
                 record = wait_recorded(leaver, run, "INTERRUPTED")
-                self.assertEqual(record["reason"], f"{leaver.name} left, as it was told to; the run goes on without it")
+                self.assertEqual(record["reason"], f"{leaver.name} left on request; the run continues without it")
                 change = wait_for_change(other, run, members=size - 1)
                 self.assertEqual(change.start, record["step"], "the others begin with what it had confirmed")
                 self.assertIn(f"at step {change.start}\n", left)
@@ -201,7 +201,7 @@ class PowerBack(Joining):
 
             def refused():
                 self.assertEqual([mesh.run(run, node=node)["state"] for node in range(3)], ["STOPPED"] * 3)
-                return "knows a later beginning" in mesh[0].log_text()
+                return "knows a later lineage" in mesh[0].log_text()
 
             wait_until(lambda: f"node-a is told: {mesh[0].log}", refused)
             for node in range(3):
