@@ -136,7 +136,7 @@ TEST(Membership, AMemberThatMakesProgressIsWaitedFor) {
     for (Machine* b : {&preparing_b, &voted_b}) {
       EXPECT_EQ(b->makes_progress(kA), "");
       EXPECT_EQ(b->waits(14'000), "");
-      EXPECT_EQ(b->hears(kC, a.sent<schema::Propose>()), "");
+      EXPECT_EQ(b->receives(kC, a.sent<schema::Propose>()), "");
     }
   }
   EXPECT_EQ(a.waits(280'000), "propose run-1 to b c");

@@ -400,7 +400,7 @@ void World::look_for_strangers(Seat seat) {
     if (!elsewhere || now_ms_ < since_ms + kPeerTimeoutMs) continue;
     since_ms = 0;
     process(seat)->event([&](ViewChange& change) {
-      change.on_peer_lost(peer, ViewChange::Loss::kNotHeard, names_[peer] + " is up, but not in the run", now_ms_);
+      change.on_peer_lost(peer, ViewChange::Loss::kUnreachable, names_[peer] + " is up, but not in the run", now_ms_);
     });
   }
 }
@@ -439,7 +439,7 @@ void World::tell_goodbye(Seat from) {
       at(now_ms_ + random_.between(1, 10), [=, this] {
         if (Process* const one = process(seat))
           one->event([&](ViewChange& change) {
-            change.on_peer_lost(from, ViewChange::Loss::kLeaves, names_[from] + " was shut down", now_ms_);
+            change.on_peer_lost(from, ViewChange::Loss::kLeaving, names_[from] + " was shut down", now_ms_);
           });
       });
 }
@@ -453,7 +453,7 @@ void World::tell(Seat seat, Seat peer, bool is_up, std::uint64_t delay_ms) {
       if (is_up)
         change.on_connected(peer, now_ms_);
       else
-        change.on_peer_lost(peer, ViewChange::Loss::kNotHeard, names_[seat] + " lost " + names_[peer], now_ms_);
+        change.on_peer_lost(peer, ViewChange::Loss::kUnreachable, names_[seat] + " lost " + names_[peer], now_ms_);
     });
   });
 }
@@ -496,7 +496,7 @@ void World::restart(Seat seat, bool wiped) {
     // Who had not noticed its death does by its hello.
     if (Process* const other = process(peer)) {
       other->event([&](ViewChange& change) {
-        change.on_peer_lost(seat, ViewChange::Loss::kNotHeard, names_[seat] + " was restarted", now_ms_);
+        change.on_peer_lost(seat, ViewChange::Loss::kUnreachable, names_[seat] + " was restarted", now_ms_);
       });
     }
     connect(seat, peer, random_.between(60, 400));
@@ -644,7 +644,7 @@ void World::expect_settled() {
   if (!is_quorum(newest, there)) {
     for (const Seat seat : there) {
       if (!process(seat)->trains()) continue;
-      EXPECT_NE(process(seat)->change().paused(), "") << names_[seat] << " does not say what it waits for, " << what;
+      EXPECT_NE(process(seat)->change().pause_reason(), "") << names_[seat] << " does not say what it waits for, " << what;
     }
     return;
   }
