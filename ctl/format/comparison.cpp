@@ -48,7 +48,7 @@ std::string taken(const schema::RunStatus& run) {
   return format_span(static_cast<double>(run.since_ms - run.started_ms) / kMsPerSecond);
 }
 
-struct Result {
+struct Findings {
   const char* name;
   std::string (*text)(const schema::RunStatus&);
 };
