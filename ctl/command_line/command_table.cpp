@@ -57,11 +57,10 @@ Result<std::uint64_t> parse_step(const std::string& value) {
 }
 
 // The setters of the option tables of schema.
-using schema::RealRange, schema::WholeRange;
-auto whole_setter(std::uint64_t Command::*field, WholeRange range) { return schema::whole_row("", field, range, "").set; }
-auto real_setter(double Command::*field, RealRange range) { return schema::real_row("", field, range, "").set; }
-auto duration_setter(std::uint64_t Command::*field, WholeRange ms) { return schema::duration_row("", field, ms, "").set; }
-auto word_setter(std::string Command::*field, const std::vector<std::string>& known) {
+using schema::WholeRange;
+auto whole(std::uint64_t Command::*field, WholeRange range) { return schema::whole_row("", field, range, "").set; }
+auto duration(std::uint64_t Command::*field, WholeRange ms) { return schema::duration_row("", field, ms, "").set; }
+auto word(std::string Command::*field, const std::vector<std::string>& known) {
   return schema::word_row<Command>(
              "", known, "", [=](Command& command, std::size_t index) { command.*field = known[index]; },
              [](const Command&) { return std::size_t{0}; })

@@ -88,7 +88,7 @@ void expect_same(Feeding& feeding, std::uint64_t lost_in) {
   EXPECT_EQ(feeding.fed_metrics, feeding.metrics);
 }
 
-TEST(SnapshotOffer, ANewcomerHasWhatItsGiverHas) {
+TEST(Snapshot, AJoinerHasWhatItsDonorHas) {
   for (const bool average : {true, false})
     for (const int slots : {0, 1, 2}) {
       Feeding feeding(simulation::tiny_model(), slots, average);
@@ -98,7 +98,7 @@ TEST(SnapshotOffer, ANewcomerHasWhatItsGiverHas) {
     }
 }
 
-TEST(SnapshotOffer, WithTheBestModel) {
+TEST(Snapshot, WithTheBestModel) {
   Feeding feeding(simulation::tiny_model());
   for (Replica* replica : {&feeding.giver, &feeding.newcomer}) replica->make_room_for_best();
   feeding.giver.commit(simulation::draw_statistics(1, 0, 0));
@@ -113,17 +113,17 @@ TEST(SnapshotOffer, WithTheBestModel) {
   EXPECT_FALSE(std::ranges::equal(given.statistics, feeding.giver.statistics()));
 }
 
-TEST(SnapshotOffer, OfALargerModelInSlices) {
+TEST(Snapshot, OfALargerModelInChunks) {
   Feeding feeding(engine::make_model(ModelKind::kLenet));
   expect_same(feeding, 0);
 }
 
-TEST(SnapshotOffer, SlicesThatAreLostAreAskedForAgain) {
+TEST(Snapshot, LostChunksAreRequestedAgain) {
   Feeding feeding(engine::make_model(ModelKind::kLenet));
   expect_same(feeding, 5);
 }
 
-TEST(SnapshotOffer, ARunWithoutAPastAndWithoutMetrics) {
+TEST(Snapshot, ARunWithoutAPastAndWithoutMetrics) {
   Feeding feeding(simulation::tiny_model());
   SnapshotSource source({"r", ""}, feeding.giver);
   auto intake = feeding.intake(feeding.feed(source));
@@ -133,7 +133,7 @@ TEST(SnapshotOffer, ARunWithoutAPastAndWithoutMetrics) {
   EXPECT_EQ((*intake)->views(), "");
 }
 
-TEST(SnapshotOffer, PartsOfAnotherModelAndOddSlicesAreRefused) {
+TEST(Snapshot, PartsOfAnotherModelAndOddSlicesAreRefused) {
   Feeding feeding(simulation::tiny_model());
   const SnapshotSource source = feeding.source();
   const schema::SnapshotOffer good = feeding.feed(source);

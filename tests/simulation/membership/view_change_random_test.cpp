@@ -25,9 +25,9 @@ namespace {
 using simulation::Random;
 
 constexpr std::uint64_t kKey = 77;
-constexpr std::uint64_t kPeerTimeoutMs = 3'000;
+constexpr std::uint64_t kShortTimeoutMs = 3'000;
 constexpr std::uint64_t kTickMs = 50, kBeatMs = 500;
-constexpr std::uint64_t kSettleMs = 60'000;  // for a few changes with ballots that time out
+constexpr std::uint64_t kSettledMs = 60'000;  // for a few changes with ballots that time out
 
 // "All members have begun step k": the only frame of the toy training. It comes in order, or its connection breaks.
 struct Announce {
@@ -186,7 +186,7 @@ Process::Process(World& world, Seat self, Disk& disk, std::uint64_t incarnation,
   for (const Seat seat : world.seats())
     if (seat != self) peers_.set_connected(seat, begins);
   if (!disk_.vote) return;
-  change_ = std::make_unique<ViewChange>(peers_, out_, ViewChange::Self{disk.directory, incarnation, kPeerTimeoutMs},
+  change_ = std::make_unique<ViewChange>(peers_, out_, ViewChange::Self{disk.directory, incarnation, kShortTimeoutMs},
                                          *disk_.vote, begins);
   trains_ = begins;
   view_ = View(disk_.vote->view);
@@ -397,7 +397,7 @@ void World::look_for_strangers(Seat seat) {
     std::uint64_t& since_ms = line(peer, seat).elsewhere_ms;
     const bool elsewhere = other != nullptr && other->incarnation() != member.incarnation && linked(peer, seat);
     if (!elsewhere || since_ms == 0) since_ms = elsewhere ? now_ms_ : 0;
-    if (!elsewhere || now_ms_ < since_ms + kPeerTimeoutMs) continue;
+    if (!elsewhere || now_ms_ < since_ms + kShortTimeoutMs) continue;
     since_ms = 0;
     process(seat)->event([&](ViewChange& change) {
       change.on_peer_lost(peer, ViewChange::Loss::kUnreachable, names_[peer] + " is up, but not in the run", now_ms_);
@@ -484,7 +484,7 @@ void World::kill(Seat seat, bool silent) {
   process(seat)->killed();
   graveyard_.push_back(std::move(processes_[seat]));
   for (const Seat peer : seats())
-    if (peer != seat) break_connection(seat, peer, silent ? kPeerTimeoutMs : 0);
+    if (peer != seat) break_connection(seat, peer, silent ? kShortTimeoutMs : 0);
 }
 
 void World::restart(Seat seat, bool wiped) {
@@ -506,7 +506,7 @@ void World::restart(Seat seat, bool wiped) {
 // The cable carries nothing that way; after peer-timeout both ends have noticed.
 void World::block(Seat from, Seat to) {
   line(from, to).blocked = true;
-  at(now_ms_ + kPeerTimeoutMs, [=, this] {
+  at(now_ms_ + kShortTimeoutMs, [=, this] {
     if (blocked(from, to)) break_connection(from, to, 0);
   });
 }
@@ -670,7 +670,7 @@ void run(std::uint64_t seed) {
   }
   if (testing::Test::HasFailure()) return;
   world.calm_down();
-  world.run_for(kSettleMs);
+  world.run_for(kSettledMs);
   if (!testing::Test::HasFailure()) world.expect_settled();
 }
 
