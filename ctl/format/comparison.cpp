@@ -19,7 +19,7 @@ std::string value_of(const Settings& settings, const std::string& key) {
   return value.empty() ? "none" : value;
 }
 
-// In the order of the reference, then those that this tgctl does not know.
+// Known keys in the order of the reference, then those that this tgctl does not know.
 std::vector<std::string> differing_keys(const std::vector<Settings>& runs) {
   std::set<std::string> known;
   std::vector<std::string> keys;
@@ -42,7 +42,7 @@ std::vector<Settings> settings_of_all(const std::vector<schema::RunStatus>& runs
   return all;
 }
 
-std::string taken(const schema::RunStatus& run) {
+std::string duration(const schema::RunStatus& run) {
   if (!schema::has_ended(run.state) || run.started_ms <= 0) return "-";
   constexpr double kMsPerSecond = 1000;
   return format_span(static_cast<double>(run.since_ms - run.started_ms) / kMsPerSecond);
@@ -57,7 +57,7 @@ constexpr Result kResults[] = {
     {"members", [](const schema::RunStatus& run) { return std::to_string(run.members.size()); }},
     {"state", [](const schema::RunStatus& run) { return std::string(to_word(run.state)); }},
     {"step", [](const schema::RunStatus& run) { return std::to_string(run.step); }},
-    {"took", taken},
+    {"duration", duration},
     {"loss", [](const schema::RunStatus& run) { return format_fixed(run.loss, 4); }},
     {"accuracy",
      [](const schema::RunStatus& run) { return run.evaluated ? format_percent(run.evaluation_accuracy, 2) : "-"; }},
@@ -108,7 +108,7 @@ Rows comparison_rows(const std::vector<schema::RunStatus>& runs) {
 
 std::string format_comparison(const std::vector<schema::RunStatus>& runs, std::size_t columns) {
   const Rows rows = comparison_rows(runs);
-  if (rows.size() == 1) return "nothing differs: neither the jobs nor what came of them\n";
+  if (rows.size() == 1) return "no differences\n";
   return format_table(rows, {}, columns);
 }
 

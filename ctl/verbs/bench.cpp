@@ -11,7 +11,7 @@ constexpr int kMeasureMs = 60'000;  // some seconds of work, on a machine that h
 
 int bench(Client& client, const Command& command) {
   const Result<schema::BenchReply> reply =
-      Client::as<schema::BenchReply>(client.ask_patiently(schema::BenchRequest{}, kMeasureMs));
+      Client::as<schema::BenchReply>(client.ask_with_probes(schema::BenchRequest{}, kMeasureMs));
   if (!reply) return fail(reply.error());
   print(command.json ? format_bench_json(*reply) : format_bench(*reply));
   return kOk;

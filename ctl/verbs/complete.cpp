@@ -1,5 +1,5 @@
-// What a shell asks when the user presses Tab: prints where else the shell is to look (":file", ":folder", ":job" or
-// ":none"), then a candidate on each line. A node that does not answer costs a second, and no word is said about it.
+// Shell completion: prints where else the shell has to look (":file", ":folder", ":job" or ":none"), then a candidate
+// on each line. A node that does not answer costs a second, and is not reported.
 #include <unistd.h>
 
 #include <cstdlib>
@@ -46,7 +46,7 @@ void print_fitting(const Completion& completion, const std::string& word) {
 }
 
 void print_asked(const Completion& completion) {
-  alarm(kPatienceSeconds);  // whatever it hangs in, the process is gone then
+  alarm(kPatienceSeconds);  // ends the process, wherever it hangs
   Result<Client> client = Client::connect(given_or_set(completion.address, "TGCTL_ADDRESS", kDefaultAddress),
                                           given_or_set(completion.key_file, "TGCTL_KEY", ""));
   if (!client) return;

@@ -15,7 +15,8 @@ constexpr int kSlackMs = schema::kExamineGraceMs + schema::kControlReplyMs;
 int nobody_asked(const Error& error) {
   const int code = fail(error);
   if (error.kind == ErrorKind::kUnreachable)
-    say("doctor needs one node that answers: start tgd here and read what it says (tgd --config FILE), or ask another "
+    print_note(
+        "doctor needs one node that answers: start tgd here and read what it says (tgd --config FILE), or ask another "
         "node with --address");
   return code;
 }
@@ -27,11 +28,11 @@ int doctor(Client& client, const Command& command) {
   const Result<schema::MeshStatus> mesh = client.ask_for<schema::MeshStatus>(schema::StatusRequest{});
   if (!mesh) return nobody_asked(mesh.error());
   const std::size_t nodes = mesh->nodes.size();
-  say(examination_outlook(nodes, seconds));
+  print_note(examination_outlook(nodes, seconds));
   const int expected_ms = schema::examine_ms(nodes, seconds);
   LiveLine live;  // counts the seconds, on a terminal
   const auto began = std::chrono::steady_clock::now();
-  const Meanwhile meanwhile{
+  const ProgressPoll poll{
       schema::VersionRequest{}, [&](const schema::ReplyBody&) {
         const auto passed = std::chrono::duration_cast<std::chrono::seconds>(std::chrono::steady_clock::now() - began);
         if (LiveLine::possible())
@@ -41,11 +42,11 @@ int doctor(Client& client, const Command& command) {
       }};
   const schema::ExamineRequest request{false, static_cast<std::uint8_t>(seconds), command.link_mbps, 0};
   const Result<schema::Diagnosis> diagnosis =
-      Client::as<schema::Diagnosis>(client.ask_patiently(request, expected_ms + kSlackMs, &meanwhile));
+      Client::as<schema::Diagnosis>(client.ask_with_probes(request, expected_ms + kSlackMs, &poll));
   live.end();
   if (!diagnosis) return nobody_asked(diagnosis.error());
   print(command.json ? format_diagnosis_json(*diagnosis) : format_diagnosis(*diagnosis));
-  return all_pass(*diagnosis) ? kOk : kNotWell;
+  return all_pass(*diagnosis) ? kOk : kChecksFailed;
 }
 
 }  // namespace tg::ctl

@@ -14,14 +14,14 @@ constexpr int kMeasureMs = 60'000;  // a node that has not measured itself does 
 int plan(Client& client, const Command& command, const schema::JobSpec& job) {
   const schema::ForecastRequest request{schema::canonical_job(job), command.nodes, command.link_mbps, command.cores};
   const Result<schema::ForecastReply> reply =
-      Client::as<schema::ForecastReply>(client.ask_patiently(request, kMeasureMs));
+      Client::as<schema::ForecastReply>(client.ask_with_probes(request, kMeasureMs));
   if (!reply) return fail(reply.error());
   if (!command.svg.empty())
-    if (const Status written = write_whole(command.svg, draw_forecast(*reply)); !written) return fail(written.error());
+    if (const Status written = write_file(command.svg, draw_forecast(*reply)); !written) return fail(written.error());
   print(command.json ? format_forecast_json(*reply) : format_forecast(*reply));
   if (reply->measured_now)
-    say(reply->node + " had no current measurement of itself and made one; tgctl bench repeats it");
-  if (!command.svg.empty()) say("picture: " + command.svg);
+    print_note(reply->node + " had no current measurement of itself and made one; tgctl bench repeats it");
+  if (!command.svg.empty()) print_note("picture: " + command.svg);
   return kOk;
 }
 

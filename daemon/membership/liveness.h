@@ -49,8 +49,8 @@ class Liveness {
  public:
   explicit Liveness(LivenessOptions options);
 
-  void heard(Seat peer, std::uint64_t now_ms);                           // any data
-  void beat(Seat peer, const schema::Beat& beat, std::uint64_t now_ms);  // also our own, seat == self
+  void heard(Seat peer, std::uint64_t now_ms);                                // any data
+  void beat(Seat peer, const schema::Heartbeat& beat, std::uint64_t now_ms);  // also our own, seat == self
   // Who has got on with preparing the watched run since this was last asked.
   std::vector<Seat> take_preparing();
   // Watching begins with a run (deadlines start now) and ends with it; without a run nobody is accused. Called at
@@ -71,13 +71,13 @@ class Liveness {
   struct Member {
     std::optional<std::uint64_t> heard_ms;
     // Where deadlines start: the last such event, or when watching began, later by the time that we slept.
-    std::uint64_t quiet_ms = 0;        // sign of life
-    std::uint64_t in_run_ms = 0;       // beat of the watched run
-    std::uint64_t elsewhere_ms = 0;    // beat of no or another run, since watching began
-    std::uint64_t progress_ms = 0;     // change of phase, step or progress
-    std::optional<schema::Beat> beat;  // the last one of the watched run
-    bool accused = false;              // or nobody to be accused
-    bool prepares = false;             // and has got on with it
+    std::uint64_t quiet_ms = 0;             // sign of life
+    std::uint64_t in_run_ms = 0;            // beat of the watched run
+    std::uint64_t elsewhere_ms = 0;         // beat of no or another run, since watching began
+    std::uint64_t progress_ms = 0;          // change of phase, step or progress
+    std::optional<schema::Heartbeat> beat;  // the last one of the watched run
+    bool accused = false;                   // or nobody to be accused
+    bool prepares = false;                  // and has got on with it
   };
 
   std::string accusation(Seat seat, std::uint64_t now_ms) const;  // "" = none

@@ -60,7 +60,7 @@ struct DataSeen {  // or not
 };
 struct MistakesFound {  // or not
   std::uint64_t key = 0;
-  Result<schema::Mistakes> result;
+  Result<schema::Misclassifications> result;
 };
 struct StatesFound {  // of a run that is to go on, on this node's disk
   std::uint64_t key = 0;

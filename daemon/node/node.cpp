@@ -372,7 +372,7 @@ void Node::on(ControlCall& event) {
   if (std::holds_alternative<schema::BenchRequest>(event.body)) return advisor_.bench(event.token, draw_bits(), busy());
   if (const auto* request = std::get_if<schema::ForecastRequest>(&event.body))
     return advisor_.plan(event.token, *request, draw_bits(), busy());
-  if (const auto* request = std::get_if<schema::MistakesRequest>(&event.body)) {
+  if (const auto* request = std::get_if<schema::MisclassificationsRequest>(&event.body)) {
     const std::string why = at_work();
     const std::string busy = why.empty() && examiner_.measuring() ? "links are measured (tgctl doctor)" : why;
     return mistakes_.begin(event.token, *request, busy, draw_bits());
@@ -498,7 +498,7 @@ void Node::stop(std::uint64_t token, const schema::StopRequest& request) {
 void Node::leave(std::uint64_t token, const schema::LeaveRequest& request) {
   const std::string& node = context_.self.config.node;
   const bool begun = run_ && run_->begun();
-  if (begun && !request.back) {
+  if (begun && !request.rejoin) {
     const Status leaves = membership_.leave(steady_ms());
     if (!leaves.ok()) return control_.reply(token, leaves.error());
     return control_.reply(token, schema::DoneReply{run_->identity().id, node, 0});
@@ -506,11 +506,11 @@ void Node::leave(std::uint64_t token, const schema::LeaveRequest& request) {
   const std::optional<RunRecord> record =
       begun ? std::nullopt : context_.disk.store.recorded(auto_resume_.on_elsewhere(steady_ms()));
   if (!record)
-    return control_.reply(token, Error{ErrorKind::kRefused, begun          ? node + " is in run " + run_->identity().id
-                                                            : request.back ? "no run is on that " + node + " has left"
-                                                                           : node + " is in no run"});
-  if (!request.back) membership_.stays_out();
-  context_.disk.store.amend(record->key, [&](RunRecord& one) { one.left_by_order = !request.back; });
+    return control_.reply(token, Error{ErrorKind::kRefused, begun ? node + " is in run " + run_->identity().id
+                                                            : request.rejoin ? "no run is on that " + node + " has left"
+                                                                             : node + " is in no run"});
+  if (!request.rejoin) membership_.stays_out();
+  context_.disk.store.amend(record->key, [&](RunRecord& one) { one.left_by_order = !request.rejoin; });
   control_.reply(token, schema::DoneReply{record->id, node, 0});
 }
 

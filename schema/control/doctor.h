@@ -99,7 +99,7 @@ void fields(Is<LinkFacts> auto& it, auto&& field) {
   field("peer", it.peer, node_name());
   field("line", it.line, line(kMaxAddressBytes).called("peer line"));
   field("address", it.address, line(kMaxAddressBytes));
-  field("name_problem", it.name_problem, line(kMaxSeenBytes));
+  field("name_problem", it.name_problem, line(kMaxSentenceBytes));
   field("mesh", it.mesh, called("mesh port"));
   field("control", it.control, called("control port"));
   field("from", it.from, line(kMaxAddressBytes).called("own address"));
@@ -108,11 +108,11 @@ void fields(Is<LinkFacts> auto& it, auto&& field) {
   field("device", it.device, word());
   field("device_mbps", it.device_mbps);
   field("up", it.up);
-  field("problem", it.problem, line(kMaxSeenBytes).called("link problem"));
+  field("problem", it.problem, line(kMaxSentenceBytes).called("link problem"));
   field("waiting_helps", it.waiting_helps);
-  field("refusal", it.refusal, line(kMaxSeenBytes));
+  field("refusal", it.refusal, line(kMaxSentenceBytes));
   field("mbps", it.mbps, real().called("link rate"));
-  field("unmeasured", it.unmeasured, line(kMaxSeenBytes).called("reason"));
+  field("unmeasured", it.unmeasured, line(kMaxSentenceBytes).called("reason"));
 }
 
 struct DataFacts {
@@ -124,8 +124,8 @@ struct DataFacts {
 void fields(Is<DataFacts> auto& it, auto&& field) {
   field("set", it.set, word().called("data set"));
   field("hash", it.hash);
-  field("problem", it.problem, line(kMaxSeenBytes).called("data problem"));
-  field("seen", it.seen, line(kMaxSeenBytes).called("data seen"));
+  field("problem", it.problem, line(kMaxSentenceBytes).called("data problem"));
+  field("seen", it.seen, line(kMaxSentenceBytes).called("data seen"));
 }
 
 struct Examination {
@@ -155,24 +155,24 @@ void fields(Is<Examination> auto& it, auto&& field) {
   field("asked_ms", it.asked_ms);
   field("received_ms", it.received_ms);
   field("answered_ms", it.answered_ms);
-  field("busy", it.busy, line(kMaxSeenBytes));
-  field("configuration", it.configuration, line(kMaxSeenBytes));
+  field("busy", it.busy, line(kMaxSentenceBytes));
+  field("configuration", it.configuration, line(kMaxSentenceBytes));
   field("has_keys", it.has_keys);
-  field("key_problem", it.key_problem, line(kMaxSeenBytes));
+  field("key_problem", it.key_problem, line(kMaxSentenceBytes));
   field("disk_free", it.disk_free);
   field("disk_need", it.disk_need);
-  field("disk_problem", it.disk_problem, line(kMaxSeenBytes));
+  field("disk_problem", it.disk_problem, line(kMaxSentenceBytes));
   field("memory_left", it.memory_left);
   field("memory_need", it.memory_need);
-  field("memory_problem", it.memory_problem, line(kMaxSeenBytes));
+  field("memory_problem", it.memory_problem, line(kMaxSentenceBytes));
   field("descriptors", it.descriptors);
   field("descriptors_open", it.descriptors_open);
   field("descriptors_need", it.descriptors_need);
-  field("engine", it.engine, line(kMaxSeenBytes));
-  field("engine_problem", it.engine_problem, line(kMaxSeenBytes));
+  field("engine", it.engine, line(kMaxSentenceBytes));
+  field("engine_problem", it.engine_problem, line(kMaxSentenceBytes));
   field("data_dir", it.data_dir, line(kMaxPathBytes).called("data-dir"));
   field("data", it.data, list(kMaxDataSets).list_called("data sets"));
-  field("unfinished", it.unfinished, line(kMaxSeenBytes));
+  field("unfinished", it.unfinished, line(kMaxSentenceBytes));
   field("links", it.links, list(kMaxMembers));
 }
 
@@ -185,10 +185,10 @@ struct Finding {
 void fields(Is<Finding> auto& it, auto&& field) {
   field("check", it.check);
   field("verdict", it.verdict);
-  field("node", it.node, node_name_or_not().null());
-  field("peer", it.peer, node_name_or_not().null());
-  field("seen", it.seen, line(kMaxSeenBytes).called("what was seen"));
-  field("fix", it.fix, line(kMaxSeenBytes).null());
+  field("node", it.node, optional_node_name().null());
+  field("peer", it.peer, optional_node_name().null());
+  field("seen", it.seen, line(kMaxSentenceBytes).called("what was seen"));
+  field("fix", it.fix, line(kMaxSentenceBytes).null());
 }
 
 struct Diagnosis {
@@ -210,7 +210,7 @@ void fields(Is<Diagnosis> auto& it, auto&& field) {
   field("mbps", it.mbps, real().called("link rate"));
   field("round_trip_micros", it.round_trip_micros);
 }
-inline std::string odd(const Diagnosis& it) {
+inline std::string validation_error(const Diagnosis& it) {
   const std::size_t pairs = it.nodes.size() * it.nodes.size();
   const bool whole = it.reach.size() == pairs && it.mbps.size() == pairs && it.round_trip_micros.size() == pairs;
   return whole ? "" : "a matrix has not as many fields as there are pairs of nodes";

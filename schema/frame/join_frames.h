@@ -1,6 +1,6 @@
-// The frames by which a node comes back into a run that is on without it, or into one that it was never in, and by
-// which one leaves it without the loss of a step (DESIGN.md, section 6b; daemon/membership/admission.h). Values; part
-// of frame.h, which says what is checked.
+// The frames with which a node joins an active run, whether it was a member before or not, and with which a member
+// leaves it without losing a step (DESIGN.md, section 6b; daemon/membership/admission.h). Values; frame.h, which
+// includes this file, says what is checked.
 #pragma once
 
 #include <cstddef>
@@ -16,12 +16,12 @@
 
 namespace tg::schema {
 
-// To all nodes, again and again: the sender wants to be a member. Its header has neither run nor view.
+// Asks all nodes, repeatedly, to let the sender join. Its header has neither run nor view.
 struct Join {
   std::string run_id;
-  bool prepared = false;                  // it has data, model and engine
-  Vote vote = {};                         // then: what it has; its directory and incarnation always
-  std::vector<std::uint32_t> hears = {};  // seats that it hears and that hear it
+  bool prepared = false;                  // the sender has data, model and engine
+  Vote vote = {};                         // hashes and rates if prepared; directory and incarnation always
+  std::vector<std::uint32_t> hears = {};  // seats with a working link in both directions
 };
 void fields(Is<Join> auto& it, auto&& field) {
   field("run_id", it.run_id, run_id());
@@ -29,16 +29,16 @@ void fields(Is<Join> auto& it, auto&& field) {
   field("vote", it.vote);
   field("hears", it.hears, list(kMaxMembers, up_to(kMaxMembers - 1)));
 }
-inline std::string odd(const Join& it) { return odd(it.vote); }
+inline std::string validation_error(const Join& it) { return validation_error(it.vote); }
 
-// The answer of the most senior member to who is not prepared: what to prepare. Its header has the run and its view.
+// The most senior member's answer to a joiner that is not prepared: the run to prepare. Its header has run and view.
 struct Invite {
   std::string run_id;
   std::string spec;                         // canonical job
-  std::vector<std::uint16_t> weights = {};  // of all nodes, by seat
+  std::vector<std::uint16_t> weights = {};  // all nodes' weights, by seat
   std::uint64_t global_batch = 0;
   std::uint32_t lineage = 1;
-  NextView view = {};  // the present one
+  NextView view = {};  // the present view
   Commit choice = {};  // how the run exchanges gradients
 };
 void fields(Is<Invite> auto& it, auto&& field) {
@@ -50,14 +50,17 @@ void fields(Is<Invite> auto& it, auto&& field) {
   field("view", it.view);
   field("choice", it.choice);
 }
-inline std::string odd(const Invite& it) { return it.view.number == 0 ? "a view that is none" : odd(it.view); }
+inline std::string validation_error(const Invite& it) {
+  return it.view.number == 0 ? "a view without a number" : validation_error(it.view);
+}
 
-// The senior's word to all members and to the newcomer, each second while it is fed, and when that is over.
+// The senior member tells the members and the joiner, each second, how far the state's transfer is, and when it is
+// over.
 struct Hold {
-  std::uint32_t seat = 0;          // of the newcomer
-  std::uint64_t done = 0, of = 0;  // bytes that it has
-  bool over = false;               // nobody joins: the members go on with the next step
-  std::string why = {};            // it is over; to a newcomer also without a hold: why not now
+  std::uint32_t seat = 0;          // the joiner's
+  std::uint64_t done = 0, of = 0;  // bytes that the joiner has, and all
+  bool over = false;               // no node joins: the members begin the next step
+  std::string why = {};            // why it is over; a joiner may get it at once: why it cannot join now
 };
 void fields(Is<Hold> auto& it, auto&& field) {
   field("seat", it.seat, up_to(kMaxMembers - 1));
@@ -67,17 +70,17 @@ void fields(Is<Hold> auto& it, auto&& field) {
   field("why", it.why, line(kMaxReasonBytes));
 }
 
-// The senior to the newcomer: all members hold this state. What follows is one sequence of bytes: these parts.
+// The senior member tells the joiner which state all members hold. Its parts follow as one sequence of bytes.
 struct Feed {
   StateId state;
-  std::vector<std::uint64_t> parts = {};  // their bytes: daemon/step/feed.h
+  std::vector<std::uint64_t> parts = {};  // bytes of each part (daemon/step/feed.h)
 };
 void fields(Is<Feed> auto& it, auto&& field) {
   field("state", it.state);
   field("parts", it.parts, list(kMaxFeedParts));
 }
 
-// The newcomer has all bytes before this one, and takes one window more. again: send from here.
+// The joiner has all bytes before `from`, and requests one window more. again: send from there once more.
 struct Want {
   std::uint64_t from = 0;
   bool again = false;
@@ -92,7 +95,7 @@ struct FeedSlice {
   std::span<const std::byte> payload;  // aliases the decoded bytes
 };
 
-// The newcomer has the state, by its digest.
+// The joiner has the whole state, and computed its digest.
 struct Fed {
   StateId state;
   std::vector<std::uint32_t> hears = {};
@@ -102,7 +105,7 @@ void fields(Is<Fed> auto& it, auto&& field) {
   field("hears", it.hears, list(kMaxMembers, up_to(kMaxMembers - 1)));
 }
 
-// A member to the most senior one, again and again: it is to leave the view, where all hold one confirmed state.
+// A member asks the most senior one, repeatedly, to leave the view, which it does where all hold one confirmed state.
 struct Leave {};
 void fields(Is<Leave> auto&, auto&&) {}
 

@@ -94,7 +94,7 @@ TEST(CommandLine, MisspellingsGetTheNearest) {
   expect_error({"list", "-x"}, "unknown option -x");
 }
 
-TEST(CommandLine, WordsOfOtherProgramsLeadToOurs) {
+TEST(CommandLine, NamesFromOtherProgramsGetAHint) {
   for (const auto& [word, meant] :
        {std::pair("ls", "list"), std::pair("cancel", "stop"), std::pair("get", "fetch"), std::pair("run", "start"),
         std::pair("ps", "list"), std::pair("health", "status --check"), std::pair("top", "status --watch"),
@@ -106,7 +106,7 @@ TEST(CommandLine, WordsOfOtherProgramsLeadToOurs) {
   }
 }
 
-TEST(CommandLine, WhatIsMissingOrTooMuchIsNamed) {
+TEST(CommandLine, MissingAndExtraArgumentsAreNamed) {
   expect_error({}, "no command given");
   expect_error({"start"}, "start needs a JOB, or - for a job on stdin; for example: tgctl start ");
   expect_error({"stop"}, "stop needs a RUN");

@@ -73,7 +73,7 @@ TEST(DoctorReport, SkippedIsNoFailure) {
   EXPECT_FALSE(all_pass(diagnosis));
 }
 
-TEST(DoctorReport, ItsTimeIsToldBefore) {
+TEST(DoctorReport, ItsDurationIsPrintedFirst) {
   EXPECT_EQ(examination_outlook(4, 3),
             "examines 4 nodes, which takes about 14 s: 3 rounds of 3 s fill each link once (--no-bandwidth leaves them "
             "out)");

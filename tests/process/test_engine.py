@@ -129,7 +129,7 @@ class Mixed(WithModules):
             mesh.ctl_ok("report", run, "-o", path, "--mistakes", node=asked)
             page = pathlib.Path(path).read_text(encoding="utf-8")
             self.assertIn(f"{mesh[asked].name} has evaluated the model of step 12", page)
-            self.assertNotIn("The run itself counted", page)
+            self.assertNotIn("The run's own evaluation had", page)
 
     def shown(self, mesh):
         """Status, the estimate of a start, doctor and bench know the device."""

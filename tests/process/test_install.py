@@ -159,7 +159,7 @@ class Completions(unittest.TestCase):
 
     def test_an_installed_job_by_its_name(self):
         done = subprocess.run(["tgctl", "start", "lenet-synthetic", "--dry-run"], cwd=self.folder, env=self.environment(), capture_output=True, text=True, timeout=PATIENCE)
-        self.assertEqual((done.returncode, done.stderr.splitlines()[0]), (0, f"lenet-synthetic is the job {self.prefix}/share/tgd/jobs/lenet-synthetic.job"))
+        self.assertEqual((done.returncode, done.stderr.splitlines()[0]), (0, f"using job {self.prefix}/share/tgd/jobs/lenet-synthetic.job"))
 
     def test_nobody_answers(self):
         """No word, and no waiting: the shell is the user's."""

@@ -45,7 +45,7 @@ class TwoNodes(unittest.TestCase):
 
             mesh[SENIOR].start()
             answer = waits.finish()
-            answer.ends(0, f"run {run} is PAUSED at step ", f"run {run} goes on at step {step} with 1 of 2 members: node-a left")
+            answer.ends(0, f"run {run} is PAUSED at step ", f"run {run} continues at step {step} with 1 of 2 members: node-a left")
             self.assertEqual(answer.out, "COMPLETED\n")
             mesh.wait_ready()
             for node in (JUNIOR, SENIOR):
@@ -64,7 +64,7 @@ class TwoNodes(unittest.TestCase):
         with Mesh(2) as mesh:
             run, step = self.begin(mesh)
             answer = mesh.ctl("stop", run, node=JUNIOR)
-            answer.ends(10, f"left at step {step}: it was stopped here while it was PAUSED", f"tgctl resume {run} goes on")
+            answer.ends(10, f"left at step {step}: it was stopped here while it was PAUSED", f"tgctl resume {run} continues it")
             self.assertEqual(answer.out, "INTERRUPTED\n")
             self.assertEqual(mesh[JUNIOR].record(run)["state"], "INTERRUPTED")
             mesh[SENIOR].start()
@@ -73,7 +73,7 @@ class TwoNodes(unittest.TestCase):
             mesh.start({"steps": 3})  # a new one is allowed
             follower = mesh.follow("resume", run, "--set", f"steps={step + 20}", node=SENIOR)
             answer = follower.finish()
-            answer.ends(0, f"run {run} goes on at step ")
+            answer.ends(0, f"run {run} resumes at step ")
 
 
 if __name__ == "__main__":

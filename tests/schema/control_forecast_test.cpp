@@ -1,4 +1,4 @@
-// Measurements and predictions: every bound is kept against whoever sends them.
+// Measurements and predictions: every bound holds for any sender.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -17,7 +17,7 @@ constexpr double kEndless = std::numeric_limits<double>::infinity();
 Result<Request> back(const RequestBody& body) { return decode_request(bytes_of(encode_request({1, body}))); }
 Result<Reply> back(const ReplyBody& body) { return decode_reply(bytes_of(encode_reply({1, body}))); }
 
-TEST(ControlForecast, RequestsBeyondTheirBoundsAreRefused) {
+TEST(ControlForecast, RequestsOutOfBoundsAreRefused) {
   const auto refused = [](const std::function<void(ForecastRequest&)>& spoil) {
     ForecastRequest request{"model = lenet\n", 8, 1000, 0.25};
     spoil(request);
@@ -35,7 +35,7 @@ TEST(ControlForecast, RequestsBeyondTheirBoundsAreRefused) {
   }
 }
 
-TEST(ControlForecast, RepliesBeyondTheirBoundsAreRefused) {
+TEST(ControlForecast, RepliesOutOfBoundsAreRefused) {
   const auto bench_refused = [](const std::function<void(BenchReply&)>& spoil) {
     BenchReply bench = sample_bench();
     spoil(bench);

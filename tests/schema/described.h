@@ -1,5 +1,5 @@
-// What tests do with any described struct (schema/described/rule.h): fill every field with a value of its own, or with
-// the largest that its rule allows; tell all fields as text, so that two values can be compared by name; count.
+// Helpers for tests of any described struct (schema/described/rule.h): fill every field with a distinct value, or with the
+// largest that its rule allows; list all fields as text, to compare two values by name; count members.
 #pragma once
 
 #include <bit>
@@ -39,8 +39,8 @@ class Fill {
     if (rule.most == Rule::kUnbounded) {
       value = static_cast<T>(sizeof(T) == 8 ? number << 40 | number : number);
     } else {
-      const auto least = static_cast<std::uint64_t>(rule.least), most = static_cast<std::uint64_t>(rule.most);
-      value = static_cast<T>(least + number % (most - least + 1));
+      const auto min = static_cast<std::uint64_t>(rule.min), most = static_cast<std::uint64_t>(rule.most);
+      value = static_cast<T>(min + number % (most - min + 1));
     }
   }
   void set(std::int64_t& value, const Rule&) { value = 1'700'000'000'000 + static_cast<std::int64_t>(next()); }
@@ -49,7 +49,7 @@ class Fill {
   void set(T& value, const Rule&) { value = static_cast<T>(1 + next() % (words_of(T()).size() - 1)); }
   void set(std::string& value, const Rule& rule) {
     value = "n" + std::to_string(next());
-    if (how_ == How::kLargest) value.resize(rule.most_bytes(), 'n');
+    if (how_ == How::kLargest) value.resize(rule.max_bytes(), 'n');
     if (how_ == How::kDistinct && rule.text == Rule::Text::kLines) value += "\nm";
     if (how_ == How::kDistinct && rule.text == Rule::Text::kBytes) value += '\0';
   }
@@ -59,7 +59,7 @@ class Fill {
   }
   template <class T>
   void set(std::vector<T>& values, const Rule& rule) {
-    values.resize(how_ == How::kLargest && rule.most_items > 0 ? rule.most_items : 2);
+    values.resize(how_ == How::kLargest && rule.max_items > 0 ? rule.max_items : 2);
     for (T& one : values) set(one, rule);
   }
   template <class T>

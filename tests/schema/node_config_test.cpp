@@ -70,7 +70,7 @@ TEST_F(NodeConfigTest, AWeightIsAWholeNumberFrom1To1000) {
     expect_error("node = node-a\nweight = " + std::string(bad) + "\n" + kPeers, "whole number from 1 to 1000");
 }
 
-TEST_F(NodeConfigTest, ANodeMayBindElsewhereThanOthersReachIt) {
+TEST_F(NodeConfigTest, ListenMayDifferFromTheReachableAddress) {
   const auto line = parse("node = node-a\nlisten = 127.0.0.1:7800\ncontrol-allow = 10.0.0.9, fd00::/8\n" + kPeers);
   ASSERT_TRUE(line.ok()) << line.error().message;
   EXPECT_EQ(line->config.listen, "127.0.0.1");
@@ -121,12 +121,12 @@ TEST_F(NodeConfigTest, UnknownKeysNamePlaceAndNearest) {
   expect_error("node node-a\n", ":1: \"node node-a\" is not of the form key = value");
 }
 
-TEST_F(NodeConfigTest, WordsOfOtherProgramsLeadToOurs) {
+TEST_F(NodeConfigTest, NamesFromOtherProgramsGetAHint) {
   expect_error("engine = gpu\n", ":1: engine: \"gpu\" is not one of auto | cpu | cuda; did you mean cuda?");
   expect_error("node = node-a\nlearning-rate = 0.1\n", "it is a key of a job, which tgctl help job explains");
 }
 
-TEST_F(NodeConfigTest, WithoutAConfigurationTheNextStepIsSaid) {
+TEST_F(NodeConfigTest, WithoutAConfigurationTheNextActionIsPrinted) {
   const char* const argv[] = {"tgd"};
   const char* const environment[] = {nullptr};
   const auto line = parse_node_command_line(1, argv, environment);
@@ -138,7 +138,7 @@ TEST_F(NodeConfigTest, APeerKnowsItsLine) {
   EXPECT_EQ(parse("node = node-a\n" + kPeers)->config.peers.front().place, path_ + ":3: ");
 }
 
-TEST_F(NodeConfigTest, AFolderThatIsNotThereIsAWarning) {
+TEST_F(NodeConfigTest, AMissingFolderIsAWarning) {
   const std::string file = "node = node-a\n" + kPeers;
   EXPECT_TRUE(parse(file)->warnings.empty());
   EXPECT_TRUE(parse(file + "data-dir = /tmp\n")->warnings.empty());
@@ -228,7 +228,7 @@ TEST_F(NodeConfigTest, Ipv6StandsInBrackets) {
   EXPECT_EQ(error_of("node = a\nlisten = ::\ninsecure = true\npeer = a@10.0.0.1:7700\n"), "");
 }
 
-TEST_F(NodeConfigTest, WhatPeersCannotReachIsRefused) {
+TEST_F(NodeConfigTest, AnUnreachableAddressIsRefused) {
   expect_error("node = a\npeer = a@127.0.0.1:7700\npeer = b@10.0.0.2:7700\n", "b at 10.0.0.2 cannot reach a");
   expect_error("node = a\npeer = a@10.0.0.1:7700\npeer = b@10.0.0.2:7700\n", "set listen = 10.0.0.1 and a key-file");
   EXPECT_EQ(error_of("node = a\nlisten = 10.0.0.1\ninsecure = true\npeer = a@10.0.0.1:7700\npeer = b@10.0.0.2:7700\n"),

@@ -52,7 +52,7 @@ KeptBench read_bench(const std::string& path, const schema::BenchReply& now) {
             "its file's version " + std::to_string(version) + " then, " + std::to_string(kBenchSchemaVersion) + " now"};
   schema::BenchReply bench;
   std::string problem;
-  fields(bench, schema::TakeJson(json, problem, schema::TakeJson::Absent::kIsOff));
+  fields(bench, schema::JsonReader(json, problem, schema::JsonReader::Missing::kError));
   if (!problem.empty()) return {};
   if (std::string outdated = difference(bench, now); !outdated.empty()) return {std::nullopt, std::move(outdated)};
   bench.saved = path;
