@@ -15,7 +15,7 @@ enum ExitCode : int {
   kNotSaved = 6,         // the run ended, but not every member has saved its state
   kForbidden = 7,        // a wrong key, or one without the right
   kMeshIncomplete = 8,   // status --check: not every node is up
-  kChecksFailed = 9,     // doctor: a check failed, or warned
+  kChecksFailed = 9,     // doctor: a check failed
   kRunInterrupted = 10,  // the run is INTERRUPTED; tgctl resume continues it
   kTimedOut = 124,
   kInterrupted = 130,

@@ -29,6 +29,19 @@ std::vector<fs::path> job_folders() {
           folder.parent_path().parent_path().parent_path() / "deploy" / "jobs"};
 }
 
+// Paths of the job files in the first of these folders that has any; sorted.
+std::vector<std::string> known_jobs() {
+  std::vector<std::string> jobs;
+  for (const fs::path& folder : job_folders()) {
+    std::error_code code;
+    for (fs::directory_iterator at(folder, code), end; !code && at != end; at.increment(code))
+      if (at->path().extension() == ".job") jobs.push_back(at->path().string());
+    if (!jobs.empty()) break;
+  }
+  std::sort(jobs.begin(), jobs.end());
+  return jobs;
+}
+
 constexpr const char* kStdin = "-";
 
 // "; did you mean lenet-mnist or lenet-synthetic?" for lenet, the first of them for lenet-mnist.job and
@@ -81,18 +94,6 @@ Result<std::string> read_text(const std::string& path) {
 }
 
 }  // namespace
-
-std::vector<std::string> known_jobs() {
-  std::vector<std::string> jobs;
-  for (const fs::path& folder : job_folders()) {
-    std::error_code code;
-    for (fs::directory_iterator at(folder, code), end; !code && at != end; at.increment(code))
-      if (at->path().extension() == ".job") jobs.push_back(at->path().string());
-    if (!jobs.empty()) break;
-  }
-  std::sort(jobs.begin(), jobs.end());
-  return jobs;
-}
 
 Result<schema::JobSpec> read_job(const Command& command) {
   const std::string path = job_path(command.operand);

@@ -2,9 +2,6 @@
 // validates the job as far as a single machine can. Main thread only.
 #pragma once
 
-#include <string>
-#include <vector>
-
 #include "ctl/command_line/command_line.h"
 #include "kernels/base/status.h"
 #include "schema/options/job.h"
@@ -12,7 +9,5 @@
 namespace tg::ctl {
 
 Result<schema::JobSpec> read_job(const Command& command);
-// The paths of the job files in a clone, or else beside an installed tgctl; sorted.
-std::vector<std::string> known_jobs();
 
 }  // namespace tg::ctl

@@ -3,7 +3,6 @@
 
 #include "ctl/client.h"
 #include "ctl/command_line/command_line.h"
-#include "ctl/command_line/completion.h"
 #include "ctl/job_file.h"
 #include "ctl/models/model_report.h"
 #include "ctl/terminal/console.h"
@@ -28,9 +27,6 @@ int run(const Command& command) {
   }
   if (command.verb == Verb::kModels) return printed(command.json ? format_models_json() : format_models());
   if (command.verb == Verb::kKeygen) return keygen(command);
-  if (command.verb == Verb::kCompletion) return printed(completion_script(command.operand));
-  if (command.verb == Verb::kMan) return printed(manual_page(command.operand));
-  if (command.verb == Verb::kComplete) return complete(command);
   if (command.verb == Verb::kExport) return export_metrics(command);
   if (command.verb == Verb::kReport) return report(command);
   Result<Client> client = Client::connect(command.address, command.key_file);
@@ -70,9 +66,6 @@ int run(const Command& command) {
       return plan(*client, command, job);
     case Verb::kModels:
     case Verb::kKeygen:
-    case Verb::kCompletion:
-    case Verb::kMan:
-    case Verb::kComplete:
     case Verb::kExport:
     case Verb::kReport:
       break;  // done above

@@ -1,9 +1,6 @@
 # What decides (pure: no socket, thread or clock), shared by tgd and the simulator.
 add_library(tgd_daemon_core STATIC
   ${CMAKE_CURRENT_LIST_DIR}/doctor/diagnose.cpp
-  ${CMAKE_CURRENT_LIST_DIR}/doctor/link_stream.cpp
-  ${CMAKE_CURRENT_LIST_DIR}/doctor/link_verdicts.cpp
-  ${CMAKE_CURRENT_LIST_DIR}/doctor/node_verdicts.cpp
   ${CMAKE_CURRENT_LIST_DIR}/exchange/announcements.cpp
   ${CMAKE_CURRENT_LIST_DIR}/exchange/barrier.cpp
   ${CMAKE_CURRENT_LIST_DIR}/exchange/batch_statistics.cpp

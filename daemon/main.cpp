@@ -50,8 +50,6 @@
 #include "schema/text.h"
 #include "schema/version.h"
 
-extern char** environ;
-
 namespace {
 
 using namespace tg;          // NOLINT
@@ -327,7 +325,7 @@ int run_node(Lasting& lasting, EndSignals& end_signals, const std::vector<std::s
   ControlServer control(config, incarnation, build, **keyring, **store, lasting.progress, log,
                         control_hooks(queue, links, lasting.device, metrics_problem));
   Mesh mesh(config, links, incarnation, build, **keyring, pool, log, mesh_hooks(config, queue, control, log));
-  Saver saver;
+  JobQueue saver;
   const RunContext context{
       .self = {.config = config,
                .names = config.names(),
@@ -382,7 +380,7 @@ int run_node(Lasting& lasting, EndSignals& end_signals, const std::vector<std::s
 [[noreturn]] void check_config(const schema::CommandLine& line) {
   std::vector<std::string> problems = line.warnings;
   for (std::string& problem : config_problems(line.config)) problems.push_back(std::move(problem));
-  if (problems.empty()) leave(print("tgd: " + line.config.node + " is in order\n"));
+  if (problems.empty()) leave(print("configuration OK (" + line.config.node + ")\n"));
   for (const std::string& problem : problems) fail({ErrorKind::kUsage, problem});
   leave(kExitUsage);
 }
@@ -443,7 +441,7 @@ int main(int argc, char** argv) {
   keep_standard_streams();
   if (argc > 1 && argv[1] == schema::kRecomputeCommand) leave(recompute(argc, argv));
   if (argc > 1 && argv[1] == schema::kSimulateCommand) leave(simulate(argc, argv));
-  Result<schema::CommandLine> parsed = schema::parse_node_command_line(argc, argv, environ);
+  Result<schema::CommandLine> parsed = schema::parse_node_command_line(argc, argv);
   if (!parsed.ok()) return fail(parsed.error());
   if (parsed->help) return print(parsed->help_text);
   if (parsed->version) leave(print(version_line()));  // the thread that asks a device may still run

@@ -19,42 +19,28 @@ constexpr auto words_of(EngineKind) { return words("auto", "cpu", "cuda"); }
 enum class Math : std::uint8_t { kFp32, kTf32, kBf16 };
 constexpr auto words_of(Math) { return words("fp32", "tf32", "bf16"); }
 
-// kLenetCaffe, kCifarnet32 and kGooglenetBiases can be replayed but not trained (engine/models/replay_only). alexnet,
-// vgg-a, googlenet, resnet-18 and resnet-50 are torchvision's.
+// alexnet, vgg-a, googlenet, resnet-18 and resnet-50 are torchvision's.
 enum class ModelKind : std::uint8_t {
   kLenet,
   kCifarnet,
-  kLenetCaffe,
-  kCifarnet32,
   kGooglenet,
   kAlexnet,
   kVggA,
   kAlexnetTwoColumn,
   kGooglenetSlim,
-  kGooglenetBiases,
   kResnet18,
   kResnet20,
   kResnet50,
   kMlp
 };
 constexpr auto words_of(ModelKind) {
-  return words("lenet", "cifarnet", "lenet-caffe", "cifarnet-32", "googlenet", "alexnet", "vgg-a", "alexnet-two-column",
-               "googlenet-slim", "googlenet-biases", "resnet-18", "resnet-20", "resnet-50", "mlp");
+  return words("lenet", "cifarnet", "googlenet", "alexnet", "vgg-a", "alexnet-two-column", "googlenet-slim",
+               "resnet-18", "resnet-20", "resnet-50", "mlp");
 }
 
-enum class DatasetKind : std::uint8_t {
-  kSynthetic,
-  kMnist,
-  kCifar10,
-  kCifar100,
-  kFashionMnist,
-  kFolder,
-  kIdx,
-  kNpy,
-  kFractals
-};
+enum class DatasetKind : std::uint8_t { kSynthetic, kMnist, kCifar10, kCifar100, kFolder, kIdx, kNpy, kFractals };
 constexpr auto words_of(DatasetKind) {
-  return words("synthetic", "mnist", "cifar10", "cifar100", "fashion-mnist", "folder", "idx", "npy", "fractals");
+  return words("synthetic", "mnist", "cifar10", "cifar100", "folder", "idx", "npy", "fractals");
 }
 
 // What happens when a picture's file cannot be decoded: the run ends, or the picture is skipped.

@@ -9,7 +9,6 @@
 //   data            files in data-dir (each plain or .gz, except for folder and npy)
 //   synthetic       none, see engine/data/digits; fractals: none, see engine/data/fractals
 //   mnist           train-images-idx3-ubyte, train-labels-idx1-ubyte, t10k-..., in data-dir or its mnist/
-//   fashion-mnist   the same in fashion-mnist/, else where Debian's dataset-fashion-mnist puts them, else in data-dir
 //   cifar10, cifar100   the binary batches, in data-dir or its cifar-10-batches-bin/, cifar-100-binary/
 //   idx             one file each with train-images, train-labels, t10k-images, t10k-labels in its name
 //   npy             x_train.npy, y_train.npy, x_test.npy, y_test.npy, or x.npy, y.npy: files/array_sets.h

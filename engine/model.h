@@ -27,10 +27,7 @@ struct Model {
   SegmentTable statistics;
   // By the class of a sample, what its loss is multiplied by in training; empty = 1 for all.
   std::vector<double> class_weights;
-  // Empty for a model that has only segments (models/replay_only): its gradients can be replayed, but it cannot be
-  // trained.
   std::vector<Operator> operators;
-  bool trainable() const { return !operators.empty(); }
   // Hash of names, shapes and initial rules of segments and statistics, which nodes compare before a run.
   std::uint64_t hash() const { return 31 * segments.hash() + statistics.hash(); }
 };

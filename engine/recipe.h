@@ -60,7 +60,7 @@ struct Recipe {
 };
 
 // What the job sets. The rest follows from the data:
-//   synthetic, mnist, fashion-mnist, idx, fractals   symmetric, nothing else
+//   synthetic, mnist, idx, fractals   symmetric, nothing else
 //   cifar10, cifar100   input smaller than the pictures: window, flip, colour paper, per-image (the paper's CifarNet);
 //                       else window with an eighth of the side as padding, flip, measured
 //   folder              the same if all pictures have the input's size; else area, flip, measured, resize 8/7 of the

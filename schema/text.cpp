@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <cctype>
+#include <cmath>
+#include <cstdio>
 
 #include "kernels/base/hex.h"
 #include "kernels/base/log.h"
@@ -127,6 +129,22 @@ std::vector<std::string> wrap_text(std::string_view text, std::size_t columns) {
     }
   }
   return lines;
+}
+
+std::string format_span(double seconds) {
+  if (!std::isfinite(seconds) || seconds < 0 || seconds > 1e9) return "-";
+  const auto total = std::llround(seconds);
+  char text[64];
+  if (total < 60) {
+    std::snprintf(text, sizeof text, "%llds", total);
+  } else if (total < 3600) {
+    std::snprintf(text, sizeof text, "%lldm%02llds", total / 60, total % 60);
+  } else if (total < 48 * 3600) {
+    std::snprintf(text, sizeof text, "%lldh%02lldm", total / 3600, total / 60 % 60);
+  } else {
+    std::snprintf(text, sizeof text, "%lldd", total / 86400);
+  }
+  return text;
 }
 
 std::uint64_t hash_text(std::string_view text) {

@@ -47,6 +47,8 @@ std::optional<Number> parse_number(std::string_view text) {
   const auto [stop, code] = std::from_chars(text.data(), text.data() + text.size(), number);
   return code == std::errc() && stop == text.data() + text.size() ? std::optional(number) : std::nullopt;
 }
+// A duration: "42s", "3m05s", "2h10m", "4d"; "-" if it is negative or not finite.
+std::string format_span(double seconds);
 // FNV-1a, 64 bits: compares texts of nodes that trust each other; it is not a cryptographic hash.
 std::uint64_t hash_text(std::string_view text);
 

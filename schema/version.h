@@ -9,7 +9,5 @@ namespace tg::schema {
 
 // The version and a hash over the sources: "0.1.0+3f2a9c1b2d4e" (cmake/TgdBuildId.cmake).
 std::string build_id();
-std::string release();       // the version alone: "0.1.0"
-std::string release_date();  // the date of that version: "2026-11-23"
 
 }  // namespace tg::schema

@@ -27,33 +27,33 @@ std::vector<std::string> verb_names() {
 
 std::string general_help() {
   std::string text =
-      "  tgctl start deploy/jobs/lenet-synthetic.job\n"
-      "  tgctl status --watch\n\n"
-      "tgctl starts, watches and ends training runs of a mesh of tgd nodes. Ask any of\n"
-      "them: the answer covers all.\n\n"
-      "usage: tgctl [--address HOST:PORT] COMMAND [...]\n\n";
+      "  $ tgctl start deploy/jobs/lenet-synthetic.job\n"
+      "  $ tgctl status --watch\n\n"
+      "tgctl starts, watches and ends training runs of a mesh of tgd nodes. It asks one\n"
+      "node, any of them, and the answer covers all.\n\n"
+      "Usage: tgctl [--address HOST:PORT] [--key FILE] COMMAND [ARGUMENT]...\n\n";
   const auto add = [&text](std::string left, const char* summary) {
-    left.resize(std::max<std::size_t>(left.size() + 1, 19), ' ');
+    left.resize(std::max<std::size_t>(left.size() + 2, 20), ' ');
     text += "  " + left + summary + "\n";
   };
   for (const VerbRow& row : verb_rows())
     add(std::string(row.name) + (*row.operand == '\0' ? "" : " ") + row.operand, row.summary);
-  add("help COMMAND", "say more about one of these");
+  add("help COMMAND", "explain one of these commands");
   add("help job", "explain all keys of a job file");
   add("help node", "explain all keys of a node's configuration");
   const std::string codes = schema::joined(
       kExitMeanings, ", ", [](const ExitMeaning& row) { return std::to_string(row.code) + " " + row.meaning; });
   return text + "\n" +
          wrapped(
-             "The node is --address, else TGCTL_ADDRESS, else 127.0.0.1:7701; a path is a node's local socket. Results "
-             "go to stdout, messages to stderr. Exit codes: " +
+             "The node to ask is --address, else TGCTL_ADDRESS, else 127.0.0.1:7701; a path is a node's local socket. "
+             "Results go to stdout, messages to stderr. Exit codes: " +
              codes + ".");
 }
 
 std::string verb_help(Verb verb) {
   const VerbRow& row = verb_row(verb);
-  std::string text = "  " + std::string(row.examples[0]) + "\n  " + row.examples[1] + "\n\n";
-  text += std::string(row.name) + ": " + row.summary + "\n\nusage: tgctl " + row.name;
+  std::string text = "  $ " + std::string(row.examples[0]) + "\n  $ " + row.examples[1] + "\n\n";
+  text += std::string(row.name) + ": " + row.summary + "\n\nUsage: tgctl " + row.name;
   text += std::string(*row.operand == '\0' ? "" : " ") + row.operand + " [OPTION]...\n\n";
   for (const char* name : row.options) {
     const OptionRow& option = option_row(name);
@@ -63,6 +63,13 @@ std::string verb_help(Verb verb) {
     text += left + option.help + "\n";
   }
   if (*row.details != '\0') text += "\n" + wrapped(row.details);
+  return text;
+}
+
+// *TITLE* is a section to help2man.
+std::string whole_help() {
+  std::string text = general_help();
+  for (const VerbRow& row : verb_rows()) text += "\n*tgctl " + std::string(row.name) + "*\n\n" + verb_help(row.verb);
   return text;
 }
 

@@ -1,11 +1,10 @@
-// The verbs of tgctl and their options, as one table: parsing, help and suggestions all come from it.
-// Pure: argv and the value of TGCTL_ADDRESS come as arguments. Boost.Program_options is met in the .cpp only.
+// tgctl's command line as a Command. The verbs and their options are one table (command_table.h), from which parsing,
+// help and suggestions come. Pure: argv and the environment's values come as arguments.
 #pragma once
 
 #include <cstdint>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "kernels/base/status.h"
@@ -36,19 +35,16 @@ enum class Verb : std::uint8_t {
   kPlan,
   kModels,
   kKeygen,
-  kCompletion,
-  kMan,
-  kVersion,
-  kComplete  // what the scripts of completion ask; not in the table
+  kVersion
 };
 
 struct Command {
   Verb verb = Verb::kVersion;
   std::string help;      // if not empty, print this and nothing else
-  bool version = false;  // --version: tgctl's own, asks nobody
+  bool version = false;  // --version: tgctl's own, without asking a node
   std::string address;
   std::string key_file;                    // --key, TGCTL_KEY; "" = none
-  std::string operand;                     // JOB, RUN, DIR or NODE, "" where it may be left out and was
+  std::string operand;                     // JOB, RUN, DIR or NODE; "" if it was left out
   std::vector<std::string> more_operands;  // compare
   // start, resume, plan
   std::vector<std::string> settings;
@@ -59,7 +55,6 @@ struct Command {
   // resume
   std::optional<std::uint64_t> from_step;
   bool any_build = false;
-  bool shows = false;  // data: show
   // status, list
   bool json = false;
   bool watch = false;
@@ -78,12 +73,12 @@ struct Command {
   bool mistakes = false;
   // wait
   std::string until = "finished";
-  std::optional<std::uint64_t> timeout_ms;  // without one it waits as long as it takes
+  std::optional<std::uint64_t> timeout_ms;  // none: no limit
   // doctor
   std::uint64_t seconds = 3;
   bool no_bandwidth = false;
   // plan, doctor
-  double link_mbps = 0;  // 0 = not told
+  double link_mbps = 0;  // 0 = as measured
   std::uint64_t nodes = 0;
   double cores = 0;  // 0 = the asked node's
   std::string svg;
@@ -91,8 +86,6 @@ struct Command {
   std::string operator_name;
   bool read_only = false;
   std::string rotate;  // add, use, drop
-  // complete
-  std::vector<std::string> words;  // the program's name and what follows it
 };
 
 // The values of TGCTL_ADDRESS and TGCTL_KEY, null where not set.
@@ -101,10 +94,7 @@ Result<Command> parse_command(int argc, const char* const* argv, const char* env
 
 std::string general_help();
 std::string verb_help(Verb verb);
+std::string whole_help();  // the two above, of every verb: tgctl(1) is made of it
 std::vector<std::string> verb_names();
-
-// command_manual.cpp: for man(1); the name is one of those.
-const std::vector<std::string>& manual_names();
-std::string manual_page(const std::string& name);
 
 }  // namespace tg::ctl

@@ -16,6 +16,7 @@ struct OptionRow {
   const char* argument;  // "DIR", "" for a switch
   const char* help;
   std::function<Status(Command&, const std::string&)> set;
+  bool repeated = false;  // may be given more than once
 };
 
 struct VerbRow {
@@ -26,6 +27,7 @@ struct VerbRow {
   const char* examples[2];
   const char* details;
   std::vector<const char*> options;
+  const char* required = "";  // the option that must be given
 };
 
 inline Error usage(std::string message) { return {ErrorKind::kUsage, std::move(message)}; }

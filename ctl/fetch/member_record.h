@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "kernels/base/sha256.h"
+#include "engine/storage/sha256.h"
 #include "kernels/base/status.h"
 
 namespace tg::ctl {

@@ -444,22 +444,12 @@ def find_idx(folder, held, model):
     return None
 
 
-INSTALLED = pathlib.Path("/usr/share/datasets/fashion-mnist")  # by Debian's dataset-fashion-mnist
-
-
 def mnist_names(part, rank):
     return [f"{part}{between}idx{rank}-ubyte{ending}" for ending in ("", ".gz") for between in "-."]
 
 
 def find_mnist(folder, held, model):
-    """Fashion-MNIST's files are called as MNIST's, which lie in many a data-dir: its own folder comes first, then Debian's."""
-    kind = model["data"]["kind"]
-    if kind == "fashion-mnist":
-        own = next((one for one in (folder / kind, INSTALLED) if first_file([one], mnist_names("train-images", 3))), folder)
-        if own == INSTALLED != folder:
-            print_note(f"takes {INSTALLED}, as tgd does where {folder} has no {kind}/")
-        folder = own
-    places = (folder, folder / kind)
+    places = (folder, folder / "mnist")
     return read_pair(first_file(places, mnist_names("t10k-images", 3)), first_file(places, mnist_names("t10k-labels", 1)), model)
 
 
@@ -482,7 +472,7 @@ def find_cifar(folder, held, model):
 
 
 # By what the model was trained on: what is looked for first.
-FINDERS = {"folder": find_folder, "idx": find_idx, "mnist": find_mnist, "fashion-mnist": find_mnist, **dict.fromkeys(CIFAR, find_cifar)}
+FINDERS = {"folder": find_folder, "idx": find_idx, "mnist": find_mnist, **dict.fromkeys(CIFAR, find_cifar)}
 
 
 def find_test_set(folder, held, model):

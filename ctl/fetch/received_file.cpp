@@ -5,8 +5,8 @@
 #include <span>
 #include <vector>
 
+#include "engine/storage/sha256.h"
 #include "kernels/base/hex.h"
-#include "kernels/base/sha256.h"
 
 namespace tg::ctl {
 namespace {

@@ -162,22 +162,6 @@ std::string format_seconds(double seconds) {
   return format_fixed(seconds, 2) + " s";
 }
 
-std::string format_span(double seconds) {
-  if (!std::isfinite(seconds) || seconds < 0 || seconds > 1e9) return "-";
-  const auto total = std::llround(seconds);
-  char text[64];
-  if (total < 60) {
-    std::snprintf(text, sizeof text, "%llds", total);
-  } else if (total < 3600) {
-    std::snprintf(text, sizeof text, "%lldm%02llds", total / 60, total % 60);
-  } else if (total < 48 * 3600) {
-    std::snprintf(text, sizeof text, "%lldh%02lldm", total / 3600, total / 60 % 60);
-  } else {
-    std::snprintf(text, sizeof text, "%lldd", total / 86400);
-  }
-  return text;
-}
-
 std::string format_second(std::int64_t unix_ms) {
   return unix_ms <= 0 ? std::string() : format_utc(unix_ms).substr(0, sizeof "2017-12-04T09:00:00" - 1) + "Z";
 }

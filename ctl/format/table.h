@@ -8,6 +8,8 @@
 #include <string_view>
 #include <vector>
 
+#include "schema/text.h"
+
 namespace tg::ctl {
 
 using Rows = std::vector<std::vector<std::string>>;
@@ -36,10 +38,10 @@ std::string format_text(std::string_view text, std::size_t indent = 0, std::size
 
 // printf's %.*f; "-" for a value that is not finite, "1.67e13" for one with more than nine digits.
 std::string format_fixed(double value, int digits);
+using schema::format_span;
 std::string format_mbps(double mbps);                  // "941 Mbit/s", "5.6 Mbit/s"
 std::string format_percent(double share, int digits);  // 0.981 -> "98.1 %"
 std::string format_seconds(double seconds);            // "950 us", "4.1 ms", "2.50 s"
-std::string format_span(double seconds);               // for waits and ages: "42s", "3m05s", "2h10m"
 std::string format_second(std::int64_t unix_ms);       // "2026-11-23T04:52:10Z", "" for 0
 std::string format_bytes(double bytes);                // "1.2 MB", powers of 1000
 

@@ -35,10 +35,10 @@ std::string format_models() {
   for (const ModelRow& row : model_rows()) {
     const std::string side = std::to_string(row.least_side);
     rows.push_back({to_word(row.kind), padded(grouped(row.parameters), sizeof "132,863,336" - 1),
-                    padded(row.trainable() ? format_operations(row.operations) : "-", sizeof "15218" - 1),
+                    padded(format_operations(row.operations), sizeof "15218" - 1),
                     std::to_string(row.channels) + "x" + std::to_string(row.height) + "x" + std::to_string(row.width),
-                    row.least_side == 0 ? "-" : side + "x" + side});
-    notes.push_back(row.what + std::string(row.trainable() ? "" : "; can only be replayed (compute = replay)"));
+                    side + "x" + side});
+    notes.push_back(row.what);
   }
   return format_table(rows, notes) + "\n" +
          format_text(
@@ -52,10 +52,10 @@ std::string format_models_json() {
   for (const ModelRow& row : model_rows())
     models.push_back({{"name", to_word(row.kind)},
                       {"input", {row.channels, row.height, row.width}},
-                      {"least_side", row.least_side == 0 ? Json(nullptr) : Json(row.least_side)},
+                      {"least_side", row.least_side},
                       {"parameters", row.parameters},
-                      {"forward_flop_per_sample", row.trainable() ? Json(row.operations) : Json(nullptr)},
-                      {"trainable", row.trainable()},
+                      {"forward_flop_per_sample", row.operations},
+                      {"trainable", true},
                       {"what", row.what}});
   return Json{{"schema_version", kModelsJsonVersion}, {"models", std::move(models)}}.dump(2) + "\n";
 }

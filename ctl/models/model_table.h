@@ -13,12 +13,10 @@ namespace tg::ctl {
 struct ModelRow {
   ModelKind kind;
   int channels, height, width;  // the published input
-  int least_side;               // the smallest square pictures that fit; 0 = takes only those it was published with
+  int least_side;               // the smallest square pictures that fit
   std::int64_t parameters;      // at the published input and classes
-  std::int64_t operations;      // in one sample's forward pass, a multiply-add being two; 0 = only replayed
+  std::int64_t operations;      // in one sample's forward pass, a multiply-add being two
   const char* what;             // a line: what it is and where it comes from
-
-  bool trainable() const { return operations > 0; }
 };
 
 const std::array<ModelRow, values_of<ModelKind>().size()>& model_rows();

@@ -4,7 +4,7 @@
 #include <string_view>
 
 #include "ctl/report/markup.h"
-#include "kernels/base/sha256.h"
+#include "engine/storage/sha256.h"
 
 namespace tg::ctl {
 namespace {

@@ -1,5 +1,4 @@
 #include <optional>
-#include <random>
 #include <string>
 #include <utility>
 
@@ -9,16 +8,15 @@
 #include "ctl/terminal/interrupt.h"
 #include "ctl/verbs/follow.h"
 #include "ctl/verbs/verbs.h"
+#include "kernels/base/random.h"
 #include "schema/text.h"
 
 namespace tg::ctl {
 int start(Client& client, const Command& command, const schema::JobSpec& job) {
   // The id is drawn here, so that after Ctrl-C the run can be stopped even if the node has not answered.
-  std::random_device device;
-  const std::string id =
-      !command.id.empty() || command.dry_run
-          ? command.id
-          : schema::draw_run_id(to_word(job.model), unix_time_ms(), (std::uint64_t{device()} << 32) | device());
+  const std::string id = !command.id.empty() || command.dry_run
+                             ? command.id
+                             : schema::draw_run_id(to_word(job.model), unix_time_ms(), draw_bits());
   const int timeout_ms = static_cast<int>(job.start_timeout_ms) + kPreparationMs;
   ProgressPrinter printer;
   const ProgressPoll poll{schema::StatusRequest{id, false},

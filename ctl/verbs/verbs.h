@@ -35,7 +35,6 @@ int bench(Client& client, const Command& command);
 int doctor(Client& client, const Command& command);
 int plan(Client& client, const Command& command, const schema::JobSpec& job);
 int keygen(const Command& command);  // needs no node
-int complete(const Command& command);
 int version(Client& client, const Command& command);
 std::string version_line();  // tgctl's own
 

@@ -19,8 +19,8 @@
 #include <string>
 #include <zmq.hpp>
 
-#include "daemon/access/seldom.h"
 #include "kernels/base/log.h"
+#include "kernels/base/log_throttle.h"
 
 namespace tg::daemon {
 
@@ -78,7 +78,7 @@ class Connections {
   Log& log_;
   std::map<int, Connection> connections_;
   std::string newest_;  // address of the connection accepted last
-  Seldom cuts_, other_keys_, no_keys_;
+  LogThrottle cuts_, other_keys_, no_keys_;
 };
 
 }  // namespace tg::daemon

@@ -16,9 +16,9 @@
 
 #include "daemon/access/keyring.h"
 #include "daemon/access/networks.h"
-#include "daemon/access/seldom.h"
 #include "daemon/access/user.h"
 #include "kernels/base/log.h"
+#include "kernels/base/log_throttle.h"
 
 namespace tg::daemon {
 
@@ -59,7 +59,7 @@ class Doorkeeper {
   std::string unbound_;  // the endpoint, while rebind() is at it; of the guarded socket's thread
   std::atomic<bool> ending_{false};
   std::atomic<std::uint64_t> refused_{0};
-  Seldom lines_;
+  LogThrottle lines_;
 };
 
 }  // namespace tg::daemon

@@ -11,6 +11,7 @@
 #include "daemon/control/control_sockets.h"
 #include "daemon/control/merge.h"
 #include "daemon/control/questions.h"
+#include "kernels/base/log_throttle.h"
 #include "kernels/base/now.h"
 #include "schema/limits.h"
 
@@ -22,8 +23,6 @@ using schema::MeshStatus;
 using schema::NodeConfig;
 using schema::ReplyBody;
 
-// The least time between two lines about bad messages: of different kinds, and of the same kind.
-constexpr std::uint64_t kComplaintMs = 1000, kSameComplaintMs = 60'000;
 constexpr std::uint64_t kAskNamesMs = 1000;
 constexpr std::uint64_t kTellViewMs = 1000;
 
@@ -124,8 +123,8 @@ struct ControlServer::State {
   Per<Seat, std::uint64_t> told_view_ms;  // when the node was told last of its beats in another view
   Questions questions;
   Watch watching;
-  std::uint64_t bad_messages = 0, bad_messages_told = 0, last_complaint_ms = 0, names_asked_ms = 0;
-  std::string last_complaint;
+  std::uint64_t names_asked_ms = 0;
+  LogThrottle complaints;
 
   // Set by any thread.
   Per<Seat, std::atomic<bool>> heard;    // a frame costs a store, not a wake-up
@@ -514,7 +513,7 @@ MeshStatus ControlServer::State::own_status() {
     schema::NodeStatus node{address.name, host_and_port(address.host, static_cast<std::uint16_t>(address.port + 1)),
                             schema::NodeState::kUp, ""};
     if (peer == self) {
-      node.problem = progress.left_behind.what();
+      node.problem = progress.orphaned_threads.what();
       if (node.problem.empty()) node.problem = own_problem();
       if (node.problem.empty() && hooks.own_problem) node.problem = hooks.own_problem();
       if (node.problem.empty() && watching.run_id.empty()) node.problem = reading();
@@ -575,16 +574,8 @@ void ControlServer::State::answer(std::optional<Answer> ready) {
 }
 
 void ControlServer::State::complain(const std::string& from, const std::string& what) {
-  ++bad_messages;
-  const std::uint64_t now_ms = steady_ms();
-  if (now_ms < last_complaint_ms + (what == last_complaint ? kSameComplaintMs : kComplaintMs)) return;
-  last_complaint_ms = now_ms;
-  last_complaint = what;
-  log.warning("bad-control-message", {{"from", from},
-                                      {"problem", what},
-                                      {"since_last_line", bad_messages - bad_messages_told},
-                                      {"total", bad_messages}});
-  bad_messages_told = bad_messages;
+  if (const std::optional<std::uint64_t> times = complaints.happened())
+    log.warning("bad-control-message", {{"from", from}, {"problem", what}, {"times", *times}});
 }
 
 }  // namespace tg::daemon

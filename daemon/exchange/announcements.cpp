@@ -18,12 +18,12 @@ void Announcements::begin_round(const Layout& layout, Round round, std::uint32_t
   scalers_.begin_round();
 }
 
-void Announcements::clip_own(std::size_t bucket, const std::vector<float>& bounds) {
+void Announcements::set_own_clips(std::size_t bucket, const std::vector<float>& bounds) {
   const std::vector<std::size_t>& segments = layout_->buckets[bucket].coded_segments;
-  for (std::size_t i = 0; i < segments.size(); ++i) scalers_.clip_at(segments[i], bounds[i]);
+  for (std::size_t i = 0; i < segments.size(); ++i) scalers_.set_clip(segments[i], bounds[i]);
 }
 
-Announcements::Wrong Announcements::take(Rank from, const schema::StepFrame& frame) {
+Announcements::Violation Announcements::on_step_frame(Rank from, const schema::StepFrame& frame) {
   const std::string step = std::to_string(round_.value());
   if (step_frames_[from].has_value())
     return members_.cause(from, "scaler wait", members_.names[from] + " sent two step frames in step " + step);
@@ -40,11 +40,11 @@ Announcements::Wrong Announcements::take(Rank from, const schema::StepFrame& fra
                               std::to_string(batch_statistics_.count()) + "; do all nodes run one job?");
   step_frames_[from] = frame;
   if (flags())
-    if (Wrong different = compare_digests()) return different;
+    if (Violation different = compare_digests()) return different;
   return announce(from, 0, frame.flags, frame.non_finite_segment, frame.scalers);
 }
 
-Announcements::Wrong Announcements::take(Rank from, const schema::Scalers& frame) {
+Announcements::Violation Announcements::on_scalers(Rank from, const schema::Scalers& frame) {
   if (frame.bucket == 0 || frame.bucket >= buckets_.size())
     return members_.cause(from, "scaler wait",
                           members_.names[from] + " sent scalers of bucket " + std::to_string(frame.bucket) +
@@ -56,8 +56,8 @@ Announcements::Wrong Announcements::take(Rank from, const schema::Scalers& frame
   return announce(from, frame.bucket, frame.flags, frame.non_finite_segment, frame.scalers);
 }
 
-Announcements::Wrong Announcements::announce(Rank from, std::size_t bucket, std::uint32_t flags,
-                                             std::uint32_t non_finite_segment, const std::vector<float>& scalers) {
+Announcements::Violation Announcements::announce(Rank from, std::size_t bucket, std::uint32_t flags,
+                                                 std::uint32_t non_finite_segment, const std::vector<float>& scalers) {
   const std::vector<std::size_t>& segments = layout_->buckets[bucket].coded_segments;
   Bucket& state = buckets_[bucket];
   if (flags & schema::kNonFinite) {
@@ -82,7 +82,7 @@ Announcements::Wrong Announcements::announce(Rank from, std::size_t bucket, std:
 
 // Bounded: of the next round, every member can have sent one step frame and one scaler frame per bucket. They are
 // checked when that round begins.
-Announcements::Wrong Announcements::keep(NextRoundFrame frame) {
+Announcements::Violation Announcements::keep_for_next_round(NextRoundFrame frame) {
   const bool is_step_frame = std::holds_alternative<schema::StepFrame>(frame.body);
   if (is_step_frame && std::any_of(next_round_frames_.begin(), next_round_frames_.end(), [&](const NextRoundFrame& e) {
         return e.from == frame.from && std::holds_alternative<schema::StepFrame>(e.body);
@@ -124,7 +124,7 @@ std::vector<float> Announcements::statistics() const {
   return batch_statistics_.mean(measured);
 }
 
-Announcements::Wrong Announcements::compare_digests() const {
+Announcements::Violation Announcements::compare_digests() const {
   Per<Rank, std::vector<std::uint64_t>> digests;
   for (const auto& frame : step_frames_) digests.push_back(frame->digests);
   return daemon::compare_digests(members_, digests, "before step " + std::to_string(round_.value()));

@@ -1,6 +1,6 @@
 // The members' announcements in one round: step frames (with the scalers of bucket 0), scalers of later buckets.
 //
-// These frames are the gates of the exchange: nobody sends a chunk of a bucket before every member announced that
+// These frames are the gates of the exchange: no member sends a chunk of a bucket before every member announced that
 // bucket in that round. So members differ by at most one round. Only announcements of the next round can come before it
 // begins here; they are kept. Pure; owned by the thread that owns the Exchange.
 //
@@ -22,7 +22,7 @@ namespace tg::daemon {
 
 class Announcements {
  public:
-  using Wrong = std::optional<schema::Fail>;
+  using Violation = std::optional<schema::Fail>;
 
   Announcements(const Members& members, const CodeRule& rule, BatchStatistics statistics)
       : members_(members),
@@ -30,12 +30,13 @@ class Announcements {
         scalers_(rule, members.self, members.count(), members.segment_names.size()) {}
 
   // The members' shares of a batch, b_r / B, by which their statistics are weighed. Before the first round.
-  void share_by(Per<Rank, float> shares) { batch_statistics_.shares = std::move(shares); }
+  void set_shares(Per<Rank, float> shares) { batch_statistics_.shares = std::move(shares); }
   // rate_bits: this member's learning rate in the round.
   void begin_round(const Layout& layout, Round round, std::uint32_t rate_bits);
-  void clip_own(std::size_t bucket, const std::vector<float>& bounds);  // by ternary segment, before it is announced
-  Wrong take(Rank from, const schema::StepFrame& frame);
-  Wrong take(Rank from, const schema::Scalers& frame);
+  void set_own_clips(std::size_t bucket,
+                     const std::vector<float>& bounds);  // by ternary segment, before it is announced
+  Violation on_step_frame(Rank from, const schema::StepFrame& frame);
+  Violation on_scalers(Rank from, const schema::Scalers& frame);
 
   // A frame of the next round, kept until that round begins.
   struct NextRoundFrame {
@@ -43,7 +44,7 @@ class Announcements {
     schema::FrameHeader header;
     schema::FrameBody body;
   };
-  Wrong keep(NextRoundFrame frame);
+  Violation keep_for_next_round(NextRoundFrame frame);
   std::vector<NextRoundFrame> take_next_round_frames();
 
   // --- state ---
@@ -62,9 +63,9 @@ class Announcements {
     Per<Rank, bool> by;
     std::size_t count = 0;
   };
-  Wrong announce(Rank from, std::size_t bucket, std::uint32_t flags, std::uint32_t non_finite_segment,
-                 const std::vector<float>& scalers);
-  Wrong compare_digests() const;
+  Violation announce(Rank from, std::size_t bucket, std::uint32_t flags, std::uint32_t non_finite_segment,
+                     const std::vector<float>& scalers);
+  Violation compare_digests() const;
 
   const Members& members_;
   BatchStatistics batch_statistics_;

@@ -4,7 +4,7 @@
 
 namespace tg::daemon {
 
-std::optional<schema::Fail> Barrier::take(Rank from, Round round, Round committed) {
+std::optional<schema::Fail> Barrier::on_reached(Rank from, Round round, Round committed) {
   if (round != committed && round != committed.next())
     return members_.cause(from, "evaluate",
                           members_.names[from] + " has reached the end of step " + std::to_string(round.value()) +

@@ -19,7 +19,7 @@ class Barrier {
 
   // The member holds the state of so many rounds. Why that ends the run, if it does. committed: this member's own
   // rounds; the word is about that state or the next.
-  std::optional<schema::Fail> take(Rank from, Round round, Round committed);
+  std::optional<schema::Fail> on_reached(Rank from, Round round, Round committed);
   // This many rounds are committed: words about older states are dropped.
   void forget_before(Round round) { by_round_.erase(by_round_.begin(), by_round_.lower_bound(round)); }
   std::vector<Rank> missing(Round round) const;

@@ -14,7 +14,7 @@ namespace tg::daemon {
 
 struct BatchStatistics {
   engine::SegmentTable table;  // the model's; empty for one without
-  Per<Rank, float> shares;     // of the batch, by member: b_r / B
+  Per<Rank, float> shares;     // each member's share of the batch, b_r / B
 
   std::size_t count() const { return table.parameter_count(); }
   // The table's first entry with a value that is not finite.

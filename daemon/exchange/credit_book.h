@@ -1,5 +1,5 @@
 // Credit between this member and each other one, in payload bytes of the round in progress: what may still be sent to
-// whom, and when to tell a peer what was taken from it. A member that announces the next round has taken everything of
+// each, and when to tell a peer what was taken from it. A member that announces the next round has taken everything of
 // this one, so the book starts afresh with every round. Pure; owned by one thread.
 #pragma once
 
@@ -19,27 +19,27 @@ class CreditBook {
   void begin_round(std::size_t members, std::size_t window, std::size_t every);
 
   // --- what we send ---
-  bool lasts(Rank to) const { return on_their_way(to) < window_; }
-  bool lasts(const std::vector<Rank>& to) const;  // for all of them
+  bool has_credit(Rank to) const { return in_flight(to) < window_; }
+  bool has_credit(const std::vector<Rank>& to) const;  // for all of them
   // Whether a total may go to all peers: together they have less than a window each under way to them, and none of them
   // has schema::kMaxWindowsOfTotals.
-  bool lasts_for_totals() const;
+  bool has_credit_for_totals() const;
   // Whether totals wait for this peer.
-  bool holds_up_totals(Rank peer) const { return on_their_way(peer) >= window_of_totals(); }
+  bool blocks_totals(Rank peer) const { return in_flight(peer) >= window_of_totals(); }
   // A payload of about `expected` bytes is being made; sent() gives its real size once it has left.
   void reserve(const std::vector<Rank>& to, std::size_t expected);
   void sent(const std::vector<Rank>& to, std::size_t bytes, std::size_t expected);
   // The peer says how many bytes it took in this round. False if that cannot be: more than were sent, or fewer than it
   // said before.
-  bool granted(Rank from, std::uint64_t taken_bytes);
+  bool on_granted(Rank from, std::uint64_t taken_bytes);
   std::uint64_t sent_to(Rank to) const { return links_[to].sent; }
   // As far as credit has come; payloads being made count.
-  std::uint64_t on_their_way(Rank to) const { return links_[to].sent + links_[to].reserved - links_[to].granted; }
-  std::uint64_t bytes_on_their_way() const;  // to all peers
+  std::uint64_t in_flight(Rank to) const { return links_[to].sent + links_[to].reserved - links_[to].granted; }
+  std::uint64_t bytes_in_flight() const;  // to all peers
 
   // --- what we are sent ---
   // The total taken from the peer, if it should be told now.
-  std::optional<std::uint64_t> took(Rank from, std::size_t bytes);
+  std::optional<std::uint64_t> on_taken(Rank from, std::size_t bytes);
 
  private:
   struct Link {

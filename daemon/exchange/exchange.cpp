@@ -31,25 +31,25 @@ void Exchange::begin_round(const Layout& layout, LocalRound local) {
   statistics_.begin_round(layout);
   transfers_.begin_round(layout, local_.round);
   for (Announcements::NextRoundFrame& kept : announcements_.take_next_round_frames())
-    frame(kept.from, kept.header, kept.body, nullptr);
+    on_frame(kept.from, kept.header, kept.body, nullptr);
 }
 
-void Exchange::gradient_ready(std::size_t bucket, double loss_sum, std::vector<float> statistics) {
+void Exchange::on_gradient_ready(std::size_t bucket, double loss_sum, std::vector<float> statistics) {
   TG_CHECK(layout_ != nullptr && bucket == ready_buckets_ && bucket < layout_->buckets.size(), bucket, ready_buckets_);
   ++ready_buckets_;
   if (bucket == 0) measured_ = std::move(statistics);
   statistics_.ready(bucket, loss_sum);
 }
 
-void Exchange::measured(const Measure& work, std::span<const kernels::Statistics> statistics) {
-  statistics_.measured(work, statistics);
+void Exchange::on_measured(const Measure& work, std::span<const kernels::Statistics> statistics) {
+  statistics_.on_measured(work, statistics);
   while (std::optional<LocalBucket> bucket = statistics_.take()) announce(*std::move(bucket));
 }
 
 void Exchange::announce(LocalBucket local) {
   if (failed_) return;
   ++announced_buckets_;
-  announcements_.clip_own(local.bucket, local.clips);
+  announcements_.set_own_clips(local.bucket, local.clips);
   if (local.bucket == 0 && !local.non_finite_segment)  // our own statistics are numbered after the segments
     if (const auto found = announcements_.batch_statistics().first_not_finite(measured_))
       local.non_finite_segment = layout_->bucket_of_segment.size() + *found;
@@ -74,7 +74,8 @@ void Exchange::announce(LocalBucket local) {
 void Exchange::announcement(Rank from, const schema::FrameBody& body) {
   const auto* step_frame = std::get_if<schema::StepFrame>(&body);
   const auto* scalers = std::get_if<schema::Scalers>(&body);
-  fail(step_frame != nullptr ? announcements_.take(from, *step_frame) : announcements_.take(from, *scalers));
+  fail(step_frame != nullptr ? announcements_.on_step_frame(from, *step_frame)
+                             : announcements_.on_scalers(from, *scalers));
   const std::size_t bucket = step_frame != nullptr ? 0 : scalers->bucket;
   if (failed_) return;
   if (step_frame != nullptr)
@@ -82,8 +83,8 @@ void Exchange::announcement(Rank from, const schema::FrameBody& body) {
   if (announcements_.complete(bucket)) transfers_.open(bucket);
 }
 
-void Exchange::frame(Rank from, const schema::FrameHeader& header, const schema::FrameBody& body,
-                     std::shared_ptr<const void> keep) {
+void Exchange::on_frame(Rank from, const schema::FrameHeader& header, const schema::FrameBody& body,
+                        std::shared_ptr<const void> keep) {
   TG_CHECK(from.index() < members_.count() && from != members_.self, from.index());
   if (failed_) return;
   const Round now = layout_ != nullptr ? local_.round : next_round_;
@@ -92,16 +93,16 @@ void Exchange::frame(Rank from, const schema::FrameHeader& header, const schema:
   const bool announces =
       std::holds_alternative<schema::StepFrame>(body) || std::holds_alternative<schema::Scalers>(body);
   const bool is_next = layout_ != nullptr ? of == now.next() : of == now;
-  if (is_next && announces) return fail(announcements_.keep({from, header, body}));
+  if (is_next && announces) return fail(announcements_.keep_for_next_round({from, header, body}));
   if (layout_ == nullptr || of != now)
     return fail(members_.cause(from, "exchange",
                                members_.names[from] + " is in step " + std::to_string(header.step) + " while " +
                                    members_.own_name() + " is in step " + std::to_string(now.value()) +
                                    ": members may differ by one step at most"));
   if (announces) return announcement(from, body);
-  if (const auto* credit = std::get_if<schema::Credit>(&body)) return fail(transfers_.take(from, *credit));
+  if (const auto* credit = std::get_if<schema::Credit>(&body)) return fail(transfers_.on_credit(from, *credit));
   if (const auto* chunk = std::get_if<schema::Chunk>(&body)) {
-    Transfers::Taken taken = transfers_.take(from, *chunk, std::move(keep));
+    Transfers::Taken taken = transfers_.on_chunk(from, *chunk, std::move(keep));
     give_credit(from, taken.credit);
     fail(std::move(taken.wrong));
   }
@@ -111,30 +112,30 @@ void Exchange::give_credit(Rank to, std::optional<std::uint64_t> taken_bytes) {
   if (taken_bytes) actions_.push_back(Send{{to}, members_.header(local_.round), schema::Credit{*taken_bytes}});
 }
 
-std::optional<Piece> Exchange::next_piece(Taker taker) {
+std::optional<Task> Exchange::next_task(ThreadRole role) {
   if (layout_ == nullptr || failed_) return std::nullopt;
   // While the link is busy, the only thread has time to measure the next bucket.
-  const bool first = taker == Taker::kOnlyThread && transfers_.link_is_busy() && !transfers_.has_totals();
+  const bool first = role == ThreadRole::kOnlyThread && transfers_.link_is_busy() && !transfers_.has_totals();
   if (first && statistics_.has_next()) return statistics_.next();
-  if (std::optional<Piece> piece = transfers_.next()) {
-    if (const auto* apply = std::get_if<Apply>(&*piece)) give_credit(apply->owner, transfers_.handed_out(*apply));
-    return piece;
+  if (std::optional<Task> task = transfers_.next()) {
+    if (const auto* apply = std::get_if<Apply>(&*task)) give_credit(apply->owner, transfers_.handed_out(*apply));
+    return task;
   }
-  if (taker != Taker::kBusyThread && statistics_.has_next()) return statistics_.next();
+  if (role != ThreadRole::kBusyThread && statistics_.has_next()) return statistics_.next();
   return std::nullopt;
 }
 
-void Exchange::contributed(const Contribute& work, std::size_t payload_bytes) {
-  transfers_.contributed(work.chunk, work.to, payload_bytes);
+void Exchange::on_contributed(const Contribute& work, std::size_t payload_bytes) {
+  transfers_.on_contributed(work.chunk, work.to, payload_bytes);
 }
 
-void Exchange::total_sent(std::size_t chunk, const std::vector<Rank>& to, std::size_t payload_bytes) {
-  transfers_.total_sent(chunk, to, payload_bytes);
+void Exchange::on_total_sent(std::size_t chunk, const std::vector<Rank>& to, std::size_t payload_bytes) {
+  transfers_.on_total_sent(chunk, to, payload_bytes);
 }
 
-void Exchange::applied(std::size_t chunk) {
+void Exchange::on_applied(std::size_t chunk) {
   TG_CHECK(layout_ != nullptr, chunk);
-  transfers_.applied(chunk);
+  transfers_.on_applied(chunk);
   try_commit();
 }
 
@@ -166,7 +167,7 @@ void Exchange::fail(std::optional<schema::Fail> cause) {
   actions_.emplace_back(std::in_place_type<FailRun>, *std::move(cause));
 }
 
-void Exchange::bad_payload(std::size_t chunk, Rank from) {
+void Exchange::on_bad_payload(std::size_t chunk, Rank from) {
   fail(members_.cause(from, "reduce",
                       "the payload of chunk " + std::to_string(chunk) + " from " + members_.names[from] +
                           " breaks its format in step " + std::to_string(local_.round.value())));

@@ -1,11 +1,11 @@
 // The exchange of one member: the meaning of each frame, what may be done now, and when a round is committed.
 //
-// Pure: events in (a bucket's gradient is complete, a frame came, a piece is done), pieces and actions out. It knows no
-// clock, socket or thread and touches no gradient: Workers execute pieces with kernels, and the same two drive real
+// Pure: events in (a bucket's gradient is complete, a frame came, a task is done), tasks and actions out. It knows no
+// clock, socket or thread and touches no gradient: Workers execute tasks with kernels, and the same two drive real
 // runs and the simulator. Owned by one thread.
 //
 // One round, bucket by bucket:
-//   gradient_ready -> Measure pieces -> measured: the local scalers go to all (bucket 0's inside the step frame)
+//   gradient_ready -> Measure tasks -> measured: the local scalers go to all (bucket 0's inside the step frame)
 //   N step frames in -> ConfirmState: all members have committed the state that the round begins with
 //   N announcements in -> the scalers are settled (CodeRule) -> the bucket is open, its chunks may go (transfers.h):
 //       Contribute -> contributed;  Reduce -> total_sent, applied;  Apply -> applied
@@ -14,8 +14,8 @@
 // A state is confirmed before any chunk of its round can be applied here: a step frame precedes its sender's other
 // announcements. So until then the state before it is whole, and the commit can be undone (replica.h).
 //
-// Small answers are actions at once (take_actions); the heavy ones are pieces that wait until they are asked for
-// (next_piece), so that frames are never kept waiting behind a bucket.
+// Small answers are actions at once (take_actions); the heavy ones are tasks that wait until they are asked for
+// (next_task), so that frames are never kept waiting behind a bucket.
 //
 // The announcements also settle the credit of a round: a member that announces round k+1 has taken everything of round
 // k. So a peer whose last chunk of a round has come gets no credit for it.
@@ -43,7 +43,7 @@ struct LocalRound {
   Round round;
   std::uint32_t rate_bits = 0;
   std::uint32_t flags = 0;
-  std::vector<std::uint64_t> digests;  // of the committed state, one per segment and statistic, when due
+  std::vector<std::uint64_t> digests;  // of the committed state when due: one per segment and statistic
 };
 
 class Exchange {
@@ -53,38 +53,38 @@ class Exchange {
            BatchStatistics statistics = {}, Round first_round = {});
 
   // Sets the elements of a Measure (GradientStatistics::kSlice by default). Call before the first round.
-  void measure_by(std::size_t elements) { statistics_.measure_by(elements); }
+  void set_slice_elements(std::size_t elements) { statistics_.set_slice_elements(elements); }
   // Other shares of a batch than those of the statistics. Call before the first round.
-  void share_by(Per<Rank, float> shares) { announcements_.share_by(std::move(shares)); }
+  void set_shares(Per<Rank, float> shares) { announcements_.set_shares(std::move(shares)); }
 
   // --- events ---
   // Enters round local.round with this layout (it stays alive and unchanged until the commit). Rounds ascend by one.
   void begin_round(const Layout& layout, LocalRound local);
   // Backward has completed this bucket. Buckets come in order. The results of the forward pass are used with bucket 0:
   // the sum of the losses, and what batch normalizations measured, without padding.
-  void gradient_ready(std::size_t bucket, double loss_sum, std::vector<float> statistics = {});
+  void on_gradient_ready(std::size_t bucket, double loss_sum, std::vector<float> statistics = {});
   void add_flags(std::uint32_t flags);  // go into our own step frame if it is not sent yet, else into the next one
   // StepFrame, Scalers, Chunk or Credit of this run and view.
-  void frame(Rank from, const schema::FrameHeader& header, const schema::FrameBody& body,
-             std::shared_ptr<const void> keep);
+  void on_frame(Rank from, const schema::FrameHeader& header, const schema::FrameBody& body,
+                std::shared_ptr<const void> keep);
 
-  // --- events: what came of pieces ---
-  void measured(const Measure& work, std::span<const kernels::Statistics> statistics);
-  void contributed(const Contribute& work, std::size_t payload_bytes);  // the payload has been sent
-  void total_sent(std::size_t chunk, const std::vector<Rank>& to, std::size_t payload_bytes);  // of a Reduce under way
-  void applied(std::size_t chunk);  // Apply or Reduce is done: the chunk's part of the next state is complete
-  void bad_payload(std::size_t chunk, Rank from);  // it breaks its format
+  // --- events: what came of tasks ---
+  void on_measured(const Measure& work, std::span<const kernels::Statistics> statistics);
+  void on_contributed(const Contribute& work, std::size_t payload_bytes);  // the payload has been sent
+  void on_total_sent(std::size_t chunk, const std::vector<Rank>& to, std::size_t payload_bytes);  // by a Reduce
+  void on_applied(std::size_t chunk);  // Apply or Reduce is done: the chunk's part of the next state is complete
+  void on_bad_payload(std::size_t chunk, Rank from);  // it breaks its format
 
   std::vector<ExchangeAction> take_actions();
   // What can be done now by this thread, if anything; there may be actions too.
-  std::optional<Piece> next_piece(Taker taker);
+  std::optional<Task> next_task(ThreadRole role);
 
   // --- state ---
   bool in_round() const { return layout_ != nullptr; }
-  bool broken() const { return failed_; }       // FailRun has been issued
+  bool has_failed() const { return failed_; }   // FailRun has been issued
   Round round() const { return local_.round; }  // in progress, or the last one
   const Scalers& scalers() const { return announcements_.scalers(); }
-  std::uint64_t bytes_on_their_way() const { return transfers_.bytes_on_their_way(); }
+  std::uint64_t bytes_in_flight() const { return transfers_.bytes_in_flight(); }
   // The union of the members' flags, once every step frame of this round is in.
   std::optional<std::uint32_t> flags() const;
   // Backward has all buckets.

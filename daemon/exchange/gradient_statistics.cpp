@@ -22,7 +22,7 @@ void GradientStatistics::ready(std::size_t bucket, double loss_sum) {
   const BucketLayout& layout = layout_->buckets[bucket];
   Open open{bucket, loss_sum, {}, {}, 0};
   Measure work{bucket, 0, {}};
-  std::size_t elements = 0;  // of `work`
+  std::size_t elements = 0;  // in `work`
   const auto hand_over = [&] {
     const std::size_t next = work.first + work.slices.size();
     if (!work.slices.empty()) to_measure_.push_back(std::exchange(work, {bucket, next, {}}));
@@ -52,7 +52,7 @@ Measure GradientStatistics::next() {
   return work;
 }
 
-void GradientStatistics::measured(const Measure& work, std::span<const kernels::Statistics> statistics) {
+void GradientStatistics::on_measured(const Measure& work, std::span<const kernels::Statistics> statistics) {
   const auto open =
       std::find_if(open_.begin(), open_.end(), [&](const Open& one) { return one.bucket == work.bucket; });
   TG_CHECK(open != open_.end() && statistics.size() == work.slices.size(), work.bucket, statistics.size());

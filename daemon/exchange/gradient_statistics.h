@@ -45,9 +45,9 @@ class GradientStatistics {
   void begin_round(const Layout& layout);
   void ready(std::size_t bucket, double loss_sum);
   bool has_next() const { return !to_measure_.empty(); }
-  Measure next();  // about as many elements as measure_by() said
-  void measure_by(std::size_t elements) { elements_of_a_measure_ = elements; }
-  void measured(const Measure& work, std::span<const kernels::Statistics> statistics);
+  Measure next();  // about as many elements as set_slice_elements() said
+  void set_slice_elements(std::size_t elements) { elements_of_a_measure_ = elements; }
+  void on_measured(const Measure& work, std::span<const kernels::Statistics> statistics);
 
   // The next bucket, if it has been measured.
   std::optional<LocalBucket> take();

@@ -89,7 +89,7 @@ GradientFormat format_of(const engine::Segment& segment, const LayoutOptions& op
 // to one of them, where the bytes of all peers meet. The port drops what it cannot hold, and the sender of what was
 // dropped falls behind. The few float chunks of a ternary layout do not make the window wider, since a chunk may
 // overshoot it. Between more than four members a large model's chunks are smaller than the window (from eight on, half
-// of it), since a total waits until nobody's window is full.
+// of it), since a total waits until no peer's window is full.
 std::size_t least_window(const Layout& layout, std::size_t model_elements) {
   std::size_t ternary = 0, floats = 0;
   for (const ChunkLayout& chunk : layout.chunks) {
@@ -160,9 +160,9 @@ std::size_t exchange_bytes(const Layout& layout) {
   const std::size_t held = *std::max_element(held_by.begin(), held_by.end());
   // A frame that came is as large as its payload; the block of one that goes up to kMaxBlockPerFrame times as large,
   // or small (kSmallBlockBytes): of those there are too few to count.
-  // To each peer a window of contributions, to any kMaxWindowsOfTotals of totals, and a chunk beyond: whoever is
-  // behind may get that of each. A total is one block for all peers: those on their way are no more than who is last
-  // has to get.
+  // To each peer a window of contributions, to any kMaxWindowsOfTotals of totals, and a chunk beyond: a peer
+  // that lags may be owed that by each member. A total is one block for all peers: those in flight are no more than
+  // the slowest peer is owed.
   const std::size_t of_totals = schema::kMaxWindowsOfTotals;
   const std::size_t to_one = layout.sharded() ? of_totals : 1, to_all = layout.sharded() ? peers + of_totals : peers;
   const std::size_t beyond = schema::kMaxChunkPayloadBytes;

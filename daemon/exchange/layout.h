@@ -1,4 +1,4 @@
-// The exchange layout: how a model's flat arrays are cut into buckets and chunks, and who owns which chunk.
+// The exchange layout: how a model's flat arrays are cut into buckets and chunks, and which member owns each chunk.
 //
 //   flat array   | conv1.w | conv1.b | conv2.w | conv2.b |        fc1.w        | fc1.b | fc2.w | fc2.b |
 //   buckets      |------------- bucket 1 --------------|------------------- bucket 0 ------------------|

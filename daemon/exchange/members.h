@@ -41,7 +41,7 @@ struct Members {
     for (std::size_t i = 1; i < count(); ++i) ranks.emplace_back((self.index() + i) % count());
     return ranks;
   }
-  Rank senior() const { return *view.rank(view.by_seniority().front()); }  // who has been a member longest
+  Rank senior() const { return *view.rank(view.by_seniority().front()); }  // the member of longest standing
   const std::string& own_name() const { return names[self]; }
   std::string segment(std::size_t index) const {
     return index < segment_names.size() ? segment_names[index] : std::to_string(index);

@@ -6,7 +6,7 @@
 
 namespace tg::daemon {
 
-std::optional<schema::Fail> Reports::take(Rank from, Round round, const schema::Report& report, Round committed) {
+std::optional<schema::Fail> Reports::on_report(Rank from, Round round, const schema::Report& report, Round committed) {
   if (round != committed && round != committed.next())
     return members_.cause(from, "evaluate",
                           members_.names[from] + " reports on step " + std::to_string(round.value()) + " while " +

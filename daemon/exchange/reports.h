@@ -17,7 +17,7 @@ class Reports {
   explicit Reports(const Members& members) : members_(members) {}
 
   // Why the report ends the run, if it does. committed: this member's rounds; a report is about that state or the next.
-  std::optional<schema::Fail> take(Rank from, Round round, const schema::Report& report, Round committed);
+  std::optional<schema::Fail> on_report(Rank from, Round round, const schema::Report& report, Round committed);
   // This many rounds are committed: reports of older states are dropped.
   void forget_before(Round round) { by_round_.erase(by_round_.begin(), by_round_.lower_bound(round)); }
 

@@ -29,7 +29,7 @@ class Scalers {
     std::fill(announced_.begin(), announced_.end(), 0.0f);
     std::fill(agreed_.begin(), agreed_.end(), 0.0f);
   }
-  void clip_at(std::size_t segment, float bound) { own_[segment].clip = bound; }  // the own gradient
+  void set_clip(std::size_t segment, float bound) { own_[segment].clip = bound; }  // the own gradient
   void announced(Rank member, std::size_t segment, float scaler) {
     announced_[segment * members_ + member.index()] = scaler;
     if (member == self_) own_[segment].scaler = scaler;
@@ -39,10 +39,10 @@ class Scalers {
     agreed_[segment] = rule_.agreed(std::span(announced_).subspan(segment * members_, members_));
   }
 
-  // --- of what is settled ---
+  // --- settled segments ---
   kernels::Scale scale(std::size_t segment) const { return rule_.scale(own_[segment], agreed_[segment]); }
-  float unit(std::size_t segment) const { return rule_.unit(agreed_[segment]); }  // of a sum of all members' codes
-  float unit(Rank member, std::size_t segment) const {  // of a member's code, where each has its own scaler
+  float unit(std::size_t segment) const { return rule_.unit(agreed_[segment]); }  // for a sum of all members' codes
+  float unit(Rank member, std::size_t segment) const {  // for one member's code, where each has its own scaler
     return rule_.unit(announced_[segment * members_ + member.index()]);
   }
 

@@ -59,7 +59,7 @@ void Transfers::count_owed(std::size_t bucket) {
   const BucketLayout& layout = layout_->buckets[bucket];
   std::size_t here = 0;
   for (std::size_t c = layout.first_chunk; c < layout.last_chunk; ++c) {
-    if (summed_here(layout_->chunks[c]))
+    if (is_summed_here(layout_->chunks[c]))
       ++here;
     else
       ++peers_[layout_->chunks[c].owner].totals_owed;
@@ -74,7 +74,7 @@ void Transfers::open(std::size_t bucket) {
   const BucketLayout& layout = layout_->buckets[bucket];
   const std::size_t count = members_.count();
   // Staggered: of every `count` chunks in a row, which have an owner each, a member begins with the next rank's. So no
-  // owner is everybody's first, and what is summed comes together.
+  // owner is first for all, and the parts of a sum arrive together.
   std::vector<std::size_t> order(layout.last_chunk - layout.first_chunk);
   std::iota(order.begin(), order.end(), layout.first_chunk);
   const auto turn = [&](std::size_t index) {
@@ -97,14 +97,14 @@ void Transfers::open(std::size_t bucket) {
 void Transfers::reduce_if_complete(std::size_t index) {
   ChunkState& state = chunks_[index];
   const ChunkLayout& chunk = layout_->chunks[index];
-  if (!summed_here(chunk) || state.missing > 0 || !state.contributed || state.reducing) return;
+  if (!is_summed_here(chunk) || state.missing > 0 || !state.contributed || state.reducing) return;
   state.reducing = true;
   buckets_[chunk.bucket].to_reduce.push_back(index);
 }
 
 // --- frames ---
 
-Transfers::Wrong Transfers::refusal(Rank from, const schema::Chunk& chunk) const {
+Transfers::Violation Transfers::violation_of(Rank from, const schema::Chunk& chunk) const {
   const std::string who = members_.names[from] + " sent chunk " + std::to_string(chunk.chunk);
   const bool total = chunk.phase == schema::ChunkPhase::kTotal;
   const auto because = [&](std::string why) { return members_.cause(from, total ? "gather" : "reduce", who + why); };
@@ -113,7 +113,7 @@ Transfers::Wrong Transfers::refusal(Rank from, const schema::Chunk& chunk) const
   const ChunkLayout& layout = layout_->chunks[chunk.chunk];
   const ChunkState& state = chunks_[chunk.chunk];
   const bool to_me =
-      total ? layout_->sharded() && layout.owner == from && buckets_[layout.bucket].open : summed_here(layout);
+      total ? layout_->sharded() && layout.owner == from && buckets_[layout.bucket].open : is_summed_here(layout);
   if (!to_me) return because(" to the wrong member");
   if (!fits(chunk.format, layout.format, total)) return because(" in a format that the layout does not have");
   if (total && !state.contributed) return because(", summed without the codes of " + members_.own_name());
@@ -121,8 +121,8 @@ Transfers::Wrong Transfers::refusal(Rank from, const schema::Chunk& chunk) const
   return std::nullopt;
 }
 
-Transfers::Taken Transfers::take(Rank from, const schema::Chunk& chunk, std::shared_ptr<const void> keep) {
-  if (Wrong wrong = refusal(from, chunk)) return {std::move(wrong)};
+Transfers::Taken Transfers::on_chunk(Rank from, const schema::Chunk& chunk, std::shared_ptr<const void> keep) {
+  if (Violation wrong = violation_of(from, chunk)) return {std::move(wrong)};
   Peer& peer = peers_[from];
   --peer.to_come;
   const std::size_t bucket = layout_->chunks[chunk.chunk].bucket;
@@ -140,28 +140,28 @@ Transfers::Taken Transfers::take(Rank from, const schema::Chunk& chunk, std::sha
   else
     ++buckets_[bucket].before_open[from];
   reduce_if_complete(chunk.chunk);
-  return {std::nullopt, took(from, chunk.payload.size())};
+  return {std::nullopt, on_taken(from, chunk.payload.size())};
 }
 
 std::optional<std::uint64_t> Transfers::handed_out(const Apply& apply) {
-  return took(apply.owner, apply.total.chunk.payload.size());
+  return on_taken(apply.owner, apply.total.chunk.payload.size());
 }
 
-std::optional<std::uint64_t> Transfers::took(Rank from, std::size_t bytes) {
-  const std::optional<std::uint64_t> credit = credit_.took(from, bytes);
+std::optional<std::uint64_t> Transfers::on_taken(Rank from, std::size_t bytes) {
+  const std::optional<std::uint64_t> credit = credit_.on_taken(from, bytes);
   return peers_[from].to_come > 0 ? credit : std::nullopt;  // else it has sent all and needs none
 }
 
-Transfers::Wrong Transfers::take(Rank from, const schema::Credit& credit) {
-  if (credit_.granted(from, credit.taken_bytes)) return std::nullopt;
+Transfers::Violation Transfers::on_credit(Rank from, const schema::Credit& credit) {
+  if (credit_.on_granted(from, credit.taken_bytes)) return std::nullopt;
   return members_.cause(from, "exchange",
                         members_.names[from] + " gives credit for " + std::to_string(credit.taken_bytes) +
                             " bytes where " + std::to_string(credit_.sent_to(from)) + " were sent");
 }
 
-// --- pieces ---
+// --- tasks ---
 
-std::optional<Piece> Transfers::next() {
+std::optional<Task> Transfers::next() {
   if (!to_apply_.empty()) {
     Apply apply = std::move(to_apply_.front());
     to_apply_.pop_front();
@@ -174,11 +174,11 @@ std::optional<Piece> Transfers::next() {
   return std::nullopt;
 }
 
-std::optional<Piece> Transfers::next_reduce(std::size_t bucket) {
+std::optional<Task> Transfers::next_reduce(std::size_t bucket) {
   std::deque<std::size_t>& queue = buckets_[bucket].to_reduce;
   if (queue.empty()) return std::nullopt;
   std::vector<Rank> to = layout_->sharded() ? members_.others() : std::vector<Rank>{};
-  if (!to.empty() && !credit_.lasts_for_totals()) return std::nullopt;
+  if (!to.empty() && !credit_.has_credit_for_totals()) return std::nullopt;
   const std::size_t index = queue.front();
   queue.pop_front();
   credit_.reserve(to, expected_bytes(layout_->chunks[index], true));
@@ -190,14 +190,14 @@ std::vector<Rank> Transfers::receivers(std::size_t chunk) const {
   return layout_->sharded() ? std::vector<Rank>{layout_->chunks[chunk].owner} : members_.others();
 }
 
-std::optional<Piece> Transfers::next_contribution(std::size_t bucket) {
+std::optional<Task> Transfers::next_contribution(std::size_t bucket) {
   std::deque<std::size_t>& queue = buckets_[bucket].to_contribute;
   if (queue.empty()) return std::nullopt;
-  const bool to_all = !layout_->sharded() && credit_.lasts(members_.others());
+  const bool to_all = !layout_->sharded() && credit_.has_credit(members_.others());
   for (auto at = queue.begin(); at != queue.end(); ++at) {
     const std::size_t index = *at;
     const Rank owner = layout_->chunks[index].owner;
-    if (layout_->sharded() ? !credit_.lasts(owner) : !to_all) continue;
+    if (layout_->sharded() ? !credit_.has_credit(owner) : !to_all) continue;
     std::vector<Rank> to = receivers(index);
     for (const Rank r : to) --peers_[r].to_contribute;
     queue.erase(at);
@@ -207,17 +207,17 @@ std::optional<Piece> Transfers::next_contribution(std::size_t bucket) {
   return std::nullopt;
 }
 
-void Transfers::contributed(std::size_t chunk, const std::vector<Rank>& to, std::size_t payload_bytes) {
+void Transfers::on_contributed(std::size_t chunk, const std::vector<Rank>& to, std::size_t payload_bytes) {
   credit_.sent(to, payload_bytes, expected_bytes(layout_->chunks[chunk], false));
   chunks_[chunk].contributed = true;
   reduce_if_complete(chunk);
 }
 
-void Transfers::total_sent(std::size_t chunk, const std::vector<Rank>& to, std::size_t payload_bytes) {
+void Transfers::on_total_sent(std::size_t chunk, const std::vector<Rank>& to, std::size_t payload_bytes) {
   credit_.sent(to, payload_bytes, expected_bytes(layout_->chunks[chunk], true));
 }
 
-void Transfers::applied(std::size_t chunk) {
+void Transfers::on_applied(std::size_t chunk) {
   TG_CHECK(!chunks_[chunk].applied, chunk);
   chunks_[chunk].applied = true;
   ++applied_count_;
@@ -226,10 +226,10 @@ void Transfers::applied(std::size_t chunk) {
 // --- waiting ---
 
 // Whether a peer that has not given credit keeps our own chunks from leaving.
-bool Transfers::holds_ours_up(Rank peer) const {
-  if (peers_[peer].to_contribute > 0 && !credit_.lasts(peer)) return true;
+bool Transfers::blocks_our_chunks(Rank peer) const {
+  if (peers_[peer].to_contribute > 0 && !credit_.has_credit(peer)) return true;
   const auto has_totals = [](const Bucket& bucket) { return !bucket.to_reduce.empty(); };
-  return layout_->sharded() && credit_.holds_up_totals(peer) && std::ranges::any_of(buckets_, has_totals);
+  return layout_->sharded() && credit_.blocks_totals(peer) && std::ranges::any_of(buckets_, has_totals);
 }
 
 Waiting Transfers::waiting() const {
@@ -240,9 +240,9 @@ Waiting Transfers::waiting() const {
     if (!waiting.ranks.empty()) waiting.phase = phase;
   };
   // In the direct exchange one full window stops a member's codes to all: what the others owe waits for the same peer.
-  if (!layout_->sharded()) add(schema::Phase::kReduce, [&](Rank r) { return holds_ours_up(r); });
+  if (!layout_->sharded()) add(schema::Phase::kReduce, [&](Rank r) { return blocks_our_chunks(r); });
   if (waiting.ranks.empty())
-    add(schema::Phase::kReduce, [&](Rank r) { return peers_[r].contributions_owed > 0 || holds_ours_up(r); });
+    add(schema::Phase::kReduce, [&](Rank r) { return peers_[r].contributions_owed > 0 || blocks_our_chunks(r); });
   if (waiting.ranks.empty()) add(schema::Phase::kGather, [&](Rank r) { return peers_[r].totals_owed > 0; });
   return waiting;
 }

@@ -1,10 +1,11 @@
-// The chunks of one round: what has come, what is still to be sent, summed and applied, and who waits for whom.
+// The chunks of one round: what has arrived, what is still to be sent, summed and applied, and which member waits for
+// which.
 //
 //   direct   contribute: codes to all;      N-1 contributions in -> reduce: sum all, apply
 //   sharded  contribute: codes to the owner; owner: N-1 contributions in -> reduce: sum all, sums to all, apply
 //                                            others: the total is in -> apply
 //
-// Which piece goes next:
+// Which task goes next:
 //   - a contribution goes if less than layout.window_bytes are under way to its receiver;
 //   - a total goes to all, while less than one window for each peer is under way to all together, and less than
 //     schema::kMaxWindowsOfTotals to any one. So a peer that is behind for a moment does not hold up the others
@@ -42,7 +43,7 @@ struct Waiting {
 
 class Transfers {
  public:
-  using Wrong = std::optional<schema::Fail>;  // why a peer's frame ends the run
+  using Violation = std::optional<schema::Fail>;  // why a peer's frame ends the run
 
   explicit Transfers(const Members& members) : members_(members) {}
 
@@ -52,30 +53,30 @@ class Transfers {
 
   // --- frames ---
   struct Taken {
-    Wrong wrong;
+    Violation wrong;
     std::optional<std::uint64_t> credit = {};  // bytes taken from this peer, if it should be told now
   };
-  Taken take(Rank from, const schema::Chunk& chunk, std::shared_ptr<const void> keep);
-  Wrong take(Rank from, const schema::Credit& credit);
+  Taken on_chunk(Rank from, const schema::Chunk& chunk, std::shared_ptr<const void> keep);
+  Violation on_credit(Rank from, const schema::Credit& credit);
 
-  // --- pieces ---
+  // --- tasks ---
   // The next one that the credit allows: Contribute, Reduce or Apply.
-  std::optional<Piece> next();
+  std::optional<Task> next();
   // This Apply was handed out: its total is taken now. While it waits, it counts as under way.
   std::optional<std::uint64_t> handed_out(const Apply& apply);  // as Taken::credit, of the owner
   bool has_totals() const { return !to_apply_.empty(); }        // to be applied
   // A Contribute's payload has left.
-  void contributed(std::size_t chunk, const std::vector<Rank>& to, std::size_t payload_bytes);
+  void on_contributed(std::size_t chunk, const std::vector<Rank>& to, std::size_t payload_bytes);
   // A Reduce has made its total, and that has left.
-  void total_sent(std::size_t chunk, const std::vector<Rank>& to, std::size_t payload_bytes);
+  void on_total_sent(std::size_t chunk, const std::vector<Rank>& to, std::size_t payload_bytes);
   // Apply or Reduce is done: the chunk's part of the next state is there.
-  void applied(std::size_t chunk);
+  void on_applied(std::size_t chunk);
 
   // --- state ---
   bool all_applied() const { return applied_count_ == chunks_.size(); }
-  std::uint64_t bytes_on_their_way() const { return credit_.bytes_on_their_way(); }  // as far as credit has told
+  std::uint64_t bytes_in_flight() const { return credit_.bytes_in_flight(); }  // as far as credit has told
   // Half of what may be under way is: there is time for work other than sending.
-  bool link_is_busy() const { return 2 * bytes_on_their_way() >= layout_->window_bytes * (members_.count() - 1); }
+  bool link_is_busy() const { return 2 * bytes_in_flight() >= layout_->window_bytes * (members_.count() - 1); }
   // What open buckets wait for. Work that was handed out is not considered: the caller knows about it.
   Waiting waiting() const;
 
@@ -103,16 +104,16 @@ class Transfers {
   };
 
   // True where the chunk is summed on this member.
-  bool summed_here(const ChunkLayout& chunk) const { return !layout_->sharded() || chunk.owner == members_.self; }
+  bool is_summed_here(const ChunkLayout& chunk) const { return !layout_->sharded() || chunk.owner == members_.self; }
   std::vector<Rank> receivers(std::size_t chunk) const;
-  bool holds_ours_up(Rank peer) const;
+  bool blocks_our_chunks(Rank peer) const;
   void count_frames();
   void count_owed(std::size_t bucket);
-  std::optional<std::uint64_t> took(Rank from, std::size_t bytes);
+  std::optional<std::uint64_t> on_taken(Rank from, std::size_t bytes);
   void reduce_if_complete(std::size_t chunk);
-  std::optional<Piece> next_reduce(std::size_t bucket);
-  std::optional<Piece> next_contribution(std::size_t bucket);
-  Wrong refusal(Rank from, const schema::Chunk& chunk) const;
+  std::optional<Task> next_reduce(std::size_t bucket);
+  std::optional<Task> next_contribution(std::size_t bucket);
+  Violation violation_of(Rank from, const schema::Chunk& chunk) const;
 
   const Members& members_;
   const Layout* layout_ = nullptr;

@@ -1,4 +1,4 @@
-// The work that an exchange requests. Pieces are heavy: they wait until a thread has time, do not depend on each other,
+// The work that an exchange requests. Tasks are heavy: they wait until a thread has time, do not depend on each other,
 // and may end in any order. Actions are small answers, to be carried out at once and in order. Values; no thread rules
 // of their own.
 #pragma once
@@ -22,7 +22,7 @@ struct ReceivedChunk {
   std::shared_ptr<const void> keep;
 };
 
-// --- pieces ---
+// --- tasks ---
 
 struct Slice {
   std::size_t segment = 0;
@@ -31,7 +31,7 @@ struct Slice {
 
 struct Measure {  // the statistics of some slices of a bucket's gradient
   std::size_t bucket = 0;
-  std::size_t first = 0;  // of these slices among the bucket's
+  std::size_t first = 0;  // index of the first slice within the bucket
   std::vector<Slice> slices;
 };
 struct Contribute {  // ternarize, encode and send the own part of a chunk; direct: keep its codes for Reduce
@@ -48,23 +48,23 @@ struct Apply {  // the owner's total -> optimizer -> new parameters
   Rank owner;
   ReceivedChunk total;
 };
-using Piece = std::variant<Measure, Contribute, Reduce, Apply>;
+using Task = std::variant<Measure, Contribute, Reduce, Apply>;
 
-inline const char* piece_name(const Piece& piece) {  // a literal
+inline const char* task_name(const Task& task) {  // a literal
   static constexpr const char* kNames[] = {"measure", "contribute", "reduce", "apply"};
-  static_assert(std::variant_size_v<Piece> == std::size(kNames));
-  return kNames[piece.index()];
+  static_assert(std::variant_size_v<Task> == std::size(kNames));
+  return kNames[task.index()];
 }
-inline std::size_t bucket_of(const Piece& piece) {
-  return std::visit([](const auto& one) { return one.bucket; }, piece);
+inline std::size_t bucket_of(const Task& task) {
+  return std::visit([](const auto& one) { return one.bucket; }, task);
 }
 
-// The kind of thread that takes the next piece. Statistics come after everything that can be sent, summed or applied;
+// The kind of thread that takes the next task. Statistics come after everything that can be sent, summed or applied;
 // but a thread that works alone measures while the link is busy.
-enum class Taker : std::uint8_t {
+enum class ThreadRole : std::uint8_t {
   kOnlyThread,  // there is no other thread
   kIdleThread,  // one of several, with nothing to do
-  kBusyThread,  // one of several: the piece waits until it has finished its current one
+  kBusyThread,  // one of several: the task waits until it has finished its current one
 };
 
 // --- actions ---

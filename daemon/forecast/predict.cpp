@@ -84,10 +84,6 @@ Result<Task> make_task(const schema::JobSpec& job, const std::optional<engine::M
   Result<engine::Model> model = engine::make_model(known ? *known : expected_model(job));
   if (!model && !known) model = engine::make_model(model_options(job));
   if (!model) return model.error();
-  if (job.compute == schema::Compute::kTrain && !model->trainable())
-    return Error{ErrorKind::kInvalidJob, std::string("model = ") + to_word(job.model) +
-                                             " cannot be trained, only its gradients can be replayed; add --set "
-                                             "compute=replay, or choose another model (tgctl models lists them)"};
   return Task{std::move(model).value(), job, 0, 0};
 }
 

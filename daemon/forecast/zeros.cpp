@@ -26,25 +26,12 @@ constexpr Measured kMeasured[] = {
     {ModelKind::kResnet50, 78, "fractals"},
 };
 
-ModelKind trainable_twin(ModelKind model) {
-  switch (model) {
-    case ModelKind::kLenetCaffe:
-      return ModelKind::kLenet;
-    case ModelKind::kCifarnet32:
-      return ModelKind::kCifarnet;
-    case ModelKind::kGooglenetBiases:
-      return ModelKind::kGooglenetSlim;
-    default:
-      return model;
-  }
-}
-
 }  // namespace
 
 Zeros zeros_of(const schema::JobSpec& job) {
   if (job.compute == schema::Compute::kReplay && !job.replay_gradients)
     return {job.replay_zeros, "the job's replay-zeros"};
-  const auto* const found = std::ranges::find(kMeasured, trainable_twin(job.model), &Measured::model);
+  const auto* const found = std::ranges::find(kMeasured, job.model, &Measured::model);
   TG_CHECK(found != std::end(kMeasured), static_cast<int>(job.model));
   return {found->percent / 100.0, std::to_string(found->percent) + " % of all codes, as " + to_word(found->model) +
                                       " had on " + found->on + " at clip-sigma 2.5"};

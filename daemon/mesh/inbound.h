@@ -15,10 +15,10 @@
 #include "daemon/access/connections.h"
 #include "daemon/access/doorkeeper.h"
 #include "daemon/access/keyring.h"
-#include "daemon/access/seldom.h"
 #include "daemon/mesh/link_table.h"
 #include "daemon/mesh/mesh_hooks.h"
 #include "daemon/mesh/outbound.h"
+#include "kernels/base/log_throttle.h"
 
 namespace tg::daemon {
 
@@ -100,7 +100,7 @@ class Inbound {
   std::map<std::string, Seat> seat_of_;
   std::map<std::string, Sender> senders_;  // of the open connections, by routing id
   Clock::time_point ticked_{}, counted_{}, rebound_ = Clock::now() - std::chrono::hours(1);
-  Seldom strangers_;
+  LogThrottle strangers_;
   std::thread thread_;
   std::atomic<bool> stopping_{false}, in_run_{false}, prepares_{false};
 };

@@ -34,7 +34,7 @@ struct MistakeSearch::Search {
   Search(std::string its_run, Progress& its_progress, Found tell)
       : run(std::move(its_run)), progress(its_progress), found(std::move(tell)) {}
 
-  std::shared_ptr<void> left_behind;  // goes last
+  std::shared_ptr<void> orphaned_threads;  // goes last
   const std::string run;
   Progress& progress;  // lives as long as the process
   std::mutex mutex;    // guards what follows
@@ -151,7 +151,7 @@ void MistakeSearch::abandon() {
   search->found = nullptr;
   search->progress.images = search->progress.images_done = 0;
   if (!search->changed.wait_for(lock, kEndsWithin, [&] { return search->returned; }))
-    search->left_behind = context_.news.progress.left_behind.add(search->run);
+    search->orphaned_threads = context_.news.progress.orphaned_threads.add(search->run);
 }
 
 }  // namespace tg::daemon

@@ -1,6 +1,6 @@
 // Answers what the model of an ended run says of its test data (tgctl report --mistakes): one search at a time, on a
 // thread of its own, which a run ends. What that thread is in cannot be interrupted: it is waited for a little, and
-// then counts as what an earlier run has left behind (step/threads/left_behind.h). Node's thread.
+// then counts as what an earlier run has left behind (step/threads/orphaned_threads.h). Node's thread.
 #pragma once
 
 #include <chrono>

@@ -58,7 +58,6 @@ Node::Node(const RunContext& context, EventQueue& queue, ControlServer& control,
       auto_resume_(context, resumption_),
       pending_(context),
       examiner_({.config = context.self.config,
-                 .compute = context.machine.compute,
                  .build = context.self.build,
                  .threads = context.machine.threads,
                  .mesh = context.network.mesh,
@@ -103,7 +102,7 @@ void Node::run() {
   context_.network.mesh.close(kGoodbyeLingerMs);
 }
 
-// Takes the events that are there, then does a piece of work; waits where there is neither.
+// Takes the events that are there, then does a task of work; waits where there is neither.
 void Node::take_events() {
   const auto take = [this](std::chrono::milliseconds at_most) {
     std::optional<Event> event = queue_.pop(at_most);
@@ -269,7 +268,7 @@ void Node::on(PastRead& event) {
 void Node::on(StepHappened& event) {
   if (!is_current(event.key) || !run_->goes_on()) return;
   ++context_.news.progress.count;
-  std::visit([&member = run_->view().member()](const auto& one) { member.on(one); }, event.event);
+  std::visit([&member = run_->view().member()](const auto& one) { member.on_event(one); }, event.event);
 }
 
 void Node::on(RunSaved& event) {
@@ -355,7 +354,7 @@ void Node::on(PeerBeats& event) {
 
 void Node::on(ShutDown&) {
   advisor_.give_way(context_.self.config.node + " is being shut down");
-  examiner_.give_way("it is being shut down");
+  examiner_.stop_measuring("it is being shut down");
   mistakes_.give_way({ErrorKind::kFailed, context_.self.config.node + " is being shut down"});
   save_held();
   membership_.shut_down(steady_ms());
@@ -381,7 +380,7 @@ void Node::on(ControlCall& event) {
 
 bool Node::busy() const {
   return run_ || dry_run_.on() || examiner_.measuring() || mistakes_.on() ||
-         !context_.news.progress.left_behind.what().empty();
+         !context_.news.progress.orphaned_threads.what().empty();
 }
 
 std::string Node::at_work() const {
@@ -390,7 +389,7 @@ std::string Node::at_work() const {
   if (advisor_.measuring()) return "it measures for bench or plan";
   if (dry_run_.on()) return "a run is being tried (start --dry-run)";
   if (mistakes_.on()) return "the model of an ended run is being evaluated (report --mistakes)";
-  return context_.news.progress.left_behind.what();
+  return context_.news.progress.orphaned_threads.what();
 }
 
 void Node::examine(std::uint64_t token, const schema::ExamineRequest& request) {
@@ -472,7 +471,7 @@ void Node::resume_by_itself(std::uint64_t now) {
 
 // What an earlier run still takes is not there for another one.
 Status Node::nothing_left_behind() const {
-  const std::string busy = context_.news.progress.left_behind.what();
+  const std::string busy = context_.news.progress.orphaned_threads.what();
   if (busy.empty()) return {};
   return Error{ErrorKind::kRefused, context_.self.config.node + " is " + busy +
                                         "; start again when tgctl status no longer says so, or restart tgd there"};
@@ -549,7 +548,7 @@ void Node::take_outcome() {
   if (member.failed())
     cannot_go_on(*member.failed());
   else if (member.finished())
-    membership_.finished(*member.finished(), member.why_finished(), steady_ms());
+    membership_.finished(*member.finished(), member.finish_reason(), steady_ms());
 }
 
 // The causes that end a run for all are told as such; what fails here, or a member that is not heard, costs a member.
@@ -617,7 +616,7 @@ void Node::carry_out(PrepareRun& action) {
   else
     control_.watch(action.run.id, job->step_timeout_ms);  // a member may die while it prepares, too
   advisor_.give_way(context_.self.config.node + " cannot measure while a run is on; ask again when it has ended");
-  examiner_.give_way("run " + action.run.id + " began");
+  examiner_.stop_measuring("run " + action.run.id + " began");
   if (action.run.global_batch == 0)
     action.run.global_batch = start && start->record->global_batch != 0
                                   ? start->record->global_batch

@@ -7,8 +7,8 @@
 //   exchange helpers --results---+                               +--> Examiner (doctor)          --> ControlServer
 //
 // Each event goes straight to who decides; whether it is the current run's is checked here and nowhere else. Events
-// come first, and between two of them one piece of the exchange's work (Run::work), so that neither the link nor a
-// peer's frame waits for long; helpers execute pieces beside it. Constructed and connected in main.cpp; run() returns
+// come first, and between two of them one task of the exchange's work (Run::work), so that neither the link nor a
+// peer's frame waits for long; helpers execute tasks beside it. Constructed and connected in main.cpp; run() returns
 // after ShutDown was posted and carried out.
 #pragma once
 

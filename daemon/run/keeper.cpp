@@ -151,7 +151,7 @@ void Keeper::begin_save(const schema::RunStatus& status, const std::optional<sch
                         std::shared_ptr<LineFile> metrics, const std::shared_ptr<Timeline>& timeline) {
   saving_ = true;
   context_.news.progress.phase = schema::Phase::kSave;
-  const bool traced = timeline->on();
+  const bool traced = timeline->is_enabled();
   timeline->stop();
   record_.status = status;
   for (const std::string& name : record_.member_names)

@@ -1,7 +1,6 @@
 #include "daemon/run/preparation.h"
 
 #include <algorithm>
-#include <atomic>
 #include <chrono>
 #include <filesystem>
 #include <new>
@@ -21,25 +20,12 @@
 #include "engine/optimizer.h"
 #include "engine/resources/processors.h"
 #include "kernels/base/hex.h"
+#include "kernels/base/log_throttle.h"
 
 namespace tg::daemon {
 namespace {
 
-using Clock = std::chrono::steady_clock;
 constexpr std::chrono::seconds kSayEvery{10};
-
-// Any thread; one of them is told that it is time.
-class NowAndThen {
- public:
-  bool due() {
-    const Clock::rep now = Clock::now().time_since_epoch().count();
-    Clock::rep next = next_;
-    return now >= next && next_.compare_exchange_strong(next, now + Clock::duration(kSayEvery).count());
-  }
-
- private:
-  std::atomic<Clock::rep> next_{(Clock::now() + kSayEvery).time_since_epoch().count()};
-};
 
 // Also where advance() throws.
 class AtEnd {
@@ -75,19 +61,14 @@ Status prepare_replay(const schema::JobSpec& job, Prepared& prepared) {
 
 Status prepare_training(const PreparationOptions& options, Prepared& prepared, const std::function<void()>& advance) {
   const schema::JobSpec& job = options.job;
-  if (!engine::make_model(job.model).trainable())
-    return Error{ErrorKind::kInvalidJob,
-                 std::string("model = ") + to_word(job.model) +
-                     " cannot be trained, only its gradients can be replayed; set compute = replay, or another model "
-                     "(tgctl models lists them)"};
   engine::DatasetOptions wanted = dataset_options(job, options.data_dir, options.threads);
   wanted.memory_dir = options.memory_dir;
-  NowAndThen now_and_then;
+  LogThrottle throttle(kSayEvery, LogThrottle::Clock::now() + kSayEvery);
   wanted.advanced = [&](std::size_t done, std::size_t of) {
     advance();
     if (of == 0) return;
     options.images(done, of);
-    if (now_and_then.due()) options.say(images_text(done, of));
+    if (throttle.happened()) options.say(images_text(done, of));
   };
   const auto data = [&] {
     const AtEnd over([&] { options.images(0, 0); });

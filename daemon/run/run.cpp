@@ -209,25 +209,21 @@ Status Run::check_memory_of(const schema::StartReply& facts, bool& copies) const
                                       ", coding = " + facts.coding + " was chosen)" + unsaved_note(context_)};
 }
 
+Beginning Run::beginning(const schema::StartReply& facts) const {
+  return {job_, *prepared_, identity_.global_batch, facts.exchange, facts.coding};
+}
+
 schema::RunStatus Run::first_status(const schema::StartReply& facts) const {
   schema::RunStatus status;
+  show_beginning(beginning(facts), status);
   status.id = identity_.id;
-  status.state = schema::RunState::kRunning;
-  status.since_ms = status.started_ms = unix_time_ms();
-  schema::show_job(job_, status);
-  status.exchange = facts.exchange;
-  status.coding = facts.coding;
-  status.step = status.digest_step = status.from_step = facts.from_step;
-  status.steps = job_.steps;
-  status.parameters = facts.parameters;
-  status.initial_digest = status.digest = prepared_->initial_digest;
+  status.started_ms = status.since_ms;
+  status.from_step = facts.from_step;
+  status.initial_digest = prepared_->initial_digest;
   status.lineage = identity_.lineage();
   status.view = view_->view().number();
   status.view_step = facts.from_step;
   status.view_since_ms = status.since_ms;
-  status.training_samples = prepared_->data->train.count();
-  status.global_batch = identity_.global_batch;
-  status.data_read = facts.data_read;
   status.data_warnings = facts.data_warnings;
   if (!start_) return status;
   const schema::RunStatus& before = start_->record->status;
@@ -242,34 +238,17 @@ schema::RunStatus Run::first_status(const schema::StartReply& facts) const {
   return status;
 }
 
-RunRecord Run::first_record() const {
-  RunRecord record;
-  record.id = identity_.id;
-  record.spec = identity_.spec;
-  record.seed = job_.seed;
-  record.spec_hash = schema::hash_text(identity_.spec);
-  record.model_hash = prepared_->model_hash;
-  record.data_hash = prepared_->data_hash;
-  record.initial_digest = journal_.status().initial_digest;
-  record.node = context_.self.config.node;
-  record.nodes.assign(context_.self.names.begin(), context_.self.names.end());
-  record.member_names = view_->member_names();
-  record.weights = view_->view().weights();
+RunRecord Run::first_record(const schema::StartReply& facts) const {
+  const RunContext::Self& self = context_.self;
+  RunRecord record = daemon::first_record(
+      beginning(facts), identity_.spec, journal_.status(),
+      member_record(self.config.node, *prepared_, *fitted_, context_.machine.kernels, context_.machine.compute),
+      {self.names.begin(), self.names.end()}, view_->member_names(), view_->view().weights());
   record.key = identity_.key;
-  record.own = {context_.self.config.node,
-                fitted_->engine_build,
-                prepared_->threads,
-                std::string(context_.machine.kernels.name),
-                to_word(context_.machine.compute.engine()),
-                context_.machine.compute.name(),
-                to_word(context_.machine.compute.math()),
-                fitted_->engine_choices};
   record.view = view_->view().number();
-  record.global_batch = identity_.global_batch;
-  record.builds = {{context_.self.config.node, fitted_->engine_build}};
+  record.builds = {{self.config.node, fitted_->engine_build}};
   if (start_) record.from = start_->state;
-  record.build = context_.self.build;
-  record.status = journal_.status();
+  record.build = self.build;
   return record;
 }
 
@@ -296,7 +275,7 @@ Status Run::enter(const schema::Commit& choice) {
   if (job_.trace) timeline_->start(context_.self.config.node, context_.self.config.seat().index());
   journal_.enter(view_->numbers());
   journal_.begin(first_status(facts), prepared_, static_cast<double>(job_.checkpoint_every_ms) / 1000);
-  if (Status written = keeper_.begin(first_record(), prepared_, copies); !written.ok()) return written;
+  if (Status written = keeper_.begin(first_record(facts), prepared_, copies); !written.ok()) return written;
   // The line of an evaluation that is still due is written with it.
   if (Status opened = journal_.open_metrics(context_.disk.store.directory(identity_.id), start_.has_value(),
                                             facts.from_step - (evaluates_first() ? 1 : 0));

@@ -21,6 +21,7 @@
 #include "daemon/membership/run_identity.h"
 #include "daemon/membership/voter.h"
 #include "daemon/run/candidate.h"
+#include "daemon/run/first_record.h"
 #include "daemon/run/journal.h"
 #include "daemon/run/keeper.h"
 #include "daemon/run/preparation_options.h"
@@ -116,8 +117,9 @@ class Run {
  private:
   Status enter(const schema::Commit& choice);
   RunView::Parts parts();
+  Beginning beginning(const schema::StartReply& facts) const;
   schema::RunStatus first_status(const schema::StartReply& facts) const;
-  RunRecord first_record() const;
+  RunRecord first_record(const schema::StartReply& facts) const;
   Status check_memory_of(const schema::StartReply& facts, bool& copies) const;
   bool evaluates_first() const;
   bool is_evaluated(std::uint64_t step) const;

@@ -9,9 +9,9 @@
 
 #include "daemon/mesh/mesh.h"
 #include "daemon/metrics/metrics.h"
-#include "daemon/run/saver.h"
 #include "daemon/step/step_event.h"
 #include "daemon/step/threads/fault_injection.h"
+#include "daemon/step/threads/job_queue.h"
 #include "daemon/step/threads/progress.h"
 #include "daemon/step/threads/trainer.h"
 #include "daemon/store/run_store.h"
@@ -77,7 +77,7 @@ struct RunContext {
   };
   struct Disk {
     RunStore& store;
-    Saver& saver;
+    JobQueue& saver;
   };
   struct News {  // where it is shown
     Progress& progress;

@@ -56,7 +56,7 @@ void show(const Member::Evaluation& evaluation, int classes, schema::RunStatus& 
   status.evaluation_accuracy_5 = classes > 5 ? static_cast<double>(evaluation.counts.correct_5) / total : 0;
   status.evaluation_loss = evaluation.counts.loss_sum / total;
   BestEvaluation best{status.best_accuracy, status.best_step};
-  best.take(status.evaluation_accuracy, status.evaluation_step);
+  best.update(status.evaluation_accuracy, status.evaluation_step);
   status.best_accuracy = best.accuracy;
   status.best_step = best.step;
 }

@@ -74,10 +74,10 @@ Status RunView::begin(const schema::Commit& choice) {
   } catch (const std::exception& error) {
     return Error{ErrorKind::kRunFailed, run_.context.self.config.node + ": the engine failed: " + error.what()};
   }
-  crew_ =
-      std::make_unique<Crew>(std::move(workers), run_.timeline, [&context, key = run_.identity.key](StepEvent&& event) {
-        context.tell.happened({key, std::move(event)});
-      });
+  workers_ = std::make_unique<WorkerPool>(std::move(workers), run_.timeline,
+                                          [&context, key = run_.identity.key](StepEvent&& event) {
+                                            context.tell.happened({key, std::move(event)});
+                                          });
   return {};
 }
 
@@ -119,7 +119,7 @@ bool RunView::may_start_early(Step step) {
   return !run_.context.machine.fault.is(schema::FaultKind::kFlip, schema::Phase::kForward, step.value());
 }
 
-bool RunView::work() { return crew_ && !run_.keeper.holds(member_->step().value()) && crew_->work(*member_); }
+bool RunView::work() { return workers_ && !run_.keeper.holds(member_->step().value()) && workers_->work(*member_); }
 
 // --- its news ---
 
@@ -145,7 +145,8 @@ void RunView::waited(const Waiting& waiting, Clock::time_point since) {
   const Clock::time_point now = Clock::now();
   if (now - since > Standstill::kOwnSleep) return;  // this process was stopped: nobody else is to blame
   run_.journal.waited(view_, waiting, std::chrono::duration<double>(now - since).count());
-  if (run_.timeline->on()) run_.timeline->add(Timeline::Track::kNode, "wait", member_->step().value(), since, now);
+  if (run_.timeline->is_enabled())
+    run_.timeline->add(Timeline::Track::kNode, "wait", member_->step().value(), since, now);
 }
 
 // --- watching ---

@@ -1,7 +1,7 @@
 // What lasts for a view on one member: who takes part and with which shares, who decides a step (Member), the helpers
-// that compute the exchange (Crew), and the view's rates. It carries out what the member asks for: frames go to the
-// mesh, orders to the run's compute thread, news to the journal, states to the keeper, all of which outlive it. Node's
-// thread.
+// that compute the exchange (WorkerPool), and the view's rates. It carries out what the member asks for: frames go to
+// the mesh, orders to the run's compute thread, news to the journal, states to the keeper, all of which outlive it.
+// Node's thread.
 #pragma once
 
 #include <chrono>
@@ -18,9 +18,9 @@
 #include "daemon/run/run_numbers.h"
 #include "daemon/run/standstill.h"
 #include "daemon/step/member.h"
-#include "daemon/step/threads/crew.h"
 #include "daemon/step/threads/timeline.h"
 #include "daemon/step/threads/trainer.h"
+#include "daemon/step/threads/worker_pool.h"
 #include "schema/options/job.h"
 
 namespace tg::daemon {
@@ -52,17 +52,17 @@ class RunView : private Member::Delegate {
   Member& member() { return *member_; }
   bool is_prepared() const { return member_ != nullptr; }
   bool begun() const { return member_ && member_->begun(); }
-  // The exchange's work: what the helpers take, or one piece on this thread; false if there is none now.
+  // The exchange's work: what the helpers take, or one task on this thread; false if there is none now.
   bool work();
-  // Events to be taken before that: one makes one piece ready at most, more pieces than this are not handed out.
-  std::size_t events_at_once() const { return crew_ ? crew_->most_pieces() : 1; }
+  // Events to be taken before that: one makes one task ready at most, more tasks than this are not handed out.
+  std::size_t events_at_once() const { return workers_ ? workers_->max_tasks() : 1; }
   // The node's thread had nothing to do since then while these members were waited for.
   void waited(const Waiting& waiting, std::chrono::steady_clock::time_point since);
   void tick();
   // Nothing has got done here for a while, and nobody is waited for: whatever it does does not come back. Why, or "".
   std::string stuck() const;
   // The helpers are gone: nothing of the view is executed any more, on any thread but the compute thread.
-  void end_helpers() { crew_.reset(); }
+  void end_helpers() { workers_.reset(); }
   std::uint64_t step_timeout_ms() const;  // max(floor, 10 x median step)
 
   const View& view() const { return view_; }
@@ -98,8 +98,8 @@ class RunView : private Member::Delegate {
   std::shared_ptr<const Prepared> prepared_;
   std::unique_ptr<Member> member_;
   Standstill standstill_;
-  Clock::duration stood_still_{};  // at the last tick
-  std::unique_ptr<Crew> crew_;     // last: its threads use the member's workers
+  Clock::duration stood_still_{};        // at the last tick
+  std::unique_ptr<WorkerPool> workers_;  // last: its threads use the member's workers
 };
 
 }  // namespace tg::daemon

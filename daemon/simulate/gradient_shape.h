@@ -32,7 +32,7 @@ struct GradientShape {
   std::uint64_t clipped_count = 0;  // elements beyond their bound
 };
 
-// Of all parts as one vector.
+// All parts as one vector.
 GradientShape shape_of(const std::vector<ClippedPart>& parts);
 
 }  // namespace tg::daemon

@@ -1,16 +1,15 @@
-// Threads that carry out the members' learning side by side. Work is taken in the order in which it is given; what is
-// done is told to whoever asks. Used by one thread. With one lane there is no thread: work is done when it is given.
+// Runs the members' learning side by side, in the order in which it is given; take_done() returns the members that are
+// done. Used by one thread. With one lane there is no other thread: work is done when it is given.
 #pragma once
 
 #include <condition_variable>
 #include <cstddef>
-#include <deque>
 #include <functional>
 #include <mutex>
-#include <thread>
-#include <utility>
+#include <optional>
 #include <vector>
 
+#include "daemon/step/threads/job_queue.h"
 #include "schema/place.h"
 
 namespace tg::daemon {
@@ -18,23 +17,17 @@ namespace tg::daemon {
 class Lanes {
  public:
   using Work = std::function<void()>;  // it may not throw
-  explicit Lanes(std::size_t count);
-  ~Lanes();  // when all work that was given is done
+  explicit Lanes(std::size_t count);   // the destructor waits for all work that was given
 
   void give(Rank member, Work work);
   // Whose work is done, each once. waits: for one at least; there is some under way.
   std::vector<Rank> take_done(bool waits);
 
  private:
-  Lanes() = default;
-  void run();
-
-  std::mutex mutex_;  // guards what follows
-  std::condition_variable given_changed_, done_changed_;
-  std::deque<std::pair<Rank, Work>> given_;
+  std::mutex mutex_;  // guards done_
+  std::condition_variable done_changed_;
   std::vector<Rank> done_;
-  bool ends_ = false;
-  std::vector<std::thread> threads_;
+  std::optional<JobQueue> queue_;  // last: its jobs use the rest
 };
 
 }  // namespace tg::daemon

@@ -16,7 +16,7 @@ namespace tg::daemon {
 struct MembersToBe {
   const schema::JobSpec& job;
   const Prepared& prepared;
-  const PreparedView& first;  // of the member that was prepared
+  const PreparedView& first;  // the prepared member's
   const Per<Rank, std::uint16_t>& weights;
   std::uint64_t global_batch = 0;
   const schema::Commit& choice;

@@ -96,8 +96,8 @@ class Recomputation {
   std::unique_ptr<ShareEngines> engines_;
   Per<Seat, SimulatedNode> nodes_;
   std::vector<Seat> holders_;                    // nodes that hold the newest state
-  std::uint64_t digest_ = 0;                     // of that state
-  std::vector<Member::Evaluation> evaluations_;  // of the step whose evaluation is recorded
+  std::uint64_t digest_ = 0;                     // that state's digest
+  std::vector<Member::Evaluation> evaluations_;  // at the step whose evaluation is recorded
   struct OtherLoss {
     std::uint64_t step = 0;
     double recorded = 0, computed = 0;
@@ -149,7 +149,7 @@ Status Recomputation::check_recorded(const Prepared& prepared) const {
   return {};
 }
 
-// Of the leg with the most members.
+// The leg with the most members.
 Status Recomputation::check_memory(const PreparedView& first) const {
   const Leg* largest = &run_.legs.front();
   for (const Leg& leg : run_.legs)
@@ -257,9 +257,9 @@ Status Recomputation::difference(const Leg& leg) const {
   return Error{ErrorKind::kFailed, text};
 }
 
-// Of the last one, if it came up here too. Where a view ended with that step the next one may have evaluated it as
-// well, in other parts, and its sum may differ in the last bit: the first result counted, and whose that was is not
-// recorded.
+// The last evaluation, if it was computed here too. Where a view ended with that step the next one may have evaluated
+// it as well, in other parts, and its sum may differ in the last bit: the first result counted, and whose that was is
+// not recorded.
 Status Recomputation::compare_evaluation() const {
   const schema::RunStatus& recorded = run_.record.status;
   if (!recorded.evaluated) return {};

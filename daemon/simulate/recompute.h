@@ -16,7 +16,7 @@ namespace tg::daemon {
 struct RecomputeOptions {
   std::string directory;                 // recorded_run.h
   std::optional<std::string> data_dir;   // in place of the job's
-  std::optional<std::uint64_t> threads;  // of every engine, in place of the recorded ones
+  std::optional<std::uint64_t> threads;  // per engine, in place of the recorded ones
 };
 
 // say: a line for people. OK if all is as recorded. An error (kFailed) says what differs, and from where on; any other

@@ -27,7 +27,7 @@ struct Leg {
   Stretch stretch;
   schema::JobSpec job;                // with the stretch's own settings
   std::uint64_t first = 0, last = 0;  // states: from committed step `first` to `last`
-  std::uint64_t digest = 0;           // of state `last`; 0 = not recorded
+  std::uint64_t digest = 0;           // state `last`'s; 0 = not recorded
 };
 
 // From the run's beginning to the newest state that the record has a digest of. Pure. An error names what is missing.
@@ -35,8 +35,8 @@ Result<std::vector<Leg>> legs_of(const RunRecord& record, std::vector<Stretch> p
 
 struct RecordedRun {
   RunRecord record;
-  schema::JobSpec job;             // of its last stretch
-  std::vector<std::string> names;  // of all nodes, by seat
+  schema::JobSpec job;             // its last stretch's
+  std::vector<std::string> names;  // all nodes', by seat
   std::vector<Leg> legs;
   std::map<std::string, MemberRecord> members;  // by node, as far as they are known
   std::map<std::uint64_t, double> losses;       // by committed steps

@@ -12,9 +12,9 @@
 
 namespace tg::daemon {
 
-class SimulatedView::OneMember : public Member::Delegate {
+class SimulatedView::SimulatedMember : public Member::Delegate {
  public:
-  OneMember(SimulatedView& of, Rank rank, SimulatedNode& node)
+  SimulatedMember(SimulatedView& of, Rank rank, SimulatedNode& node)
       : of_(of),
         rank_(rank),
         node_(node),
@@ -27,23 +27,23 @@ class SimulatedView::OneMember : public Member::Delegate {
                  .global_batch = of.options_.global_batch,
                  .first_round = Round(of.options_.first.value()),
                  .evaluates_first = of.options_.evaluates_first},
-                of.around_.model, static_cast<Member::Delegate&>(*this)) {}
+                of.environment_.model, static_cast<Member::Delegate&>(*this)) {}
 
   void begin() {
-    const Surroundings& around = of_.around_;
-    member_.begin(of_.options_.choice, {around.space, around.codec, *node_.replica,
-                                        std::as_const(node_.gradient).floats(), around.pool, of_.options_.best});
+    const Environment& environment = of_.environment_;
+    member_.begin(of_.options_.choice, {environment.space, environment.codec, *node_.replica,
+                                        std::as_const(node_.gradient).floats(), environment.pool, of_.options_.best});
   }
 
   // One thing that this member can do now; false if there is none.
   bool act() {
     if (order_ && !order_->given) {
       order_->given = true;
-      of_.give(rank_, [order = order_.get()] { order->carry_out(); });
+      of_.give(rank_, [order = order_.get()] { order->execute(); });
     } else if (!inbox_.empty()) {
       take_frame();
-    } else if (std::optional<Piece> piece = member_.next_piece(Taker::kOnlyThread)) {
-      member_.execute(*std::move(piece));
+    } else if (std::optional<Task> task = member_.next_task(ThreadRole::kOnlyThread)) {
+      member_.execute(*std::move(task));
     } else {
       return member_.use_idle_time();
     }
@@ -53,7 +53,7 @@ class SimulatedView::OneMember : public Member::Delegate {
   // What was given is done.
   void order_done() {
     const std::unique_ptr<Order> done = std::move(order_);
-    for (StepEvent& event : done->told) std::visit([this](auto& one) { member_.on(one); }, event);
+    for (StepEvent& event : done->told) std::visit([this](auto& one) { member_.on_event(one); }, event);
   }
 
   const Member& member() const { return member_; }
@@ -65,7 +65,7 @@ class SimulatedView::OneMember : public Member::Delegate {
     inbox_.pop_front();
     const Result<schema::Frame> decoded = schema::decode_frame(frame->bytes());
     TG_CHECK(decoded.ok(), decoded.error().message);
-    member_.frame(from, decoded->header, decoded->body, frame);
+    member_.on_frame(from, decoded->header, decoded->body, frame);
   }
   // The engine's work is done when this member's turn comes, outside of what asked for it, perhaps by another thread.
   // What comes of it is told when it is done.
@@ -74,7 +74,7 @@ class SimulatedView::OneMember : public Member::Delegate {
     std::function<void(std::vector<StepEvent>& told)> work;
     bool given = false;
     std::vector<StepEvent> told = {};
-    void carry_out() {
+    void execute() {
       try {
         work(told);
       } catch (const std::exception& error) {
@@ -93,15 +93,15 @@ class SimulatedView::OneMember : public Member::Delegate {
     TG_CHECK(!early && node_.replica->committed_rounds() == Round(step.value()), step.value());
     const Origin origin{of_.options_.view.number(), step};
     later({origin, [this, origin, &layout, parameters](std::vector<StepEvent>& told) {
-             of_.around_.learning.train(rank_, origin, layout, parameters, node_.gradient.floats(),
-                                        [&told](GradientReady&& ready) { told.emplace_back(std::move(ready)); });
+             of_.environment_.learning.train(rank_, origin, layout, parameters, node_.gradient.floats(),
+                                             [&told](GradientReady&& ready) { told.emplace_back(std::move(ready)); });
            }});
   }
   void segment_ready(std::size_t) override {}
   void evaluate(Step step) override {
     const Origin origin{of_.options_.view.number(), step};
     later({origin, [this, origin](std::vector<StepEvent>& told) {
-             told.emplace_back(Evaluated{origin, of_.around_.learning.evaluate(rank_, *node_.replica)});
+             told.emplace_back(Evaluated{origin, of_.environment_.learning.evaluate(rank_, *node_.replica)});
            }});
   }
   // The view ends with `last`, where all members hold, with its evaluation if that is due: they ask for it in their
@@ -111,10 +111,10 @@ class SimulatedView::OneMember : public Member::Delegate {
   }
   bool may_start_early(Step) override { return false; }
   void committed(const Member::Committed& committed) override {
-    if (rank_ == Rank(0)) of_.news_.committed(committed);
+    if (rank_ == Rank(0)) of_.listeners_.committed(committed);
   }
   void reported(const std::optional<Member::Evaluation>& evaluation) override {
-    if (rank_ == Rank(0) && evaluation) of_.news_.evaluated(*evaluation);
+    if (rank_ == Rank(0) && evaluation) of_.listeners_.evaluated(*evaluation);
   }
 
   SimulatedView& of_;
@@ -140,32 +140,34 @@ SimulatedNode follower_of(const SimulatedNode& keeper, kernels::MemorySpace& spa
   return {std::make_shared<Replica>(keeper.replica), kernels::MemoryArray(space, model.segments.padded_count())};
 }
 
-SimulatedView::SimulatedView(Options options, const Surroundings& around, Per<Rank, SimulatedNode*> nodes, News news)
-    : options_(std::move(options)), around_(around), news_(std::move(news)) {
+SimulatedView::SimulatedView(Options options, const Environment& environment, Per<Rank, SimulatedNode*> nodes,
+                             Listeners listeners)
+    : options_(std::move(options)), environment_(environment), listeners_(std::move(listeners)) {
   TG_CHECK(nodes.size() == options_.view.size(), nodes.size());
   TG_CHECK(options_.first < options_.last && options_.last.value() <= options_.job.steps, options_.last.value());
-  for (const Rank rank : nodes.places()) members_.push_back(std::make_unique<OneMember>(*this, rank, *nodes[rank]));
+  for (const Rank rank : nodes.places())
+    members_.push_back(std::make_unique<SimulatedMember>(*this, rank, *nodes[rank]));
 }
 
 SimulatedView::~SimulatedView() {
-  while (under_way_ > 0) under_way_ -= around_.learning.take_done(true).size();
+  while (under_way_ > 0) under_way_ -= environment_.learning.take_done(true).size();
 }
 
 void SimulatedView::give(Rank member, const SimulatedLearning::Work& work) {
   ++under_way_;
-  around_.learning.give(member, work);
+  environment_.learning.give(member, work);
 }
 
 bool SimulatedView::take_done(bool waits) {
-  const std::vector<Rank> done = around_.learning.take_done(waits);
+  const std::vector<Rank> done = environment_.learning.take_done(waits);
   under_way_ -= done.size();
   for (const Rank member : done) members_[member]->order_done();
   return !done.empty();
 }
 
 // Rank 0, which may keep the state of all, goes first, in all that it can do: so it commits a round, and confirms a
-// state, before any other member does. For who commits has the frames of all, and they were delivered to rank 0 as
-// well.
+// state, before any other member does. A member that commits has the frames of all, and they were delivered to rank 0
+// as well.
 void SimulatedView::deliver(Rank from, const std::vector<Seat>& to, const schema::SharedFrame& frame) {
   if (from == Rank(0)) sent_bytes_ += frame->bytes().size() * to.size();
   for (const Seat seat : to) members_[*options_.view.rank(seat)]->put(options_.view.seat(from), frame);
@@ -192,17 +194,17 @@ Status SimulatedView::run() {
     const auto is_over = [](const auto& one) { return one->member().finished().has_value() || one->member().held(); };
     if (std::ranges::all_of(members_, is_over)) return {};
     if (!any && under_way_ > 0) any = take_done(true);
-    TG_CHECK(any, "nobody can do anything", members_.front()->member().step().value());
+    TG_CHECK(any, "no member can make progress", members_.front()->member().step().value());
   }
 }
 
-const std::string& SimulatedView::why_completed() const { return members_.front()->member().why_finished(); }
+const std::string& SimulatedView::why_completed() const { return members_.front()->member().finish_reason(); }
 
 std::uint64_t SimulatedView::bytes_of_member(const schema::JobSpec& job, const engine::Model& model,
                                              std::size_t members, const schema::Commit& choice) {
   const Layouts layouts = layouts_of(job, model.segments, members, choice);
   const auto bytes = [&](const Layout& layout) {
-    // A frame is one block for all who get it: of this step and the next, what it contributes, and what it sums.
+    // A frame is one block for all receivers: of this step and the next, what it contributes, and what it sums.
     std::size_t frames = 0;
     for (const ChunkLayout& chunk : layout.chunks)
       frames += 2 * (chunk.coded() ? kernels::codes_bound(chunk.size()) + chunk.size() / layout.members

@@ -2,10 +2,10 @@
 // own, or rank 0 keeps the state of all: then the others exchange as ever and apply nothing (step/replica.h).
 // Their frames are encoded, delivered in memory in the order in which they were sent, and decoded. No clock, socket or
 // thread: the members take turns, so that the same view gives the same calls in the same order. Only their learning may
-// be done elsewhere meanwhile, in which case the order of calls follows when it is done; the bits do not. Whoever
-// drives it goes from view to view with the same nodes (daemon/simulate/recompute.h does).
+// be done elsewhere meanwhile, in which case the order of calls follows when it is done; the bits do not. The
+// caller goes from view to view with the same nodes (daemon/simulate/recompute.h does).
 //
-//   run():  each member in turn: gradient | frame | piece | idle time ... until all hold state `last`, confirmed
+//   run():  each member in turn: gradient | frame | task | idle time ... until all hold state `last`, confirmed
 //
 // Frames under way are bounded by the members' credit, as on a mesh.
 #pragma once
@@ -79,22 +79,22 @@ class SimulatedView {
  public:
   struct Options {
     View view;
-    Per<Seat, std::string> names;  // of all nodes
+    Per<Seat, std::string> names;  // all nodes', by seat
     schema::JobSpec job;
     schema::Commit choice;           // any: the bits do not depend on it
-    std::uint64_t global_batch = 0;  // of the run
+    std::uint64_t global_batch = 0;  // the run's
     bool has_test_data = false;
     Step first, last;              // from this state to that one
     bool evaluates_first = false;  // the first state's evaluation is due
-    BestEvaluation best = {};      // of the run before
+    BestEvaluation best = {};      // so far in the run
   };
   // What all members tell alike, as rank 0 tells it.
-  struct News {
+  struct Listeners {
     std::function<void(const Member::Committed&)> committed = [](const Member::Committed&) {};
     std::function<void(const Member::Evaluation&)> evaluated = [](const Member::Evaluation&) {};
   };
   // What the members use; outlives the view.
-  struct Surroundings {
+  struct Environment {
     const engine::Model& model;
     kernels::MemorySpace& space;
     const kernels::CodecKernels& codec;
@@ -102,7 +102,7 @@ class SimulatedView {
     SimulatedLearning& learning;
   };
   // nodes: the members', by rank; each holds the state of step `first`, confirmed, or is a follower of rank 0's.
-  SimulatedView(Options options, const Surroundings& around, Per<Rank, SimulatedNode*> nodes, News news);
+  SimulatedView(Options options, const Environment& environment, Per<Rank, SimulatedNode*> nodes, Listeners listeners);
   ~SimulatedView();
 
   // An error is the first member's that failed.
@@ -115,16 +115,16 @@ class SimulatedView {
                                        const schema::Commit& choice);
 
  private:
-  class OneMember;
+  class SimulatedMember;
   void deliver(Rank from, const std::vector<Seat>& to, const schema::SharedFrame& frame);
   bool first_goes_on();
   void give(Rank member, const SimulatedLearning::Work& work);
   bool take_done(bool waits);
 
   const Options options_;
-  const Surroundings around_;
-  const News news_;
-  Per<Rank, std::unique_ptr<OneMember>> members_;
+  const Environment environment_;
+  const Listeners listeners_;
+  Per<Rank, std::unique_ptr<SimulatedMember>> members_;
   std::uint64_t sent_bytes_ = 0;
   std::size_t under_way_ = 0;  // members whose work was given
 };

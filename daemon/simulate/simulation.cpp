@@ -7,6 +7,7 @@
 #include <new>
 #include <utility>
 
+#include "daemon/run/first_record.h"
 #include "daemon/run/preparation.h"
 #include "daemon/run/run_numbers.h"
 #include "daemon/run/shares.h"
@@ -33,7 +34,7 @@ constexpr std::chrono::seconds kSlice{5}, kTellEvery{10}, kSaveEvery{30};
 constexpr std::uint64_t kFirstTold = 5;  // steps, by which the time that is left can be judged
 constexpr std::uint64_t kMaxSliceSteps = 10'000;
 constexpr std::uint64_t kEngineThreads = 1;  // the bits depend on it
-constexpr std::uint64_t kKey = 1;            // nobody else's frames can come here
+constexpr std::uint64_t kKey = 1;            // no other run's frames can arrive here
 
 // Numbers as wide as the last one: by name, members are in the order of their ranks, as a run's are.
 std::string name_of(Rank rank, std::size_t members) {
@@ -41,18 +42,7 @@ std::string name_of(Rank rank, std::size_t members) {
   return "member-" + std::string(std::to_string(members).size() - number.size(), '0') + number;
 }
 
-// "42s", "3m05s", "2h10m"
-std::string text_of_span(double seconds) {
-  const auto whole = static_cast<std::uint64_t>(seconds);
-  const auto two = [](std::uint64_t count, std::uint64_t parts, const char* unit, const char* part) {
-    const std::string rest = std::to_string(count % parts);
-    return std::to_string(count / parts) + unit + (rest.size() < 2 ? "0" : "") + rest + part;
-  };
-  if (whole < 60) return std::to_string(whole) + "s";
-  return whole < 3600 ? two(whole, 60, "m", "s") : two(whole / 60, 60, "h", "m");
-}
-
-// Thrown through what prepares: nobody waits for it any more.
+// Thrown through the preparation once its result is not needed any more.
 struct Ended {};
 
 class Simulation {
@@ -81,7 +71,6 @@ class Simulation {
 
  private:
   Status prepare_members(const std::optional<SavedStart>& start, const std::function<bool()>& ends);
-  schema::RunStatus first_status(const std::optional<SavedStart>& start) const;
   View first_view() const { return View::of_all(Per<Seat, std::uint16_t>(weights_.begin(), weights_.end())); }
   void fill_record(const std::optional<SavedStart>& start);
   Status compute_slice(Step last);
@@ -109,10 +98,10 @@ class Simulation {
   std::unique_ptr<ShareEngines> engines_;
   std::optional<RunNumbers> numbers_;
   RunRecord record_;
-  double gradient_seconds_ = 0;        // of all members' gradients of a step, as first measured
+  double gradient_seconds_ = 0;        // for all members' gradients of a step, as first measured
   std::uint64_t lines_ = 0;            // the last step with a line
   std::uint64_t steps_here_ = 0;       // that this call has taken
-  std::optional<SimulatedView> view_;  // of the slice
+  std::optional<SimulatedView> view_;  // the slice's
   std::string why_ended_;              // before its last step; "" = it has not
   Clock::time_point began_ = Clock::now(), said_ = began_, saved_ = began_;
 };
@@ -152,8 +141,7 @@ Status Simulation::prepare_members(const std::optional<SavedStart>& start, const
                             .advice = "ask for fewer members, or --threads 1"};
   if (Status fits = check_memory_of_members(members, compute_, say_); !fits) return fits;
   nodes_[Rank(0)] = {prepared_->replica, std::move(kit->gradients)};
-  record_.own.engine_build = kit->view->engine_build;
-  record_.own.engine_choices = kit->view->engine_choices;
+  record_.own = member_record(names_[Seat(0)], *prepared_, *kit->view, kernels_, compute_);
   engines_ = std::make_unique<ShareEngines>(options, *std::move(kit), compute_, lanes_);
   for (const Rank rank : weights_.places()) {
     if (rank == Rank(0)) continue;
@@ -168,23 +156,16 @@ Status Simulation::prepare_members(const std::optional<SavedStart>& start, const
   return {};
 }
 
-schema::RunStatus Simulation::first_status(const std::optional<SavedStart>& start) const {
+void Simulation::fill_record(const std::optional<SavedStart>& start) {
+  const Beginning beginning{
+      job_, *prepared_, global_batch_,
+      to_word(layouts_of(job_, prepared_->model.segments, weights_.size(), choice_).layout.exchange),
+      to_word(choice_.coding)};
   schema::RunStatus status;
   if (start) status = start->record->status;
-  status.state = schema::RunState::kRunning;
+  show_beginning(beginning, status);
   status.reason.clear();
-  schema::show_job(job_, status);
-  status.exchange = to_word(layouts_of(job_, prepared_->model.segments, weights_.size(), choice_).layout.exchange);
-  status.coding = to_word(choice_.coding);
-  status.steps = job_.steps;
-  status.parameters = prepared_->model.segments.parameter_count();
-  status.step = status.digest_step = prepared_->replica->committed_rounds().value();
-  status.digest = prepared_->initial_digest;
-  status.training_samples = prepared_->data->train.count();
-  status.global_batch = global_batch_;
-  status.data_read = prepared_->read.summary;
   status.members = numbers_->rows();
-  status.since_ms = unix_time_ms();
   if (start) {
     status.counters() = start->counters;
   } else {
@@ -192,30 +173,10 @@ schema::RunStatus Simulation::first_status(const std::optional<SavedStart>& star
     status.initial_digest = prepared_->initial_digest;
     status.id = schema::draw_run_id(status.model, status.started_ms, draw_bits());
   }
-  return status;
-}
-
-void Simulation::fill_record(const std::optional<SavedStart>& start) {
-  record_.status = first_status(start);
-  record_.id = record_.status.id;
+  const std::vector<std::string> names(names_.begin(), names_.end());
+  record_ = first_record(beginning, schema::canonical_job(options_.job), status, std::move(record_.own), names, names,
+                         options_.weights);
   record_.key = kKey;
-  record_.spec = schema::canonical_job(options_.job);
-  record_.seed = job_.seed;
-  record_.spec_hash = schema::hash_text(record_.spec);
-  record_.model_hash = prepared_->model_hash;
-  record_.data_hash = prepared_->data_hash;
-  record_.initial_digest = record_.status.initial_digest;
-  record_.node = names_[Seat(0)];
-  record_.nodes.assign(names_.begin(), names_.end());
-  record_.member_names = record_.nodes;
-  record_.weights = options_.weights;
-  record_.own.node = record_.node;
-  record_.own.threads = prepared_->threads;
-  record_.own.kernels = kernels_.name;
-  record_.own.engine = to_word(compute_.engine());
-  record_.own.device = compute_.name();
-  record_.own.math = to_word(compute_.math());
-  record_.global_batch = global_batch_;
   for (const std::string& name : names_) record_.builds[name] = record_.own.engine_build;
   record_.build = schema::build_id();
 }
@@ -234,7 +195,7 @@ Result<bool> Simulation::compute(const std::function<bool()>& ends) {
   const auto left = static_cast<double>(status.steps - status.step);
   say_(std::string(*start ? "goes on with " : "run ") + status.id + ": " + status.model + " on " + status.data +
        ", steps " + std::to_string(status.step + 1) + " to " + std::to_string(status.steps) +
-       "; their gradients alone take about " + text_of_span(left * gradient_seconds_));
+       "; their gradients alone take about " + schema::format_span(left * gradient_seconds_));
   began_ = said_ = saved_ = Clock::now();
   while (status.state == schema::RunState::kRunning) {
     if (Status done = compute_slice(Step(std::min(status.step + slice_steps(), status.steps))); !done)
@@ -270,9 +231,9 @@ Status Simulation::compute_slice(Step last) {
                                        .first = first,
                                        .last = last,
                                        .best = {record_.status.best_accuracy, record_.status.best_step}},
-                SimulatedView::Surroundings{prepared_->model, compute_.space(), kernels_, pool_, *engines_}, nodes,
-                SimulatedView::News{.committed = [this](const Member::Committed& one) { committed(one); },
-                                    .evaluated = [this](const Member::Evaluation& one) { evaluated(one); }});
+                SimulatedView::Environment{prepared_->model, compute_.space(), kernels_, pool_, *engines_}, nodes,
+                SimulatedView::Listeners{.committed = [this](const Member::Committed& one) { committed(one); },
+                                         .evaluated = [this](const Member::Evaluation& one) { evaluated(one); }});
   numbers_->start_counting(0);
   numbers_->step_began();
   const Status done = view_->run();
@@ -298,7 +259,7 @@ void Simulation::committed(const Member::Committed& committed) {
   const double taken = std::chrono::duration<double>(said_ - began_).count();
   const double left = static_cast<double>(status.steps - status.step) * taken / static_cast<double>(steps_here_);
   say_("step " + std::to_string(status.step) + " of " + std::to_string(status.steps) + ", loss " +
-       std::to_string(status.loss) + ", about " + text_of_span(left) + " left");
+       std::to_string(status.loss) + ", about " + schema::format_span(left) + " left");
 }
 
 void Simulation::evaluated(const Member::Evaluation& evaluation) {

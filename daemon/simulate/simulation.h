@@ -17,7 +17,7 @@ namespace tg::daemon {
 
 struct SimulationOptions {
   schema::JobSpec job;
-  std::vector<std::uint16_t> weights;   // of the members, by rank
+  std::vector<std::uint16_t> weights;   // the members', by rank
   std::optional<std::string> data_dir;  // in place of the job's
   std::uint64_t threads = 1;            // members that learn at once
   bool all_replicas = false;            // one for each member, compared; else rank 0's serves all

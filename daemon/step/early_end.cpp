@@ -14,7 +14,8 @@ std::string percent(double share) {
 
 }  // namespace
 
-std::string why_it_ends(const schema::JobSpec& job, const BestEvaluation& best, double accuracy, std::uint64_t step) {
+std::string early_end_reason(const schema::JobSpec& job, const BestEvaluation& best, double accuracy,
+                             std::uint64_t step) {
   if (job.target_accuracy > 0 && accuracy >= job.target_accuracy)
     return "the accuracy of " + percent(accuracy) + " has reached target-accuracy";
   if (job.patience == 0 || step - best.step < job.patience * job.evaluate_every) return "";

@@ -56,7 +56,7 @@ class FloatPayload {
   const kernels::CodecKernels& codec_;
   const std::size_t slice_;
   AlignedArray<float> values_;       // one slice
-  AlignedArray<std::byte> float16_;  // of it
+  AlignedArray<std::byte> float16_;  // the same slice
 };
 
 }  // namespace tg::daemon

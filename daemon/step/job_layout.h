@@ -15,7 +15,7 @@
 
 namespace tg::daemon {
 
-// What a job's gradients are made into; shared by all who build a Member or its Replica.
+// What a job's gradients are made into; shared by everything that builds a Member or its Replica.
 CodeRule code_rule(const schema::JobSpec& job);
 bool keeps_average(const schema::JobSpec& job);
 bool keeps_best(const schema::JobSpec& job);

@@ -10,7 +10,7 @@ namespace tg::daemon {
 namespace {
 
 // A round is one step (DESIGN.md, section 4b). As numbers: the step whose gradient a round exchanges, and the round
-// that exchanges a step's; as counts: the steps in so many rounds, and the rounds of so many steps. Nobody else turns
+// that exchanges a step's; as counts: the steps in so many rounds, and the rounds of so many steps. Nothing else turns
 // one into the other.
 Step step_of(Round round) { return Step(round.value()); }
 Round round_of(Step step) { return Round(step.value()); }
@@ -33,7 +33,7 @@ std::vector<std::string> names_of(const engine::Model& model) {
   return names;
 }
 
-// Of a batch, by rank.
+// Each member's share of a batch, by rank.
 Per<Rank, float> shares_in(const View& view, std::uint64_t batch) {
   Per<Rank, float> shares;
   for (const engine::Share& part : engine::split(batch, view.weights()))
@@ -68,87 +68,88 @@ void Member::begin_step() {
                       engine::update_for_step(optimizer_, step.value()));
   exchange_.begin_round(layout, std::move(local));
   if (!std::exchange(early_, false)) delegate_.train(step, layout, resources_->replica.parameters(), false);
-  carry_out_all();
+  apply_actions();
 }
 
 // Backward has a bucket: its statistics can be measured.
-void Member::on(const GradientReady& event) {
+void Member::on_event(const GradientReady& event) {
   if (!counts(event.of)) return;
   if (event.backward_seconds > 0) delegate_.computed(event);
   if (failed_ || !exchange_.in_round() || event.of.step != step()) return;
   guarded([&] {
-    exchange_.gradient_ready(event.bucket, event.loss_sum, event.statistics);
+    exchange_.on_gradient_ready(event.bucket, event.loss_sum, event.statistics);
     start_early();
   });
 }
 
-// Scalers of the others open a bucket; their codes and totals become pieces.
-bool Member::frame(Seat seat, const schema::FrameHeader& header, const schema::FrameBody& body,
-                   std::shared_ptr<const void> keep) {
+// Scalers of the others open a bucket; their codes and totals become tasks.
+bool Member::on_frame(Seat seat, const schema::FrameHeader& header, const schema::FrameBody& body,
+                      std::shared_ptr<const void> keep) {
   const std::optional<Rank> from = members_.view.rank(seat);
   if (!from || header.view != members_.view.number()) return false;
   if (failed_ || finished_ || frozen_) return true;
   guarded([&] {
     if (const auto* of_state = std::get_if<schema::Report>(&body)) {
-      if (auto wrong = reports_.take(*from, Round(header.step), *of_state, committed_rounds())) fail(*std::move(wrong));
+      if (auto wrong = reports_.on_report(*from, Round(header.step), *of_state, committed_rounds()))
+        fail(*std::move(wrong));
       finish_reports();
     } else if (std::holds_alternative<schema::Reached>(body)) {
-      if (auto wrong = barrier_.take(*from, Round(header.step), committed_rounds())) fail(*std::move(wrong));
+      if (auto wrong = barrier_.on_reached(*from, Round(header.step), committed_rounds())) fail(*std::move(wrong));
       finish_barrier();
     } else {
-      exchange_.frame(*from, header, body, std::move(keep));
+      exchange_.on_frame(*from, header, body, std::move(keep));
     }
-    carry_out_all();
+    apply_actions();
     start_early();
   });
   return true;
 }
 
 // Measure, contribute, reduce, apply: whatever can be done now.
-std::optional<Piece> Member::next_piece(Taker taker) {
+std::optional<Task> Member::next_task(ThreadRole role) {
   if (!begun() || failed_ || finished_ || frozen_) return std::nullopt;
-  std::optional<Piece> piece = exchange_.next_piece(taker);
-  guarded([this] { carry_out_all(); });
-  if (!piece) return std::nullopt;
+  std::optional<Task> task = exchange_.next_task(role);
+  guarded([this] { apply_actions(); });
+  if (!task) return std::nullopt;
   ++under_way_;
-  if (std::holds_alternative<Reduce>(*piece)) delegate_.reached(schema::Phase::kReduce, step());
-  if (std::holds_alternative<Apply>(*piece)) delegate_.reached(schema::Phase::kGather, step());
-  return piece;
+  if (std::holds_alternative<Reduce>(*task)) delegate_.reached(schema::Phase::kReduce, step());
+  if (std::holds_alternative<Apply>(*task)) delegate_.reached(schema::Phase::kGather, step());
+  return task;
 }
 
-void Member::on(const PieceDone& event) {
+void Member::on_event(const TaskDone& event) {
   if (!counts(event.of)) return;
   --under_way_;
   if (failed_) return;
   traffic_.add(event.result.traffic);
   guarded([&] {
-    std::visit([&](const auto& piece) { piece_done(piece, event.result); }, event.piece);
-    carry_out_all();
+    std::visit([&](const auto& task) { task_done(task, event.result); }, event.task);
+    apply_actions();
     start_early();
   });
 }
 
-void Member::piece_done(const Measure& piece, const PieceResult& result) {
-  exchange_.measured(piece, result.statistics);
+void Member::task_done(const Measure& task, const TaskResult& result) {
+  exchange_.on_measured(task, result.statistics);
 }
 
-void Member::piece_done(const Contribute& piece, const PieceResult& result) {
-  send(piece.to, result.contribution.frame);
-  exchange_.contributed(piece, result.contribution.payload_bytes);
+void Member::task_done(const Contribute& task, const TaskResult& result) {
+  send(task.to, result.contribution.frame);
+  exchange_.on_contributed(task, result.contribution.payload_bytes);
 }
 
-void Member::on(const TotalMade& event) {
+void Member::on_event(const TotalMade& event) {
   if (failed_ || !counts(event.of)) return;
   const MadeFrame& total = event.total;
   send(total.to, total.frame);
-  exchange_.total_sent(total.chunk, total.to, total.payload_bytes);
+  exchange_.on_total_sent(total.chunk, total.to, total.payload_bytes);
 }
 
 // The last chunk of a segment makes its next parameters final; the last one of all commits.
-void Member::applied(std::size_t chunk, const std::optional<Rank>& broken) {
-  if (broken) return exchange_.bad_payload(chunk, *broken);
-  exchange_.applied(chunk);
-  if (exchange_.broken()) return;
+void Member::on_applied(std::size_t chunk, const std::optional<Rank>& broken) {
+  if (broken) return exchange_.on_bad_payload(chunk, *broken);
+  exchange_.on_applied(chunk);
+  if (exchange_.has_failed()) return;
   for (const ChunkPart& part : layout_of(step_of(resources_->replica.committed_rounds())).chunks[chunk].parts)
     if (--open_chunks_[part.segment] == 0 && early_) delegate_.segment_ready(part.segment);
 }
@@ -165,9 +166,9 @@ void Member::start_early() {
     if (open_chunks_[s] == 0) delegate_.segment_ready(s);
 }
 
-// Everybody has committed the state that this step began with. A checkpoint of it is asked for now, while no chunk of
-// the step has been applied: whoever makes it can hold this step, and finds the state as it is.
-void Member::carry_out(const ConfirmState& action) {
+// All members have committed the state that this step began with. A checkpoint of it is requested now, while no chunk
+// of the step has been applied: the node that writes it can hold this step back, and finds the state as it is.
+void Member::apply(const ConfirmState& action) {
   if (resources_->replica.confirmed_rounds() < action.round) {
     confirming_ = action;
     if ((action.flags & schema::kCheckpoint) != 0) confirm(SIZE_MAX);
@@ -190,7 +191,7 @@ bool Member::use_idle_time() {
   return true;
 }
 
-void Member::carry_out(const CommitRound& action) {
+void Member::apply(const CommitRound& action) {
   if (confirming_) confirm(SIZE_MAX);
   const Round round = action.round.next();  // committed rounds from now on
   resources_->replica.commit(action.statistics);
@@ -210,7 +211,7 @@ void Member::carry_out(const CommitRound& action) {
       Pending{.round = round, .last = last || stopped, .stopped = stopped, .evaluates = evaluate, .holds = holds};
   if (members_.count() > 1)
     send(members_.others(), schema::encode_frame(members_.header(round), schema::Reached{}, resources_->pool));
-  if (auto wrong = barrier_.take(members_.self, round, round)) return fail(*std::move(wrong));
+  if (auto wrong = barrier_.on_reached(members_.self, round, round)) return fail(*std::move(wrong));
   finish_barrier();
 }
 
@@ -250,11 +251,11 @@ void Member::finish_barrier() {
     report({});
 }
 
-void Member::on(const Evaluated& event) {
+void Member::on_event(const Evaluated& event) {
   if (!counts(event.of) || !pending_ || event.of.step != step_of(pending_->round) || failed_) return;
   guarded([&] {
     report(event.counts);
-    carry_out_all();
+    apply_actions();
   });
 }
 
@@ -264,7 +265,8 @@ void Member::report(const engine::EvaluationCounts& counts) {
   delegate_.state_digests(own.digests);
   if (members_.count() > 1)
     send(members_.others(), schema::encode_frame(members_.header(pending_->round), own, resources_->pool));
-  if (auto wrong = reports_.take(members_.self, pending_->round, own, pending_->round)) return fail(*std::move(wrong));
+  if (auto wrong = reports_.on_report(members_.self, pending_->round, own, pending_->round))
+    return fail(*std::move(wrong));
   finish_reports();
 }
 
@@ -277,15 +279,15 @@ void Member::finish_reports() {
   std::optional<Evaluation> evaluation;
   if (sum->total > 0) {
     evaluation = Evaluation{step_of(pending.round).value(), {sum->correct, sum->total, sum->loss_sum, sum->correct_5}};
-    best_.take(accuracy_of(*evaluation), evaluation->step);
+    best_.update(accuracy_of(*evaluation), evaluation->step);
     // Evaluated once more by another view, its state is kept once more: not all may have done so.
     Replica& replica = resources_->replica;
     if (replica.keeps_best() && best_.step == evaluation->step) replica.keep_best();
   }
   delegate_.reported(evaluation);
   if (evaluation && !pending.last) {
-    why_finished_ = why_it_ends(options_.job, best_, accuracy_of(*evaluation), evaluation->step);
-    if (!why_finished_.empty()) finished_ = schema::RunState::kCompleted;
+    finish_reason_ = early_end_reason(options_.job, best_, accuracy_of(*evaluation), evaluation->step);
+    if (!finish_reason_.empty()) finished_ = schema::RunState::kCompleted;
     if (finished_) return;
   }
   held_ = pending.holds;
@@ -311,7 +313,7 @@ Member::Member(Options options, const engine::Model& model, Delegate& delegate)
 
 void Member::settle(const View& decided) {
   TG_CHECK(!begun() && decided.number() == members_.view.number() && decided.seats() == members_.view.seats());
-  exchange_.share_by(shares_in(decided, options_.global_batch));
+  exchange_.set_shares(shares_in(decided, options_.global_batch));
 }
 
 void Member::begin(const schema::Commit& choice, const Resources& resources) {
@@ -319,8 +321,8 @@ void Member::begin(const schema::Commit& choice, const Resources& resources) {
   resources_.emplace(resources);
   best_ = resources.best;
   layouts_ = layouts_of(options_.job, segments_, members_.count(), choice);
-  exchange_.measure_by(resources_->space.host_accessible() ? GradientStatistics::kSlice
-                                                           : GradientStatistics::kWholeBucket);
+  exchange_.set_slice_elements(resources_->space.host_accessible() ? GradientStatistics::kSlice
+                                                                   : GradientStatistics::kWholeBucket);
   worker_ = make_worker();
   const bool last = options_.first_round == round_of(Step(options_.job.steps));  // only its end is missing
   const bool evaluates = options_.evaluates_first && options_.has_test_data;
@@ -369,7 +371,7 @@ void Member::rest() {
   if (!confirming_ && replica.committed_rounds() > replica.confirmed_rounds()) resources_->replica.undo();
 }
 
-void Member::on(const EngineFailed& event) {
+void Member::on_event(const EngineFailed& event) {
   if (!is_ours(event.of)) return;
   unfit_ = members_.own_name() + " step " + std::to_string(step().value()) + ": the engine failed: " + event.message;
   fail(members_.cause(members_.self, "compute", unfit_));
@@ -381,25 +383,27 @@ void Member::fail(schema::Fail cause) {
 
 // --- the small rest ---
 
-std::uint64_t Member::execute(Piece piece) {
-  PieceDone event{origin(), std::move(piece), {}};
+std::uint64_t Member::execute(Task task) {
+  TaskDone event{origin(), std::move(task), {}};
   guarded([&] {
-    event.result = worker_->execute(event.piece, [&](MadeFrame total) { on(TotalMade{event.of, std::move(total)}); });
-    on(event);
+    event.result = worker_->execute(event.task, [&](MadeFrame total) {
+      on_event(TotalMade{event.of, std::move(total)});
+    });
+    on_event(event);
   });
   return event.result.sent_bytes;
 }
 
-void Member::carry_out_all() {
+void Member::apply_actions() {
   for (std::vector<ExchangeAction> actions = exchange_.take_actions(); !actions.empty() && !failed_;
        actions = exchange_.take_actions())
     for (const ExchangeAction& action : actions) {
       if (failed_) return;
-      std::visit([this](const auto& one) { carry_out(one); }, action);
+      std::visit([this](const auto& one) { apply(one); }, action);
     }
 }
 
-void Member::carry_out(const Send& action) {
+void Member::apply(const Send& action) {
   send(action.to, schema::encode_frame(action.header, action.body, resources_->pool));
   delegate_.reached(schema::Phase::kScalerWait, step_of(Round(action.header.step)));
 }

@@ -6,7 +6,7 @@
 //   where an evaluation is due, at the last step, at a stop and for a hold:
 //     commit -> all have reached it -> confirmed -> (evaluation) -> reports of all -> the next step, or the end
 //
-// Who is held begins no step before go_on(), whatever he believes of the others: all hold one confirmed state.
+// A held member begins no step before go_on(), whatever it believes of the others: all hold one confirmed state.
 //
 // A commit is this member's, and may be undone while it is not confirmed. What cannot be taken back is done once a
 // state is confirmed: the average moves, news are told, a checkpoint is made. Moving the average of a large model takes
@@ -16,10 +16,10 @@
 // A view may end at any moment, with what is under way: freeze() says so, and install() takes the state to where the
 // next view begins, which another Member does.
 //
-// Events go in through on() and frame(), each passed straight to the deciding part; requests to the outside come out
-// through the Delegate, called while an event is handled. Heavy work comes in pieces that the caller asks for, so that
-// it handles frames in between: next_piece(), then execute() on this thread, or on another thread with a Worker of its
-// own, whose results come back as events, in any order. Everything is called by one thread.
+// Events go in through on_event() and on_frame(), each passed straight to the deciding part; requests to the outside
+// come out through the Delegate, called while an event is handled. Heavy work comes in tasks that the caller asks for,
+// so that it handles frames in between: next_task(), then execute() on this thread, or on another thread with a Worker
+// of its own, whose results come back as events, in any order. Everything is called by one thread.
 //
 // The next forward pass may begin before the commit: train(step + 1, early) is called as soon as the last bucket of the
 // own gradient was handed in and every member's flags are known to ask for neither stop nor evaluation; from then on
@@ -58,23 +58,23 @@ class Member {
     std::uint64_t run_key = 0;
     View view;
     Seat self;
-    Per<Seat, std::string> names;  // of all nodes
+    Per<Seat, std::string> names;  // all nodes'
     schema::JobSpec job;
     bool has_test_data = false;      // without it evaluations are left out
-    std::uint64_t global_batch = 0;  // of the run
+    std::uint64_t global_batch = 0;  // the run's
     Round first_round = {};          // committed rounds of the state that it begins with; confirmed already
     bool evaluates_first = false;    // that state's evaluation is due; all members say the same
   };
   struct Committed {
     std::uint64_t step = 0;  // committed steps: news are integers
-    double loss_sum = 0;     // of the step's global batch
+    double loss_sum = 0;     // over the step's global batch
     float learning_rate = 0;
     StepTraffic traffic;
     bool ends = false;  // a report follows: an evaluation, the last step, a stop
   };
   struct Evaluation {
     std::uint64_t step = 0;
-    engine::EvaluationCounts counts;  // of all members
+    engine::EvaluationCounts counts;  // all members' together
   };
   // The surroundings of a member. Called on the member's thread; must outlive it.
   class Delegate {
@@ -93,11 +93,11 @@ class Member {
     virtual void computed(const GradientReady& /*last*/) {}  // the own gradient is whole: what it took
     virtual void committed(const Committed&) {}
     // All members hold this state, and the average is its own; a state that was begun with is not told of. checkpoint:
-    // a member asks all to keep a copy of it; it stays unchanged until another piece is asked for. Once for each state,
+    // a member asks all to keep a copy of it; it stays unchanged until another task is asked for. Once for each state,
     // and once more where a checkpoint is asked for only after its report.
     virtual void confirmed(Step /*step*/, bool /*checkpoint*/) {}
-    virtual void reported(const std::optional<Evaluation>&) {}                       // of all, after a confirmed step
-    virtual void state_digests(const std::vector<std::uint64_t>& /*by segment*/) {}  // of a report
+    virtual void reported(const std::optional<Evaluation>&) {}  // all members' reports, after a confirmed step
+    virtual void state_digests(const std::vector<std::uint64_t>& /*by segment*/) {}  // in a report
   };
   // Takes frames at once: those of the others may come before begin(). The model outlives it.
   Member(Options options, const engine::Model& model, Delegate& delegate);
@@ -112,43 +112,43 @@ class Member {
     Replica& replica;
     kernels::ConstFloats gradients;
     schema::FramePool& pool;
-    BestEvaluation best = {};  // of the run so far
+    BestEvaluation best = {};  // so far in the run
   };
   void begin(const schema::Commit& choice, const Resources& resources);
 
   // --- events ---
   // StepFrame, Scalers, Chunk, Credit, Reached or Report of this run. False if it is of another view: it changes
   // nothing.
-  bool frame(Seat from, const schema::FrameHeader& header, const schema::FrameBody& body,
-             std::shared_ptr<const void> keep);
-  // Those of another view change nothing: the order or piece was abandoned.
-  void on(const GradientReady& event);
-  void on(const TotalMade& event);
-  void on(const PieceDone& event);
-  void on(const Evaluated& event);
-  void on(const EngineFailed& event);
+  bool on_frame(Seat from, const schema::FrameHeader& header, const schema::FrameBody& body,
+                std::shared_ptr<const void> keep);
+  // Those of another view change nothing: the order or task was abandoned.
+  void on_event(const GradientReady& event);
+  void on_event(const TotalMade& event);
+  void on_event(const TaskDone& event);
+  void on_event(const Evaluated& event);
+  void on_event(const EngineFailed& event);
   void request_stop();
-  void request_checkpoint();  // of the state that our own next step frame is about
-  void request_hold();        // of all members, after our own next step frame's step
+  void request_checkpoint();  // of the state that our next step frame announces
+  void request_hold();        // all members pause after the step of our next step frame
   // The most senior member's word: the hold is over, or will be as soon as it begins.
   void go_on();
   void fail(schema::Fail cause);
 
   // --- the end of the view ---
-  // From now on nothing is committed in this view: events and frames change nothing, no piece is given out, and those
+  // From now on nothing is committed in this view: events and frames change nothing, no task is given out, and those
   // under way end without effect. What the replica says of its rounds stays.
   void freeze() { frozen_ = true; }
-  // Frozen, and no other thread executes a piece any more: goes to the state that the next view begins with. Who is a
-  // step ahead of it goes back; who stands there confirms it, which is told as usual. Any other state is a bug. Where
-  // the tensor kernels throw, unfit() says so.
+  // Frozen, and no other thread executes a task any more: goes to the state that the next view begins with. A member
+  // one step ahead of it undoes that step; a member at it confirms it, which is reported as usual. Any other state is a
+  // bug. Where the tensor kernels throw, unfit() says so.
   void install(Round start);
 
-  // --- pieces ---
-  // What can be done now by this thread, if anything; done once on(PieceDone) was told.
-  std::optional<Piece> next_piece(Taker taker);
-  // Carries a piece out on this thread; says how many bytes it sent.
-  std::uint64_t execute(Piece piece);
-  // When there is no piece and no event: a part of what can wait. False if nothing does.
+  // --- tasks ---
+  // What can be done now by this thread, if anything; done once on_event(TaskDone) was told.
+  std::optional<Task> next_task(ThreadRole role);
+  // Carries a task out on this thread; says how many bytes it sent.
+  std::uint64_t execute(Task task);
+  // When there is no task and no event: a part of what can wait. False if nothing does.
   bool use_idle_time();
   // For another thread; uses what begin() was given, for as long as that lives.
   std::unique_ptr<Worker> make_worker();
@@ -161,8 +161,8 @@ class Member {
   const std::string& unfit() const { return unfit_; }  // why this node computes no more: its own engine; "" if it does
   bool stopping() const { return stopping_; }
   std::optional<schema::RunState> finished() const { return finished_; }
-  const std::string& why_finished() const { return why_finished_; }  // before its last step, though nobody stopped it
-  bool held() const { return held_; }                                // with all others, whose reports are in
+  const std::string& finish_reason() const { return finish_reason_; }  // ended before its last step without a stop
+  bool held() const { return held_; }                                  // with all others, whose reports are in
 
   // --- state ---
   bool begun() const { return worker_ != nullptr; }
@@ -170,7 +170,7 @@ class Member {
   bool can_go_back() const;  // by install(), from what is committed
   bool reporting() const { return pending_.has_value(); }
   Step step() const;                                                  // in progress, or the last one
-  Origin origin() const { return {members_.view.number(), step()}; }  // of the pieces that are given out now
+  Origin origin() const { return {members_.view.number(), step()}; }  // the origin of tasks handed out now
   const Members& members() const { return members_; }
   Waiting waiting() const;
 
@@ -191,23 +191,23 @@ class Member {
     try {
       call();
     } catch (const std::exception& error) {
-      on(EngineFailed{origin(), error.what()});
+      on_event(EngineFailed{origin(), error.what()});
     }
   }
   bool is_ours(const Origin& of) const { return of.view == members_.view.number(); }
   bool counts(const Origin& of) const { return !frozen_ && is_ours(of); }  // what comes of it
   void begin_step();
   void start_early();
-  void piece_done(const Measure& piece, const PieceResult& result);
-  void piece_done(const Contribute& piece, const PieceResult& result);
-  void piece_done(const Reduce& piece, const PieceResult& result) { applied(piece.chunk, result.broken); }
-  void piece_done(const Apply& piece, const PieceResult& result) { applied(piece.chunk, result.broken); }
-  void applied(std::size_t chunk, const std::optional<Rank>& broken);
-  void carry_out_all();
-  void carry_out(const Send& action);
-  void carry_out(const ConfirmState& action);
-  void carry_out(const CommitRound& action);
-  void carry_out(const FailRun& action) { fail(action.cause); }
+  void task_done(const Measure& task, const TaskResult& result);
+  void task_done(const Contribute& task, const TaskResult& result);
+  void task_done(const Reduce& task, const TaskResult& result) { applied(task.chunk, result.broken); }
+  void task_done(const Apply& task, const TaskResult& result) { applied(task.chunk, result.broken); }
+  void on_applied(std::size_t chunk, const std::optional<Rank>& broken);
+  void apply_actions();
+  void apply(const Send& action);
+  void apply(const ConfirmState& action);
+  void apply(const CommitRound& action);
+  void apply(const FailRun& action) { fail(action.cause); }
   void confirm(std::size_t most_elements);
   void finish_barrier();
   void report(const engine::EvaluationCounts& counts);
@@ -228,12 +228,12 @@ class Member {
   std::optional<Resources> resources_;
   Layouts layouts_;
   SharedStep shared_;
-  std::unique_ptr<Worker> worker_;  // the calling thread's; its buffers come with its first piece
+  std::unique_ptr<Worker> worker_;  // the calling thread's; its buffers come with its first task
 
   // The current step.
   float learning_rate_ = 0;
   StepTraffic traffic_;
-  std::size_t under_way_ = 0;               // pieces
+  std::size_t under_way_ = 0;               // tasks
   std::vector<std::size_t> open_chunks_;    // by segment: chunks that are not applied
   bool early_ = false;                      // the next step's forward has been told to begin
   std::optional<ConfirmState> confirming_;  // the committed state is confirmed; the average has not moved whole
@@ -245,7 +245,7 @@ class Member {
   std::string unfit_;
   bool stopping_ = false;
   std::optional<schema::RunState> finished_;
-  std::string why_finished_;
+  std::string finish_reason_;
   BestEvaluation best_;
 };
 

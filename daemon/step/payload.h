@@ -41,7 +41,7 @@ class PayloadCodec {
   const kernels::CodecKernels& kernels_;
   const schema::Coding coding_;
   const int members_;
-  const std::size_t words_;                         // of the longest chunk
+  const std::size_t words_;                         // in the longest chunk
   AlignedArray<std::uint64_t> nonzero_, negative_;  // one chunk for every slot
 };
 

@@ -14,7 +14,7 @@ namespace {
 
 // The highest bit of the mantissa: the next update does not round it away.
 constexpr std::uint32_t kFlippedBit = 1u << 22;
-constexpr std::size_t kStagedElements = 64 * 1024;  // of a state, made or read here and copied there
+constexpr std::size_t kStagedElements = 64 * 1024;  // staged on the host, then copied to the state
 
 // Values in host memory; what owns them, if anything has to be kept alive.
 engine::ReadFloats read_from(std::span<const float> values, std::shared_ptr<const void> owner = nullptr) {
@@ -215,7 +215,7 @@ void Replica::commit(std::span<const float> measured) {
   current_ = 1 - current_;
   committed_rounds_ = committed_rounds_.next();
   undone_ = false;
-  state();  // of which the keeper is
+  state();  // the keeper's must be this one
 }
 
 bool Replica::confirm(float average_rate, std::size_t most_elements) {

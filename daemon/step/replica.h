@@ -7,10 +7,10 @@
 // State k+1 is written beside state k; commit() swaps the two, so an interrupted step is dropped for free, and undo()
 // swaps them back. The average is no half: it moves once a state is confirmed, which cannot be undone. Owns its
 // arrays, which lie in the run's memory space: they are read and written only through tensor kernels. Only statistics
-// are in host memory, as the engine wants them, and the best model, which nobody computes with. Shapes are those of the
-// model's tables (flat, padded). Written by the exchange's threads, each its own parts; the compute thread reads the
-// parameters of a step, segment by segment as they become final, until its backward is over. What computes here (the
-// constructor, restore, commit, confirm, digests, copy_out, flip_bit) is called by one thread at a time.
+// are in host memory, as the engine wants them, and the best model, which is never computed with. Shapes are those of
+// the model's tables (flat, padded). Written by the exchange's threads, each its own parts; the compute thread reads
+// the parameters of a step, segment by segment as they become final, until its backward is over. What computes here
+// (the constructor, restore, commit, confirm, digests, copy_out, flip_bit) is called by one thread at a time.
 #pragma once
 
 #include <cstdint>
@@ -122,14 +122,14 @@ class Replica {
   const Replica& state() const;
   // To the other half, for which no chunk writes them. Their slots stay 0.
   void copy_frozen();
-  // Of array_sizes(): those in the memory space, which come first, and the others.
+  // The part of array_sizes() in the memory space, which comes first, and the rest.
   std::size_t space_arrays() const { return 1 + static_cast<std::size_t>(slot_count_) + (keeps_average_ ? 1 : 0); }
   kernels::MemoryArray& array(std::size_t index);
   std::span<float> host_array(std::size_t index);
   Status fill(const engine::ReadFloats& from, kernels::Floats to, const std::function<void()>& advance);
   void initialize(std::uint64_t seed, const engine::InitialFile* initial, const std::function<void()>& advance);
 
-  const std::shared_ptr<const Replica> keeper_;  // of the state; empty: this one keeps it
+  const std::shared_ptr<const Replica> keeper_;  // keeps the state; empty: this one does
   const engine::Model& model_;
   const engine::SegmentTable& segments_;  // the model's
   const int slot_count_;

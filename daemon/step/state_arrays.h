@@ -13,7 +13,7 @@ struct StateArrays {
   std::vector<engine::ReadFloats> slots;
   engine::ReadFloats average;  // empty where the parameters stand for it
   engine::ReadFloats statistics;
-  engine::ReadFloats best, best_statistics;  // of the best evaluation's model; empty where none is kept
+  engine::ReadFloats best, best_statistics;  // the best evaluation's model; empty where none is kept
 };
 
 }  // namespace tg::daemon

@@ -1,5 +1,5 @@
 // What other threads tell a run's member: the compute thread and the helpers of the exchange. Values, handed to
-// Member::on by the thread that owns it. Each says of which order or piece it is, since an order may be abandoned while
+// Member::on by the thread that owns it. Each says of which order or task it is, since an order may be abandoned while
 // its results are on their way: a member drops what is of another view.
 #pragma once
 
@@ -17,13 +17,13 @@ namespace tg::daemon {
 
 struct Origin {
   std::uint32_t view = 0;
-  Step step;  // a piece: the one whose gradient is exchanged
+  Step step;  // a task: the one whose gradient is exchanged
 };
 
 struct GradientReady {  // backward has this bucket
   Origin of;
   std::size_t bucket = 0;
-  double loss_sum = 0;  // of this member's samples
+  double loss_sum = 0;  // over this member's samples
   // With the first bucket: what batch normalizations measured on them, without padding.
   std::vector<float> statistics = {};
   // With the last bucket: what the step's two passes took, waits for parameters aside.
@@ -42,11 +42,11 @@ struct TotalMade {  // by a Reduce under way
   Origin of;
   MadeFrame total;
 };
-struct PieceDone {
+struct TaskDone {
   Origin of;
-  Piece piece;
-  PieceResult result;
+  Task task;
+  TaskResult result;
 };
-using StepEvent = std::variant<GradientReady, TotalMade, PieceDone, Evaluated, EngineFailed>;
+using StepEvent = std::variant<GradientReady, TotalMade, TaskDone, Evaluated, EngineFailed>;
 
 }  // namespace tg::daemon

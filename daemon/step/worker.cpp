@@ -46,7 +46,7 @@ std::size_t SharedStep::bytes(const engine::SegmentTable& segments, const Layout
   return keeps_codes(layout) ? segments.padded_count() / 8 * 2 : 0;
 }
 
-// --- pieces ---
+// --- tasks ---
 
 Worker::Worker(const Options& options, std::unique_ptr<kernels::TensorKernels> tensors,
                const kernels::CodecKernels& codec, const engine::SegmentTable& segments, SharedStep& shared,
@@ -85,18 +85,18 @@ void Worker::prepare_buffers() {
   payload_.emplace(codec_, *layout_);
 }
 
-PieceResult Worker::execute(const Piece& piece, const Send& send) {
+TaskResult Worker::execute(const Task& task, const Send& send) {
   if (layout_ != shared_.layout) prepare_buffers();
-  if (const auto* reduce = std::get_if<Reduce>(&piece)) return execute(*reduce, send);
-  if (const auto* contribute = std::get_if<Contribute>(&piece)) return execute(*contribute);
-  if (const auto* apply = std::get_if<Apply>(&piece)) return execute(*apply);
-  return execute(std::get<Measure>(piece));
+  if (const auto* reduce = std::get_if<Reduce>(&task)) return execute(*reduce, send);
+  if (const auto* contribute = std::get_if<Contribute>(&task)) return execute(*contribute);
+  if (const auto* apply = std::get_if<Apply>(&task)) return execute(*apply);
+  return execute(std::get<Measure>(task));
 }
 
-PieceResult Worker::execute(const Measure& work) {
+TaskResult Worker::execute(const Measure& work) {
   std::vector<kernels::ConstFloats> slices;
   for (const Slice& slice : work.slices) slices.push_back(shared_.gradients.subspan(slice.begin, slice.count));
-  PieceResult result;
+  TaskResult result;
   result.statistics.resize(slices.size());
   tensors_->statistics(slices, result.statistics);
   return result;
@@ -112,9 +112,9 @@ MadeFrame Worker::make_frame(std::size_t index, schema::ChunkPhase phase, const 
   return {index, to, builder.finish(written.bytes, written.format), written.bytes};
 }
 
-PieceResult Worker::execute(const Contribute& work) {
+TaskResult Worker::execute(const Contribute& work) {
   const ChunkLayout& chunk = layout_->chunks[work.chunk];
-  PieceResult result;
+  TaskResult result;
   if (chunk.coded()) {
     const kernels::Planes codes = ternarize(chunk, result.traffic);
     result.contribution = make_frame(work.chunk, schema::ChunkPhase::kContribution, work.to,
@@ -133,10 +133,10 @@ PieceResult Worker::execute(const Contribute& work) {
   return result;
 }
 
-PieceResult Worker::execute(const Reduce& work, const Send& send) {
+TaskResult Worker::execute(const Reduce& work, const Send& send) {
   const ChunkLayout& chunk = layout_->chunks[work.chunk];
-  PieceResult result;
-  if (!replica_.keeps_state() && work.to.empty()) return result;  // nobody needs the sums
+  TaskResult result;
+  if (!replica_.keeps_state() && work.to.empty()) return result;  // the sums are not needed
   if (reads_sums(chunk) && !layout_->sharded()) {
     result.broken = apply_codes(chunk, work.contributions, result.traffic);
     return result;
@@ -166,9 +166,9 @@ PieceResult Worker::execute(const Reduce& work, const Send& send) {
   return result;
 }
 
-PieceResult Worker::execute(const Apply& work) {
+TaskResult Worker::execute(const Apply& work) {
   const ChunkLayout& chunk = layout_->chunks[work.chunk];
-  PieceResult result;
+  TaskResult result;
   if (!replica_.keeps_state()) return result;
   if (chunk.coded()) {
     const std::span<std::int8_t> sums = sums_.span().first(chunk.size());
@@ -294,7 +294,7 @@ std::optional<Rank> Worker::sum_floats(const ChunkLayout& chunk, const Contribut
     else if (!float_payload_->add(chunk, contributions[rank]->chunk.payload, sums))
       return rank;
   }
-  float_payload_->round(chunk.format, sums);  // the sum too, once, whoever made it
+  float_payload_->round(chunk.format, sums);  // the sum too, once, on every member
   return std::nullopt;
 }
 

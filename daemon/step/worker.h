@@ -12,7 +12,7 @@
 // pass over the parameters. A member has one Worker for each thread that works for it: they share a SharedStep, write
 // disjoint parts of the Replica, and each owns its tensor kernels and the scratch of one chunk. Gradient and state are
 // touched by the tensor kernels alone, wherever they live; codes, sums and payloads are in host memory. What came of a
-// piece is its PieceResult, for the thread that owns the Exchange: it is all there when the piece is done.
+// task is its TaskResult, for the thread that owns the Exchange: it is all there when the task is done.
 #pragma once
 
 #include <cstdint>
@@ -36,7 +36,7 @@
 
 namespace tg::daemon {
 
-// Threads that execute a member's pieces: as many as compute, up to where memory is the limit. One is the node's own;
+// Threads that execute a member's tasks: as many as compute, up to where memory is the limit. One is the node's own;
 // several are helpers, and the node's own only takes events and hands out.
 inline constexpr std::size_t kMaxWorkers = 8;
 static_assert(kMaxWorkers <= schema::kMaxExchangeThreads, "a vote can say how many");
@@ -46,7 +46,7 @@ constexpr std::size_t workers_for(std::uint64_t threads) {
 
 constexpr std::size_t helpers_of(std::size_t workers) { return workers < 2 ? 0 : workers; }
 
-// The codes of a piece of a segment.
+// The codes of a task of a segment.
 struct CodeCounts {
   std::size_t segment = 0;
   std::uint64_t elements = 0;  // real ones
@@ -57,7 +57,7 @@ struct CodeCounts {
 struct StepTraffic {
   std::uint64_t contribution_bytes = 0;  // payload of the own codes or floats that were sent, one copy of every chunk
   std::uint64_t contribution_elements = 0;
-  std::vector<CodeCounts> codes;  // of what was contributed in codes, piece by piece
+  std::vector<CodeCounts> codes;  // contributed codes, task by task
   void add(const StepTraffic& other);
 };
 
@@ -69,7 +69,7 @@ struct MadeFrame {
   std::size_t payload_bytes = 0;
 };
 
-struct PieceResult {
+struct TaskResult {
   std::vector<kernels::Statistics> statistics;  // Measure: of its slices
   MadeFrame contribution;                       // Contribute
   std::uint64_t sent_bytes = 0;                 // Contribute, Reduce: payload, to all its receivers
@@ -77,7 +77,7 @@ struct PieceResult {
   StepTraffic traffic;
 };
 
-// What all workers of a member share in a step. Set at its beginning, before any piece is under way; the codes of a
+// What all workers of a member share in a step. Set at its beginning, before any task is under way; the codes of a
 // chunk are written by its contribute and read by its reduce.
 struct SharedStep {
   const Layout* layout = nullptr;
@@ -95,7 +95,7 @@ struct SharedStep {
 class Worker {
  public:
   struct Options {
-    schema::FrameHeader header;  // of the run and view; the step is filled in
+    schema::FrameHeader header;  // run and view; the step is filled in
     std::uint32_t seat = 0;      // in the draws
     std::size_t members = 1;
     std::uint64_t seed = 0;
@@ -109,9 +109,9 @@ class Worker {
 
   // A Reduce's total is handed to send as soon as it is made, on this thread, before it is applied here.
   using Send = std::function<void(MadeFrame total)>;
-  PieceResult execute(const Piece& piece, const Send& send);
+  TaskResult execute(const Task& task, const Send& send);
 
-  static std::size_t bytes(const Layout& layout);  // of one worker's fixed buffers, in host memory
+  static std::size_t bytes(const Layout& layout);  // one worker's fixed buffers, in host memory
   // Memory that its tensor kernels keep in a memory space that the host cannot address: the planes of all members, and
   // the sums or the floats of the longest chunk.
   static std::size_t room_bytes(const Layout& layout);
@@ -119,10 +119,10 @@ class Worker {
  private:
   using Contributions = Per<Rank, std::optional<ReceivedChunk>>;
   void prepare_buffers();
-  PieceResult execute(const Measure& work);
-  PieceResult execute(const Contribute& work);
-  PieceResult execute(const Reduce& work, const Send& send);
-  PieceResult execute(const Apply& work);
+  TaskResult execute(const Measure& work);
+  TaskResult execute(const Contribute& work);
+  TaskResult execute(const Reduce& work, const Send& send);
+  TaskResult execute(const Apply& work);
   kernels::Planes own_codes(const ChunkLayout& chunk);
   kernels::Planes ternarize(const ChunkLayout& chunk, StepTraffic& traffic);
   kernels::ConstPlanes own_codes_now(const ChunkLayout& chunk, StepTraffic& traffic);
@@ -156,9 +156,9 @@ class Worker {
   // Scratch, for the chunks of this layout.
   const Layout* layout_ = nullptr;
   std::optional<PayloadCodec> payload_;
-  Per<Rank, kernels::ConstPlanes> codes_;             // of all members: a chunk's
+  Per<Rank, kernels::ConstPlanes> codes_;             // a chunk's, by member
   std::vector<kernels::ConstPlanes> part_codes_;      // and a part's
-  std::vector<std::span<const std::byte>> payloads_;  // of the others
+  std::vector<std::span<const std::byte>> payloads_;  // the other members'
   AlignedArray<std::uint64_t> nonzero_, negative_;    // one chunk, where the own codes are not kept
   AlignedArray<std::int8_t> sums_;                    // one chunk
   AlignedArray<float> floats_;                        // one chunk, made when the layout sums floats

@@ -7,7 +7,7 @@
 
 #include "daemon/store/state_facts.h"
 #include "engine/storage/safetensors_header.h"
-#include "kernels/base/sha256.h"
+#include "engine/storage/sha256.h"
 
 namespace tg::daemon {
 namespace {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <map>
 
-#include "kernels/base/sha256.h"
+#include "engine/storage/sha256.h"
 #include "schema/described/json_form.h"
 #include "schema/limits.h"
 #include "schema/options/job.h"

@@ -10,7 +10,7 @@
 
 #include "daemon/store/stretch.h"
 #include "engine/storage/safetensors.h"
-#include "kernels/base/sha256.h"
+#include "engine/storage/sha256.h"
 #include "kernels/base/status.h"
 #include "schema/control/status.h"
 #include "schema/described/rule.h"

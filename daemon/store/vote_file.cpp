@@ -5,8 +5,8 @@
 #include <system_error>
 
 #include "engine/storage/atomic_file.h"
+#include "engine/storage/sha256.h"
 #include "kernels/base/regular_file.h"
-#include "kernels/base/sha256.h"
 #include "schema/described/json_form.h"
 
 namespace tg::daemon {

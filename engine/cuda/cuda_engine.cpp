@@ -11,9 +11,9 @@
 
 #include "engine/graph/shapes.h"
 #include "engine/network/make_engine.h"
+#include "engine/storage/sha256.h"
 #include "kernels/base/check.h"
 #include "kernels/base/joined.h"
-#include "kernels/base/sha256.h"
 
 namespace tg::engine::cuda {
 namespace {

@@ -1,7 +1,7 @@
 #include "engine/data/digits/digits.h"
 #include "engine/data/files/array_sets.h"
 #include "engine/data/files/cifar.h"
-#include "engine/data/files/idx.h"
+#include "engine/data/files/mnist.h"
 #include "engine/data/folder/folder.h"
 #include "engine/data/fractals/fractals.h"
 #include "engine/dataset.h"
@@ -16,11 +16,8 @@ Result<Dataset> load(const DatasetOptions& options) {
     case DatasetKind::kMnist:
       return load_mnist(options.directory);
     case DatasetKind::kCifar10:
-      return load_cifar10(options.directory);
     case DatasetKind::kCifar100:
-      return load_cifar100(options.directory);
-    case DatasetKind::kFashionMnist:
-      return load_fashion_mnist(options.directory);
+      return load_cifar(options.kind, options.directory);
     case DatasetKind::kFolder:
       return load_folder(options);
     case DatasetKind::kIdx:
@@ -38,7 +35,6 @@ std::optional<SetShape> known_shape(const DatasetOptions& options) {
   switch (options.kind) {
     case DatasetKind::kSynthetic:
     case DatasetKind::kMnist:
-    case DatasetKind::kFashionMnist:
       return SetShape{{1, 28, 28}, 10};
     case DatasetKind::kCifar10:
       return SetShape{{3, 32, 32}, 10};

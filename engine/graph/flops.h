@@ -8,7 +8,7 @@
 namespace tg::engine {
 
 // Multiply-adds of one sample's forward pass, auxiliary heads included, by segment; 0 for segments that are not
-// weights. Empty for a model that has only segments.
+// weights.
 std::vector<double> multiply_adds(const Model& model);
 
 // Operations of forward and backward of one sample: backward multiplies twice, for the input and for the weight, and a

@@ -76,7 +76,6 @@ struct AddAttributes {
 }  // namespace
 
 std::string graph_json(const Model& model) {
-  TG_CHECK(model.trainable(), model.name);
   const auto name_of = [&](std::size_t value) { return value == 0 ? "input" : model.operators[value - 1].name; };
   std::vector<bool> needed(model.operators.size() + 1, false);
   Json json;

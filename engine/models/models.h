@@ -18,9 +18,4 @@ Result<Model> make_resnet_18(const ModelOptions& options);
 Result<Model> make_resnet_50(const ModelOptions& options);
 Result<Model> make_mlp(const ModelOptions& options);
 
-// Models with segments only, as published (models/replay_only).
-Result<Model> make_lenet_caffe(const ModelOptions& options);
-Result<Model> make_cifarnet_32(const ModelOptions& options);
-Result<Model> make_googlenet_biases(const ModelOptions& options);
-
 }  // namespace tg::engine

@@ -8,8 +8,8 @@
 
 #include "engine/storage/atomic_file.h"
 #include "engine/storage/safetensors_header.h"
+#include "engine/storage/sha256.h"
 #include "kernels/base/regular_file.h"
-#include "kernels/base/sha256.h"
 
 namespace tg::engine {
 namespace {

@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "engine/segment.h"
+#include "engine/storage/sha256.h"
 #include "engine/storage/tensor_image.h"
-#include "kernels/base/sha256.h"
 #include "kernels/base/status.h"
 
 namespace tg::engine {

@@ -1,6 +1,7 @@
 #include "engine/storage/safetensors_header.h"
 
 #include <algorithm>
+#include <array>
 #include <nlohmann/json.hpp>
 #include <set>
 
@@ -9,139 +10,70 @@ namespace {
 
 constexpr std::string_view kMetadataKey = "__metadata__";
 
-// Follows the parser event by event and keeps only what the format allows: excess depth, lengths and repeated names are
-// refused as they appear. A handler returns false to stop; `problem` says why.
-class HeaderReader final : public nlohmann::json_sax<nlohmann::json> {
- public:
-  TensorHeader header;
-  std::string problem;
-  bool other_type = false;  // the problem is a tensor of another type
+using Json = nlohmann::json;
 
-  bool key(string_t& name) override {
-    switch (place_) {
-      case Place::kTop:
-        return top_key(name);
-      case Place::kMetadata:
-        key_ = name;
-        return header.metadata.count(name) == 0 || fail("metadata repeats \"" + name + "\"");
-      default:
-        return field_key(name);
-    }
-  }
-
-  bool start_object(std::size_t /*count*/) override {
-    if (place_ == Place::kStart) return go(Place::kTop);
-    if (place_ == Place::kMetadataValue) return go(Place::kMetadata);
-    if (place_ == Place::kTensorValue) return go(Place::kTensor);
-    return fail("an object where none belongs");
-  }
-
-  bool end_object() override {
-    if (place_ == Place::kTop) return go(Place::kEnd);
-    if (place_ == Place::kTensor && fields_.size() != 3) {
-      return fail("tensor \"" + header.tensors.back().name + "\" lacks a field");
-    }
-    return go(Place::kTop);
-  }
-
-  bool start_array(std::size_t /*count*/) override {
-    if (place_ == Place::kShapeValue) return go(Place::kShape);
-    if (place_ == Place::kOffsetsValue) return go(Place::kOffsets);
-    return fail("a list where none belongs");
-  }
-
-  bool end_array() override {
-    if (place_ == Place::kOffsets && offset_count_ != 2) return fail("data_offsets are not two numbers");
-    return go(Place::kTensor);
-  }
-
-  bool string(string_t& text) override {
-    if (place_ == Place::kMetadata) {
-      header.metadata.emplace(key_, text);
-      return true;
-    }
-    if (place_ != Place::kTypeValue) return fail("a text where none belongs");
-    header.tensors.back().counts = text == "I64";
-    if (text == "F32" || text == "I64") return go(Place::kTensor);
-    other_type = true;
-    return fail("tensor \"" + header.tensors.back().name + "\" is " + text +
-                "; float32 is read: save it again as that");
-  }
-
-  bool number_unsigned(std::uint64_t value) override {
-    TensorEntry* tensor = header.tensors.empty() ? nullptr : &header.tensors.back();
-    if (place_ == Place::kShape) {
-      if (tensor->shape.size() == kMaxTensorDimensions) return fail("a shape has too many dimensions");
-      if (value > INT64_MAX) return fail("a dimension is too large");
-      tensor->shape.push_back(static_cast<std::int64_t>(value));
-      return true;
-    }
-    if (place_ == Place::kOffsets && offset_count_ < 2) {
-      (offset_count_++ == 0 ? tensor->begin : tensor->end) = value;
-      return true;
-    }
-    return fail("a number where none belongs");
-  }
-
-  bool null() override { return fail("null where a value belongs"); }
-  bool boolean(bool) override { return fail("true or false where none belongs"); }
-  bool number_integer(std::int64_t) override { return fail("a negative number"); }
-  bool number_float(double, const string_t&) override { return fail("a number that is not an integer"); }
-  bool binary(binary_t&) override { return fail("binary data"); }
-  bool parse_error(std::size_t position, const std::string&, const nlohmann::json::exception&) override {
-    return fail("no JSON at byte " + std::to_string(position));
-  }
-
- private:
-  // In kXValue the key X has been read and its value comes next.
-  enum class Place {
-    kStart,
-    kTop,
-    kMetadataValue,
-    kMetadata,
-    kTensorValue,
-    kTensor,
-    kTypeValue,
-    kShapeValue,
-    kShape,
-    kOffsetsValue,
-    kOffsets,
-    kEnd
-  };
-
-  bool top_key(const std::string& name) {
-    if (!names_.insert(name).second) return fail("\"" + name + "\" appears twice");
-    if (name == kMetadataKey) return go(Place::kMetadataValue);
-    if (header.tensors.size() == kMaxTensors) return fail("too many tensors");
-    header.tensors.push_back({.name = name, .shape = {}});
-    fields_.clear();
-    offset_count_ = 0;
-    return go(Place::kTensorValue);
-  }
-
-  bool field_key(const std::string& name) {
-    if (!fields_.insert(name).second) return fail("\"" + name + "\" appears twice in one tensor");
-    if (name == "dtype") return go(Place::kTypeValue);
-    if (name == "shape") return go(Place::kShapeValue);
-    if (name == "data_offsets") return go(Place::kOffsetsValue);
-    return fail("a tensor has the unknown field \"" + name + "\"");
-  }
-
-  bool go(Place place) {
-    place_ = place;
-    return true;
-  }
-  bool fail(const std::string& text) {
-    if (problem.empty()) problem = text;
-    return false;
-  }
-
-  Place place_ = Place::kStart;
-  std::string key_;
-  std::set<std::string> names_;
-  std::set<std::string> fields_;  // fields of the tensor being read
-  int offset_count_ = 0;
+// What a header has that the format does not: a phrase that completes "its header has ".
+struct Odd {
+  std::string what;
+  bool other_type = false;  // it is a tensor of another type
 };
+
+// Refuses excess depth and repeated names as they appear.
+Json parse(std::string_view text) {
+  constexpr int kDepth = 3;  // a list in a tensor in the header
+  std::array<std::set<std::string>, kDepth> names;
+  return Json::parse(text.begin(), text.end(), [&](int depth, Json::parse_event_t event, Json& parsed) {
+    if (event == Json::parse_event_t::object_start || event == Json::parse_event_t::array_start) {
+      if (depth >= kDepth) throw Odd{"lists or objects too deep inside each other"};
+      names[static_cast<std::size_t>(depth)].clear();
+    }
+    if (event != Json::parse_event_t::key) return true;
+    if (!names[static_cast<std::size_t>(depth) - 1].insert(parsed.get<std::string>()).second)
+      throw Odd{"\"" + parsed.get<std::string>() + "\" twice"};
+    return true;
+  });
+}
+
+std::vector<std::uint64_t> numbers_of(const Json& list, std::size_t most) {
+  const auto odd = [](const Json& one) { return !one.is_number_unsigned() || one.get<std::uint64_t>() > INT64_MAX; };
+  if (!list.is_array() || list.size() > most || std::ranges::any_of(list, odd))
+    throw Odd{"something else where " + std::to_string(most) + " sizes at most belong"};
+  return list.get<std::vector<std::uint64_t>>();
+}
+
+TensorEntry tensor_of(const std::string& name, const Json& json) {
+  for (const char* const field : {"dtype", "shape", "data_offsets"})
+    if (!json.is_object() || json.size() != 3 || !json.contains(field))
+      throw Odd{"tensor \"" + name + "\", which is not of dtype, shape and data_offsets"};
+  if (!json["dtype"].is_string()) throw Odd{"a type that is no text"};
+  const auto type = json["dtype"].get<std::string>();
+  if (type != "F32" && type != "I64")
+    throw Odd{"tensor \"" + name + "\" is " + type + "; float32 is read: save it again as that", true};
+  TensorEntry tensor{.name = name, .shape = {}, .counts = type == "I64"};
+  for (const std::uint64_t size : numbers_of(json["shape"], kMaxTensorDimensions))
+    tensor.shape.push_back(static_cast<std::int64_t>(size));
+  const std::vector<std::uint64_t> offsets = numbers_of(json["data_offsets"], 2);
+  if (offsets.size() != 2) throw Odd{"data_offsets that are not two numbers"};
+  tensor.begin = offsets[0];
+  tensor.end = offsets[1];
+  return tensor;
+}
+
+TensorHeader header_of(const Json& json) {
+  if (!json.is_object()) throw Odd{"no object"};
+  if (json.size() > kMaxTensors) throw Odd{"too many tensors"};
+  TensorHeader header;
+  for (const auto& [name, value] : json.items()) {
+    if (name != kMetadataKey) {
+      header.tensors.push_back(tensor_of(name, value));
+      continue;
+    }
+    if (!value.is_object() || !std::ranges::all_of(value, [](const Json& text) { return text.is_string(); }))
+      throw Odd{"metadata that are not texts"};
+    header.metadata = value.get<std::map<std::string, std::string>>();
+  }
+  return header;
+}
 
 // Computes the bytes of a shape; false if they exceed `limit`.
 bool shape_bytes(const TensorEntry& tensor, std::uint64_t limit, std::uint64_t& bytes) {
@@ -181,18 +113,23 @@ std::string check_layout(TensorHeader& header, std::uint64_t data_bytes) {
 }  // namespace
 
 Result<TensorHeader> parse_tensor_header(std::string_view json, std::uint64_t data_bytes) {
-  HeaderReader reader;
-  if (!nlohmann::json::sax_parse(json.begin(), json.end(), &reader)) {
-    if (reader.other_type) return Error{ErrorKind::kInvalidJob, reader.problem};
-    return Error{ErrorKind::kCorrupt, "its header has " + reader.problem};
-  }
   // The parser takes a NUL for the end of its input.
   if (json.find('\0') != json.npos) return Error{ErrorKind::kCorrupt, "its header has a NUL in it"};
-  if (const std::string problem = check_layout(reader.header, data_bytes); !problem.empty()) {
-    return Error{ErrorKind::kCorrupt, problem};
+  TensorHeader header;
+  try {
+    header = header_of(parse(json));
+  } catch (const Odd& odd) {
+    if (odd.other_type) return Error{ErrorKind::kInvalidJob, odd.what};
+    return Error{ErrorKind::kCorrupt, "its header has " + odd.what};
+  } catch (const Json::parse_error& error) {
+    return Error{ErrorKind::kCorrupt, "its header has no JSON at byte " + std::to_string(error.byte)};
+  } catch (const Json::exception&) {
+    return Error{ErrorKind::kCorrupt, "its header has a number that is too large"};
   }
-  std::erase_if(reader.header.tensors, [](const TensorEntry& tensor) { return tensor.counts; });
-  return std::move(reader.header);
+  if (const std::string problem = check_layout(header, data_bytes); !problem.empty())
+    return Error{ErrorKind::kCorrupt, problem};
+  std::erase_if(header.tensors, [](const TensorEntry& tensor) { return tensor.counts; });
+  return header;
 }
 
 Result<std::string> format_tensor_header(const TensorHeader& header) {

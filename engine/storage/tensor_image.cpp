@@ -5,7 +5,7 @@
 #include <cstring>
 
 #include "engine/storage/safetensors_header.h"
-#include "kernels/base/sha256.h"
+#include "engine/storage/sha256.h"
 
 namespace tg::engine {
 namespace {

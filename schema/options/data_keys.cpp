@@ -23,80 +23,68 @@ Row numbers_row(std::string name, std::vector<double> JobSpec::*field, RealRange
                   kMaxChannels, "a number per channel, or one for all, such as 0.485,0.456,0.406", std::move(help));
 }
 
-constexpr OtherWord kOtherData[] = {
-    {"there is no reader for it: save samples and labels as x_train.npy, y_train.npy, x_test.npy, y_test.npy with "
-     "numpy.save, and take data = npy",
-     "csv txt parquet hdf5 npz tfrecord"},
-    {"npy", "numpy"},
-    {"folder", "images pictures imagefolder image-folder imagenet"},
-    {"idx", "emnist"},
-};
-
 void add_set_keys(std::vector<Row>& rows) {
   rows.push_back(choice_row("data", &JobSpec::data,
-                            "The training and test set. synthetic and fractals need no files; folder: JPEG or PNG, a "
-                            "folder per class, directly or in train/ and test/ (or val/), or as listed by train.txt "
-                            "and test.txt; npy: x_train.npy, y_train.npy, x_test.npy, y_test.npy; idx: files with "
-                            "train-images, train-labels, t10k-images, t10k-labels in their names.",
-                            kOtherData));
+                            "The training and test set. synthetic and fractals need no files; folder: JPEG or PNG "
+                            "pictures, a folder per class, directly or in train/ and test/ (or val/), or as listed in "
+                            "train.txt and test.txt; npy: x_train.npy, y_train.npy, x_test.npy, y_test.npy; idx: files "
+                            "with train-images, train-labels, t10k-images, t10k-labels in their names."));
   rows.push_back(path_row("data-dir", &JobSpec::data_dir, kMaxPathBytes,
-                          "Folder with the data's files on every node; empty = each node's own data-dir."));
-  rows.push_back(whole_row("data-seed", &JobSpec::data_seed, {},
-                           "Seed for drawing synthetic and fractals, and for choosing the samples that test-share "
-                           "holds back."));
+                          "Folder with the data on every node; empty = each node's own data-dir."));
+  rows.push_back(whole_row(
+      "data-seed", &JobSpec::data_seed, {},
+      "Seed for generating synthetic and fractals, and for choosing the samples that test-share holds back."));
   rows.push_back(whole_row("data-train", &JobSpec::data_train, {0, kMaxImages},
                            "Training images of synthetic and fractals; 0 = the generator's default."));
   rows.push_back(whole_row("data-test", &JobSpec::data_test, {0, kMaxImages},
                            "Test images of synthetic and fractals; 0 = the generator's default."));
   rows.push_back(whole_row("data-classes", &JobSpec::data_classes, {0, kMaxClasses},
-                           "Classes of fractals; 0 = the generator's default."));
-  rows.push_back(
-      whole_row("image-size", &JobSpec::image_size, {0, kMaxImageSize},
-                "Pixels of a picture's sides, for fractals and folder; 0 = that of the files, or, if they differ, the "
-                "size that the model was published with."));
+                           "Number of classes of fractals; 0 = the generator's default."));
+  rows.push_back(whole_row("image-size", &JobSpec::image_size, {0, kMaxImageSize},
+                           "Side length of pictures in pixels, for fractals and folder; 0 = that of the files or, if "
+                           "they differ, the size that the model was published with."));
   rows.push_back(real_row("test-share", &JobSpec::test_share, {0, kMaxTestShare, false, false},
                           "folder, npy, idx without a test set: share of each class that is held back for testing."));
-  rows.push_back(choice_row("damaged", &JobSpec::damaged,
-                            "folder: a picture that cannot be decoded ends the run, or is named and skipped."));
+  rows.push_back(
+      choice_row("damaged", &JobSpec::damaged,
+                 "folder: whether a picture that cannot be decoded ends the run, or is logged and skipped."));
 }
 
 void add_recipe_keys(std::vector<Row>& rows) {
-  rows.push_back(choice_row("crop", &JobSpec::crop,
-                            "The part of a picture that training sees: its middle, as in evaluation (none), a window "
-                            "of the input's size anywhere (window), or a part from least-area to all of its area, "
-                            "resized (area); auto: as suits the data."));
+  rows.push_back(choice_row(
+      "crop", &JobSpec::crop,
+      "The part of a picture that is trained on: its middle, as in evaluation (none), a window of the input's size at "
+      "a random place (window), or a random part of at least least-area, resized (area); auto: as suits the data."));
   rows.push_back(real_row("least-area", &JobSpec::least_area, {0.01, 1, false, false},
-                          "crop = area: the least share of a picture's area that a part has."));
+                          "crop = area: the smallest share of a picture's area that a part has."));
   rows.push_back(whole_row("crop-padding", &JobSpec::crop_padding, {0, kMaxImageSize},
                            "crop = window: black pixels added on every side first; 0 = as suits the data."));
   rows.push_back(whole_row("resize", &JobSpec::resize, {0, kMaxResize},
-                           "Pixels that a picture's shorter side is resized to before its middle or a window is taken; "
-                           "0 = no resizing, or 8/7 of the input if a folder's pictures have other sizes."));
+                           "Resize a picture's shorter side to this many pixels before its middle or a window is "
+                           "taken; 0 = no resizing, or 8/7 of the input if a folder's pictures have other sizes."));
   rows.push_back(choice_row("resize-shape", &JobSpec::resize_shape,
-                            "What resize makes of a picture: aspect keeps its sides' ratio; square makes both sides "
-                            "equally long, as Caffe's AlexNet has its pictures."));
+                            "How resize treats a picture: aspect keeps its aspect ratio; square makes both sides "
+                            "equally long, as Caffe does for AlexNet."));
   rows.push_back(choice_row("flip", &JobSpec::flip,
                             "Whether training flips half of the pictures left to right; auto: as suits the data."));
-  rows.push_back(choice_row(
-      "colour", &JobSpec::colour,
-      "How training changes colours: brightness and contrast as for the paper's CifarNet (paper), "
-      "or brightness, contrast and saturation by colour-strength, hue by colour-hue (jitter); auto: as suits the "
-      "data."));
+  rows.push_back(
+      choice_row("colour", &JobSpec::colour,
+                 "Colour augmentation: brightness and contrast as for the paper's CifarNet (paper), or brightness, "
+                 "contrast and saturation by colour-strength, hue by colour-hue (jitter); auto: as suits the data."));
   rows.push_back(real_row("colour-strength", &JobSpec::colour_strength, {0, 1, false, false},
                           "colour = jitter: factors are drawn from 1 - strength to 1 + strength."));
   rows.push_back(
       real_row("colour-hue", &JobSpec::colour_hue, {0, 0.5, false, false},
-               "colour = jitter: the hue turns by up to this share of its circle, to either side; 0 = not."));
-  rows.push_back(
-      choice_row("normalization", &JobSpec::normalization,
-                 "How values are scaled: bytes to x / 255 (none), the same from -1 to 1 (symmetric), each "
-                 "sample to mean 0 and deviation 1 (per-image), or each channel by a mean and deviation that "
-                 "are given or measured on the training set; auto: as suits the data."));
+               "colour = jitter: largest shift of the hue to either side, as a share of the colour circle; 0 = none."));
+  rows.push_back(choice_row("normalization", &JobSpec::normalization,
+                            "How values are scaled: bytes to x / 255 (none), the same from -1 to 1 (symmetric), each "
+                            "sample to mean 0 and standard deviation 1 (per-image), or each channel by a mean and "
+                            "deviation that are given or measured on the training set; auto: as suits the data."));
   constexpr double kMaxValue = 1e30;
   rows.push_back(numbers_row("mean", &JobSpec::mean, {-kMaxValue, kMaxValue, false, false},
-                             "normalization = given: what is subtracted from x / 255, or from samples of floats."));
+                             "normalization = given: subtracted from x / 255, or from samples of floats."));
   rows.push_back(numbers_row("deviation", &JobSpec::deviation, {0, kMaxValue, true, false},
-                             "normalization = given: what the result is divided by."));
+                             "normalization = given: the result is divided by this."));
 }
 
 Error refused(std::string message) { return {ErrorKind::kInvalidJob, std::move(message)}; }

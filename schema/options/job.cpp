@@ -6,6 +6,7 @@
 #include "schema/control/status.h"
 #include "schema/limits.h"
 #include "schema/options/data_keys.h"
+#include "schema/options/node_config.h"
 #include "schema/options/option_rows.h"
 
 namespace tg::schema {
@@ -14,7 +15,7 @@ namespace {
 constexpr std::uint64_t kMaxEpochs = 1'000'000;
 constexpr std::uint64_t kMaxSteps = UINT32_MAX - 1;  // a step's number is 32 bits of a frame's header
 constexpr std::uint64_t kMaxChunkParameters = kMaxChunkPayloadBytes * 4;  // raw codes take at most two bits each
-static_assert(kLargeChunkParameters <= kMaxChunkParameters, "what is chosen without a wish can be wished for");
+static_assert(kLargeChunkParameters <= kMaxChunkParameters, "the automatic choice is a value that a job may set");
 constexpr WholeRange kTimeoutRange{100, 86'400'000};
 constexpr WholeRange kCheckpointRange{0, std::uint64_t{30} * 24 * 3'600'000};
 
@@ -32,16 +33,13 @@ Row freeze_row() {
   };
   return list_row("freeze", &JobSpec::freeze, string_row("", &JobSpec::initial, kMaxPrefixBytes, "text", "", +check),
                   &JobSpec::initial, kMaxPrefixes, "beginnings of names separated by commas, such as conv1.,layer1.",
-                  "Parameters that stay as they are: those whose PyTorch names begin with one of these. Nothing is "
-                  "sent for them. Batch normalizations still normalize by the batch, and their running statistics "
-                  "follow, as with requires_grad = False; empty = none.");
+                  "Parameters that are not trained: those whose PyTorch names begin with one of these. Nothing is sent "
+                  "for them. Batch normalization still uses the statistics of the batch and updates its running ones, "
+                  "as with requires_grad = False; empty = none.");
 }
 
 Row model_row() {
-  Row row = choice_row(
-      "model", &JobSpec::model,
-      "The network that is trained; lenet-caffe, cifarnet-32 and googlenet-biases can only be replayed (compute = "
-      "replay).");
+  Row row = choice_row("model", &JobSpec::model, "The network to train.");
   row.set = [set_word = row.set](JobSpec& spec, const std::string& value) -> Status {
     if (value.find_first_of("./") == std::string::npos) return set_word(spec, value);
     return bad_value(value,
@@ -54,14 +52,13 @@ Row model_row() {
 // A list, or one of two words.
 Row class_weights_row() {
   constexpr const char *kNone = "none", *kBalanced = "balanced";
-  Row row =
-      list_row("class-weights", &JobSpec::class_weights,
-               real_row("", &JobSpec::test_share, {0, kMaxClassWeight, true, false}, ""), &JobSpec::test_share,
-               kMaxClassWeights, "none, balanced, or a number per class separated by commas, such as 1,2,0.5",
-               "What each sample's loss is multiplied by in training, by its class: a number each, in the order of "
-               "the labels, or balanced: all classes count alike, however many samples they have. Scaled to a mean "
-               "of 1 over the training set; a step's loss is divided by its samples, not by the sum of their "
-               "weights as PyTorch does. Evaluation stays as it is.");
+  Row row = list_row("class-weights", &JobSpec::class_weights,
+                     real_row("", &JobSpec::test_share, {0, kMaxClassWeight, true, false}, ""), &JobSpec::test_share,
+                     kMaxClassWeights, "none, balanced, or a number per class separated by commas, such as 1,2,0.5",
+                     "Factor on each sample's training loss, by its class: a number per class in the order of the "
+                     "labels, or balanced: every class counts the same, however many samples it has. Scaled to a mean "
+                     "of 1 over the training set; a step's loss is divided by its number of samples, not by the sum of "
+                     "their weights as in PyTorch. Evaluation is not weighted.");
   row.set = [set_list = row.set](JobSpec& spec, const std::string& value) -> Status {
     if (const Status set = set_list(spec, value == kNone || value == kBalanced ? "" : value); !set) return set;
     spec.balanced_classes = value == kBalanced;
@@ -80,37 +77,35 @@ void add_model_rows(std::vector<Row>& rows) {
                           "mlp: features of each hidden layer; empty = none."));
   rows.push_back(real_row("label-smoothing", &JobSpec::label_smoothing, {0, 1, false, true},
                           "Share of each sample's target that is spread evenly over all classes."));
-  rows.push_back(list_row(
-      "dropout", &JobSpec::dropout, real_row("", &JobSpec::label_smoothing, {0, 1, false, true}, ""),
-      &JobSpec::label_smoothing, kMaxDropout, "numbers from 0 to below 1 separated by commas, such as 0.5,0.5",
-      "Share of its features that each dropout layer drops in training, a number a layer in the order of the network; "
-      "0 = none. Empty = the model's own: alexnet and vgg-a 0.5,0.5; alexnet-two-column 0.2,0.2; googlenet 0.7,0.7,0.2 "
-      "(two heads, then the network); googlenet-slim 0.08. The others have no such layer."));
+  rows.push_back(
+      list_row("dropout", &JobSpec::dropout, real_row("", &JobSpec::label_smoothing, {0, 1, false, true}, ""),
+               &JobSpec::label_smoothing, kMaxDropout, "numbers from 0 to below 1 separated by commas, such as 0.5,0.5",
+               "Dropout rate of each dropout layer, in the order of the network; 0 = none. Empty = the model's own: "
+               "alexnet and vgg-a 0.5,0.5; alexnet-two-column 0.2,0.2; googlenet 0.7,0.7,0.2 (two auxiliary heads, "
+               "then the network); googlenet-slim 0.08. Other models have no dropout layer."));
   rows.push_back(class_weights_row());
 }
 
 void add_task_rows(std::vector<Row>& rows) {
-  rows.push_back(
-      path_row("initial", &JobSpec::initial, kMaxPathBytes,
-               "Parameters to start from, instead of drawing them: a safetensors file with PyTorch's names on "
-               "every node, such as fetch writes; a path that does not begin with / is relative to data-dir. "
-               "The last layer is drawn if the file has another number of classes."));
+  rows.push_back(path_row("initial", &JobSpec::initial, kMaxPathBytes,
+                          "Parameters to start from, instead of random ones: a safetensors file with PyTorch's names "
+                          "on every node, such as tgctl fetch writes; a path that does not begin with / is relative to "
+                          "data-dir. The last layer is drawn at random if the file has another number of classes."));
   rows.push_back(freeze_row());
-  rows.push_back(whole_row("steps", &JobSpec::steps, {1, kMaxSteps}, "Steps until the run is complete."));
+  rows.push_back(whole_row("steps", &JobSpec::steps, {1, kMaxSteps}, "Number of steps in the run."));
   rows.push_back(whole_row("epochs", &JobSpec::epochs, {0, kMaxEpochs},
                            "Passes over the training set, instead of steps; 0 = not used."));
   rows.push_back(whole_row("seed", &JobSpec::seed, {},
-                           "Seed of initial parameters, sample order, augmentation and ternary draws."));
-  rows.push_back(
-      whole_row("global-batch", &JobSpec::global_batch, {1, kMaxBatch},
-                "Samples of a step over all members. The result does not depend on the number of members, except "
-                "for batch normalizations, which see only their member's share."));
+                           "Seed for initial parameters, sample order, augmentation and ternary draws."));
+  rows.push_back(whole_row("global-batch", &JobSpec::global_batch, {1, kMaxBatch},
+                           "Samples per step, over all members. The result does not depend on the number of members, "
+                           "except with batch normalization, which sees only its member's share."));
   rows.push_back(whole_row("batch-per-node", &JobSpec::batch_per_node, {0, kMaxBatch},
-                           "Samples of a step per member, instead of global-batch; 0 = not used."));
+                           "Samples per step and member, instead of global-batch; 0 = not used."));
   rows.push_back(
       whole_row("micro-batch", &JobSpec::micro_batch, {0, kMaxBatch},
-                "Samples that a member computes at once, adding up their gradients: for models that would not fit "
-                "its memory otherwise. The last of a member's part of a step may be fewer; 0 = all at once."));
+                "Samples that a member computes at once, accumulating their gradients: for models that would not fit "
+                "its memory otherwise. The last micro-batch of a step may be smaller; 0 = all at once."));
 }
 
 // The value that is not a path.
@@ -120,19 +115,20 @@ Row replay_gradients_row() {
     if (const Status status = check_path(value, kMaxPathBytes); !status) return status.error();
     return value == kGaussian ? std::nullopt : std::optional(value);
   };
-  return value_row("replay-gradients", &JobSpec::replay_gradients, "gaussian, or a path",
-                   "replay: gaussian, or a file of float32 gradients on every node; {rank} is the member's.", parse,
-                   [](const std::optional<std::string>& path) { return path.value_or(kGaussian); });
+  return value_row(
+      "replay-gradients", &JobSpec::replay_gradients, "gaussian, or a path",
+      "replay: gaussian, or a file of float32 gradients on every node; {rank} stands for the member's rank.", parse,
+      [](const std::optional<std::string>& path) { return path.value_or(kGaussian); });
 }
 
 void add_compute_rows(std::vector<Row>& rows) {
   rows.push_back(choice_row(
       "compute", &JobSpec::compute,
-      "train on data, or replay: exchange gradients made once before the first step, to measure a network."));
+      "train on data, or replay: exchange gradients that were made once before the first step, to measure a network."));
   rows.push_back(replay_gradients_row());
   rows.push_back(
       real_row("replay-zeros", &JobSpec::replay_zeros, {0.68, 0.9999, false, false},
-               "replay: share of zero codes of gaussian gradients at clip-sigma 2.5; 0.68 = plain gaussian."));
+               "replay: share of zero codes in gaussian gradients at clip-sigma 2.5; 0.68 = plain gaussian."));
 }
 
 // Square roots and products are the same on every machine, a general power is not.
@@ -154,117 +150,106 @@ Row power_row() {
 
 void add_learning_rows(std::vector<Row>& rows) {
   const RealRange fraction{0, 1, false, true};
-  rows.push_back(choice_row("optimizer", &JobSpec::optimizer,
-                            "The rule that turns a mean gradient into new parameters; adamw: adam with weight decay on "
-                            "the parameters instead of in the gradient, as PyTorch's AdamW."));
+  rows.push_back(choice_row(
+      "optimizer", &JobSpec::optimizer,
+      "The update rule; adamw: adam with weight decay on the parameters instead of in the gradient, as in PyTorch."));
   rows.push_back(real_row("learning-rate", &JobSpec::learning_rate, {0, 1e6, true, false},
-                          "Learning rate at step 0, where there is no warm-up."));
+                          "Learning rate at step 0, before warm-up scales it."));
   rows.push_back(choice_row("schedule", &JobSpec::schedule,
-                            "How the learning rate falls; cosine: by half a cosine over all steps."));
+                            "How the learning rate decreases; cosine: by half a cosine over all steps."));
   rows.push_back(real_row("schedule-factor", &JobSpec::schedule_factor, {0, 1, true, false},
-                          "staircase: factor by which the rate is multiplied at each stair."));
-  rows.push_back(whole_row("schedule-every", &JobSpec::schedule_every, {0, kMaxSteps}, "staircase: steps of a stair."));
+                          "staircase: factor on the rate at each stair."));
+  rows.push_back(whole_row("schedule-every", &JobSpec::schedule_every, {0, kMaxSteps}, "staircase: steps per stair."));
   rows.push_back(power_row());
   rows.push_back(real_row("schedule-floor", &JobSpec::schedule_floor, {0, 1e6, false, false},
-                          "Learning rate towards which a schedule falls; polynomial and cosine get there."));
-  rows.push_back(whole_row("warm-up", &JobSpec::warm_up, {0, kMaxSteps},
-                           "The first N steps, whose learning rate is 1/N, 2/N, ... N/N of the schedule's; 0 = none."));
+                          "Learning rate that a schedule decreases towards; polynomial and cosine reach it."));
+  rows.push_back(
+      whole_row("warm-up", &JobSpec::warm_up, {0, kMaxSteps},
+                "Number N of first steps, which use 1/N, 2/N, ... N/N of the schedule's learning rate; 0 = none."));
   rows.push_back(
       real_row("momentum", &JobSpec::momentum, fraction, "momentum: share of the last update that is kept."));
   rows.push_back(real_row("beta1", &JobSpec::beta1, fraction, "adam, adamw: decay of the first moment."));
   rows.push_back(real_row("beta2", &JobSpec::beta2, fraction, "adam, adamw: decay of the second moment."));
   rows.push_back(real_row("epsilon", &JobSpec::epsilon, {0, 1, true, false}, "adam, adamw: added to the denominator."));
   rows.push_back(real_row("weight-decay", &JobSpec::weight_decay, {0, 1e3, false, false},
-                          "This times the parameters, except biases, is added to the gradient; adamw: this times the "
-                          "learning rate is the share that they lose in a step; 0 = off."));
-  rows.push_back(choice_row(
-      "weight-decay-path", &JobSpec::weight_decay_path,
-      "inside: weight decay is added before ternarizing; outside: at the update; auto: inside, with adamw outside."));
+                          "This times the parameters, except biases, is added to the gradient; adamw: the parameters "
+                          "shrink by this times the learning rate in each step; 0 = off."));
+  rows.push_back(choice_row("weight-decay-path", &JobSpec::weight_decay_path,
+                            "inside: weight decay is added before ternarizing; outside: at the update; auto: inside, "
+                            "but outside with adamw."));
   rows.push_back(real_row("ema", &JobSpec::ema, fraction,
                           "Decay of the moving average of the parameters, which is evaluated; 0 = no average."));
   rows.push_back(whole_row("evaluate-every", &JobSpec::evaluate_every, {0, kMaxSteps},
                            "Steps between evaluations on the test set; 0 = only at the end."));
   rows.push_back(real_row("target-accuracy", &JobSpec::target_accuracy, fraction,
-                          "The run is complete before its last step when an evaluation gets this share of the test set "
-                          "right, such as 0.98. Needs evaluate-every; 0 = all its steps."));
+                          "Complete the run early when an evaluation reaches this accuracy on the test set, such as "
+                          "0.98. Needs evaluate-every; 0 = off."));
+  rows.push_back(whole_row("patience", &JobSpec::patience, {0, kMaxSteps},
+                           "Complete the run early after this many evaluations in a row without improvement. Needs "
+                           "evaluate-every; 0 = off."));
   rows.push_back(
-      whole_row("patience", &JobSpec::patience, {0, kMaxSteps},
-                "The run is complete before its last step when this many evaluations in a row were no better "
-                "than an earlier one. Needs evaluate-every; 0 = all its steps."));
-  rows.push_back(choice_row("keep", &JobSpec::keep,
-                            "What model.safetensors is in the end: the model of the last step, or that of the best "
-                            "evaluation (the first of equal ones), for which each member holds one more copy of the "
-                            "parameters. model-raw.safetensors and the state to resume from are the last step's."));
+      choice_row("keep", &JobSpec::keep,
+                 "Which model model.safetensors holds in the end: that of the last step, or that of the best "
+                 "evaluation (the first of equal ones), for which each member keeps one more copy of the parameters. "
+                 "model-raw.safetensors and the state to resume from are those of the last step."));
 }
 
 void add_gradient_rows(std::vector<Row>& rows) {
   rows.push_back(choice_row("gradients", &JobSpec::gradients,
                             "How gradients travel: as ternary codes, or as floats for comparison."));
   rows.push_back(real_row("clip-sigma", &JobSpec::clip_sigma, {0, 1e6, false, false},
-                          "Gradients are clipped at this many standard deviations of their segment; 0 = off."));
+                          "Clip gradients at this many standard deviations of their segment; 0 = off."));
   rows.push_back(
       choice_row("scaler", &JobSpec::scaler, "Scaler by the paper's formula, or as in its authors' code (repo)."));
   rows.push_back(choice_row(
       "scaler-sharing", &JobSpec::scaler_sharing,
       "A segment's scaler: the largest of all members' (max), or each member's own (none; direct exchange)."));
-  rows.push_back(choice_row(
-      "last-layer", &JobSpec::last_layer,
-      "How the gradient of the last layer travels; auto: as float32 for every alexnet and googlenet, as the paper has "
-      "it, as ternary codes for all other models. Most bits of such a step are then the last layer's."));
-  rows.push_back(whole_row("min-ternary-size", &JobSpec::min_ternary_size, {0, UINT32_MAX},
-                           "Segments with fewer parameters travel as float32."));
-  rows.push_back(whole_row("float-steps", &JobSpec::float_steps, {0, kMaxSteps},
-                           "The first steps whose gradients travel as float32."));
   rows.push_back(
-      choice_row("exchange", &JobSpec::exchange,
-                 "direct: codes go from all to all; sharded: each chunk is summed by one owner; auto: depends on the "
-                 "number of members."));
+      choice_row("last-layer", &JobSpec::last_layer,
+                 "How the last layer's gradient travels; auto: as float32 for every alexnet and googlenet, as in the "
+                 "paper, and as ternary codes for all other models. As float32 it is most of such a step's bits."));
+  rows.push_back(whole_row("min-ternary-size", &JobSpec::min_ternary_size, {0, UINT32_MAX},
+                           "Segments with fewer parameters than this travel as float32."));
+  rows.push_back(whole_row("float-steps", &JobSpec::float_steps, {0, kMaxSteps},
+                           "Number of first steps whose gradients travel as float32."));
+  rows.push_back(choice_row("exchange", &JobSpec::exchange,
+                            "direct: every member sends its codes to every other; sharded: each chunk is summed by one "
+                            "owner; auto: depends on the number of members."));
   rows.push_back(choice_row(
       "coding", &JobSpec::coding,
       "Ternary payloads as bit planes (raw) or entropy-coded (entropy); auto: depends on the measured link."));
   rows.push_back(whole_row("bucket-parameters", &JobSpec::bucket_parameters, {0, UINT32_MAX},
-                           "Parameters after which a bucket is full and leaves; 0 = chosen from the model."));
+                           "Parameters per bucket, which is sent as soon as it is full; 0 = chosen from the model."));
   rows.push_back(whole_row("chunk-parameters", &JobSpec::chunk_parameters, {0, kMaxChunkParameters},
-                           "Parameters of a chunk; 0 = chosen from the model and the members."));
-}
-
-Row members_row() {
-  Row row = choice_row(
-      "members", &JobSpec::members,
-      "Which nodes take part: all those named by the peer lines; tgctl start --without NODE leaves one out.");
-  row.set = [](JobSpec&, const std::string& value) -> Status {
-    if (value == to_word(Members::kAll)) return {};
-    return bad_value(
-        value, "all, the only value: every node of the mesh takes part. To leave one out: tgctl start --without NODE");
-  };
-  return row;
+                           "Parameters per chunk; 0 = chosen from the model and the number of members."));
 }
 
 void add_running_rows(std::vector<Row>& rows) {
-  rows.push_back(members_row());
+  rows.push_back(
+      choice_row("members", &JobSpec::members,
+                 "Which nodes take part: all that the peer lines name; tgctl start --without NODE leaves one out."));
   rows.push_back(choice_row("split", &JobSpec::split,
                             "How the members share a step's samples: by the weight in each node's configuration, or by "
                             "the speed that each measures before the run begins, which a resume keeps."));
   rows.push_back(whole_row("digest-every", &JobSpec::digest_every, {1, kMaxSteps},
                            "Steps between comparisons of the members' states."));
-  rows.push_back(whole_row(
-      "threads", &JobSpec::threads, {0, kMaxThreads},
-      "Threads of the engine and of the exchange's work per member, pinned for replay; 0 = the node's own setting."));
+  rows.push_back(whole_row("threads", &JobSpec::threads, {0, kMaxThreads},
+                           "Threads per member for the engine and for the exchange, fixed so that the run can be "
+                           "recomputed; 0 = each node's own setting."));
   rows.push_back(duration_row("start-timeout", &JobSpec::start_timeout_ms, kTimeoutRange,
                               "How long a start waits for absent members."));
+  rows.push_back(duration_row(
+      "step-timeout", &JobSpec::step_timeout_ms, kTimeoutRange,
+      "A member without progress for this long, or for 10 median steps if that is longer, is considered stuck."));
+  rows.push_back(duration_row("checkpoint-every", &JobSpec::checkpoint_every_ms, kCheckpointRange,
+                              "How often each member writes its state during training, so that the run survives the "
+                              "death of all nodes; 0s = only at the end."));
+  rows.push_back(duration_row(
+      "join-limit", &JobSpec::join_limit_ms, kCheckpointRange,
+      "How long the members may wait while a returning node receives the run's state; 0s = no node rejoins."));
   rows.push_back(
-      duration_row("step-timeout", &JobSpec::step_timeout_ms, kTimeoutRange,
-                   "A member without progress for this long, or 10 median steps if that is more, is stuck."));
-  rows.push_back(
-      duration_row("checkpoint-every", &JobSpec::checkpoint_every_ms, kCheckpointRange,
-                   "How often each member writes its state during training, so that something remains if all "
-                   "nodes die; 0s = only at the end."));
-  rows.push_back(duration_row("join-limit", &JobSpec::join_limit_ms, kCheckpointRange,
-                              "How long the members may be made to wait for a node that comes back, while it is given "
-                              "the run's state; 0s = nobody comes back."));
-  rows.push_back(flag_row(
-      "auto-resume", &JobSpec::auto_resume,
-      "Whether the nodes go on by themselves with a run that was interrupted, as soon as all of them are back."));
+      flag_row("auto-resume", &JobSpec::auto_resume,
+               "Whether the nodes resume an interrupted run by themselves, as soon as all of them are back."));
   rows.push_back(real_row("link-mbps", &JobSpec::link_mbps, {0, 1e7, false, false},
                           "Mbit/s of each node's link, for predictions, coding = auto and chunk sizes; "
                           "0 = measured at the start."));
@@ -310,8 +295,27 @@ std::vector<Row> make_rows() {
   return rows;
 }
 
+// PyTorch's names for keys whose own names are spelled too differently to be found by nearest().
+constexpr std::pair<std::string_view, std::string_view> kPytorchNames[] = {
+    {"lr", "learning-rate"},   {"batch-size", "global-batch"}, {"arch", "model"},           {"dataset", "data"},
+    {"pretrained", "initial"}, {"iterations", "steps"},        {"gamma", "schedule-factor"}};
+
 std::string unknown_job_key(std::string_view name) {
-  return unknown_key(job_options(), name, job_key_meant(name), "tgctl help job");
+  std::string dashed(name), hint;
+  std::ranges::replace(dashed, '_', '-');
+  if (find_option(node_options(), dashed) != nullptr)
+    hint = "it is a key of a node's tgd.conf, which tgctl help node explains";
+  for (const auto& [theirs, ours] : kPytorchNames)
+    if (dashed == theirs) hint = "did you mean \"" + std::string(ours) + "\"?";
+  return unknown_key(job_options(), name, hint, "tgctl help job");
+}
+
+Status set_key(JobSpec& spec, std::string_view key, std::string_view value) {
+  const Row* row = find_option(job_options(), key);
+  if (row == nullptr) return Error{ErrorKind::kUsage, unknown_job_key(key)};
+  const Status status = row->set(spec, std::string(value));
+  if (!status) return Error{status.error().kind, std::string(key) + ": " + status.error().message};
+  return {};
 }
 
 Error invalid(std::string message) { return {ErrorKind::kInvalidJob, std::move(message)}; }
@@ -358,7 +362,6 @@ GradientFormat last_layer_of(ModelKind model) {
     case ModelKind::kAlexnetTwoColumn:
     case ModelKind::kGooglenet:
     case ModelKind::kGooglenetSlim:
-    case ModelKind::kGooglenetBiases:
       return GradientFormat::kFloat32;
     default:
       return GradientFormat::kTernary;
@@ -383,35 +386,24 @@ Result<JobSpec> parse_job(std::string_view text, std::string_view file) {
   std::map<std::string, int> seen;
   for (const Assignment& assignment : *assignments) {
     const std::string place = std::string(file) + ":" + std::to_string(assignment.line) + ": ";
-    const Row* row = find_option(job_options(), assignment.key);
-    if (row == nullptr) return Error{ErrorKind::kUsage, place + unknown_job_key(assignment.key)};
     const auto [first, fresh] = seen.emplace(assignment.key, assignment.line);
-    if (!fresh) {
+    if (!fresh)
       return Error{ErrorKind::kUsage,
                    place + assignment.key + " is set again; line " + std::to_string(first->second) + " has set it"};
-    }
-    const Status status = row->set(spec, assignment.value);
-    if (!status) return Error{status.error().kind, place + assignment.key + ": " + status.error().message};
+    const Status status = set_key(spec, assignment.key, assignment.value);
+    if (!status) return Error{status.error().kind, place + status.error().message};
   }
   return spec;
 }
 
 Status set_job_key(JobSpec& spec, std::string_view assignment) {
   const std::size_t equals = assignment.find('=');
-  if (equals == std::string_view::npos) {
-    return bad_value(assignment, "of the form key=value");
-  }
+  if (equals == std::string_view::npos) return bad_value(assignment, "of the form key=value");
   const auto trim = [](std::string_view part) {
-    const std::size_t first = part.find_first_not_of(' ');
-    return first == std::string_view::npos ? std::string_view()
-                                           : part.substr(first, part.find_last_not_of(' ') - first + 1);
+    const std::size_t first = std::min(part.find_first_not_of(' '), part.size());
+    return part.substr(first, part.find_last_not_of(' ') + 1 - first);
   };
-  const std::string_view key = trim(assignment.substr(0, equals));
-  const Row* row = find_option(job_options(), key);
-  if (row == nullptr) return Error{ErrorKind::kUsage, unknown_job_key(key)};
-  const Status status = row->set(spec, std::string(trim(assignment.substr(equals + 1))));
-  if (!status) return Error{status.error().kind, std::string(key) + ": " + status.error().message};
-  return {};
+  return set_key(spec, trim(assignment.substr(0, equals)), trim(assignment.substr(equals + 1)));
 }
 
 Status override_job_key(JobSpec& spec, std::string_view assignment) {

@@ -23,9 +23,9 @@ struct JobSpec {
   ModelKind model = ModelKind::kLenet;
   std::vector<std::uint64_t> hidden = {256, 128};  // features of an MLP's hidden layers
   double label_smoothing = 0;
-  std::vector<double> dropout;        // of each dropout layer, in the order of the network; empty = the model's
-  std::vector<double> class_weights;  // of each sample's loss, by its class; empty = 1 each
-  bool balanced_classes = false;      // class_weights are to follow from the data
+  std::vector<double> dropout;        // a rate per dropout layer, in the order of the network; empty = the model's
+  std::vector<double> class_weights;  // factors on the loss, by class; empty = 1 each
+  bool balanced_classes = false;      // class_weights follow from the data
   DatasetKind data = DatasetKind::kSynthetic;
   std::string data_dir;          // the folder on every node; empty = the node's own data-dir
   std::uint64_t data_seed = 1;   // seed of generated sets, and of the samples held back for testing
@@ -78,7 +78,7 @@ struct JobSpec {
   std::uint64_t evaluate_every = 0;  // steps; 0 = only at the end
   double target_accuracy = 0;        // 0..1, with which the run is complete; 0 = none
   std::uint64_t patience = 0;        // evaluations without a better accuracy; 0 = as many as there are
-  Keep keep = Keep::kLast;           // of which state model.safetensors is
+  Keep keep = Keep::kLast;           // the state that model.safetensors holds
   // How gradients travel.
   GradientFormat gradients = GradientFormat::kTernary;
   double clip_sigma = 2.5;  // 0 = off
@@ -99,7 +99,7 @@ struct JobSpec {
   std::uint64_t start_timeout_ms = 30'000;
   std::uint64_t step_timeout_ms = 60'000;       // lower bound of the timeout, which is 10 x the median step
   std::uint64_t checkpoint_every_ms = 300'000;  // 0 = only at the end
-  std::uint64_t join_limit_ms = 60'000;         // 0 = nobody joins
+  std::uint64_t join_limit_ms = 60'000;         // 0 = no node joins
   bool auto_resume = true;                      // by the nodes themselves, as soon as all are back
   double link_mbps = 0;                         // 0 = measured at the start
   bool trace = false;                           // record a timeline of every member
@@ -114,7 +114,7 @@ const std::vector<Option<JobSpec>>& job_options();
 Result<JobSpec> parse_job(std::string_view text, std::string_view file);
 // Sets one key of a spec from "key=value" (--set).
 Status set_job_key(JobSpec& spec, std::string_view assignment);
-// The same as a user's last word: steps take the place of epochs.
+// As set_job_key, but setting steps clears epochs.
 Status override_job_key(JobSpec& spec, std::string_view assignment);
 // Checks what no single key can: B < 1, staircase without schedule-every, ... For B < N pass the members, 0 = unknown.
 Status validate_job(const JobSpec& spec, std::size_t members);
@@ -126,14 +126,14 @@ std::string changed_keys(const JobSpec& spec, std::size_t most);
 std::uint64_t job_hash(const JobSpec& spec);
 // Whether weight decay is added to the gradient before it is ternarized; else the update sees to it.
 bool decays_inside(const JobSpec& spec);
-// How the last layer's gradient travels where gradients is kTernary. Without a wish as in the paper's experiments:
-// float32 for AlexNet and GoogLeNet in all their forms, ternary for all other models.
+// How the last layer's gradient travels where gradients is kTernary. By default as in the paper's experiments: float32
+// for AlexNet and GoogLeNet in all their forms, ternary for all other models.
 GradientFormat resolved_last_layer(const JobSpec& spec);
 std::uint64_t resolved_global_batch(const JobSpec& spec, std::size_t members);
 // Passes over so many samples, the last step's batch reaching into the next one. An error if that is too many.
 Result<std::uint64_t> resolved_steps(const JobSpec& spec, std::uint64_t samples, std::uint64_t global_batch);
 
-// What the status of a run says of its job.
+// Copies what a run's status shows of its job.
 void show_job(const JobSpec& job, RunStatus& status);
 
 }  // namespace tg::schema

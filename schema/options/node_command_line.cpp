@@ -1,14 +1,14 @@
 // The sources of a node's configuration: the file, the environment and the command line; later ones win.
 #include <algorithm>
-#include <boost/program_options.hpp>
+#include <cctype>
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
-#include <map>
-#include <optional>
+#include <set>
 #include <sstream>
 
+#include "schema/options/command_words.h"
 #include "schema/options/job.h"
 #include "schema/options/node_config.h"
 #include "schema/options/option_rows.h"
@@ -25,30 +25,23 @@ constexpr std::string_view kEnvironmentPrefix = "TGD_";
 
 Error usage(std::string message) { return {ErrorKind::kUsage, std::move(message)}; }
 
-std::string environment_name(const std::string& key) {
-  std::string name(kEnvironmentPrefix);
-  for (const char c : key) name += c == '-' ? '_' : static_cast<char>(c >= 'a' && c <= 'z' ? c - 'a' + 'A' : c);
-  return name;
-}
-
-// The values of one source. A later source replaces an earlier one's values, and its whole list of peers.
-struct Source {
-  struct Value {
-    std::string key, value, place;
-  };
-  std::vector<Value> values;
+// A value of one source, and where it is written: "tgd.conf:3: ".
+struct Value {
+  std::string key, value, place;
 };
+using Source = std::vector<Value>;
 
-Status apply(NodeConfig& config, const Source& source) {
-  std::map<std::string, std::string> seen;
-  for (const Source::Value& given : source.values) {
+// A later source replaces an earlier one's values, and its whole list of peers.
+Status set_values(NodeConfig& config, const Source& source) {
+  std::set<std::string> seen;
+  for (const Value& given : source) {
     const Row* row = find_option(node_options(), given.key);
-    const bool of_job = find_option(job_options(), given.key) != nullptr;
+    const bool is_job_key = find_option(job_options(), given.key) != nullptr;
     if (row == nullptr)
       return usage(given.place + unknown_key(node_options(), given.key,
-                                             of_job ? "it is a key of a job, which tgctl help job explains" : "",
+                                             is_job_key ? "it is a key of a job, which tgctl help job explains" : "",
                                              "tgctl help node"));
-    const auto [first, fresh] = seen.emplace(given.key, given.place);
+    const bool fresh = seen.insert(given.key).second;
     if (!fresh && !row->repeated) return usage(given.place + given.key + " is set twice");
     if (fresh && row->repeated) config.peers.clear();
     const Status status = row->set(config, given.value);
@@ -63,110 +56,74 @@ Result<Source> read_file(const std::string& path) {
   if (!file) {
     const int error = errno;
     return usage(path + ": cannot be read: " + std::strerror(error) +
-                 (error == ENOENT ? "; tgctl help node writes such a file" : ""));
+                 (error == ENOENT ? "; tgctl help node prints a sample" : ""));
   }
   std::string text(kMaxConfigBytes + 1, '\0');
   file.read(text.data(), static_cast<std::streamsize>(text.size()));
-  if (file.bad()) return Error{ErrorKind::kUsage, path + ": cannot be read; is it a file?"};
+  if (file.bad()) return usage(path + ": cannot be read; is it a file?");
   text.resize(static_cast<std::size_t>(file.gcount()));
   if (text.size() > kMaxConfigBytes) return usage(path + ": too long for a configuration");
-  Result<std::vector<Assignment>> assignments = parse_assignments(text, path);
+  const Result<std::vector<Assignment>> assignments = parse_assignments(text, path);
   if (!assignments) return assignments.error();
   Source source;
-  for (const Assignment& given : *assignments) {
-    source.values.push_back({given.key, given.value, path + ":" + std::to_string(given.line) + ": "});
-  }
+  for (const Assignment& given : *assignments)
+    source.push_back({given.key, given.value, path + ":" + std::to_string(given.line) + ": "});
   return source;
 }
 
-// The caller handles TGD_CONFIG. A variable whose name is close to an option's is a misspelt option. Any other one is
-// somebody else's: a container platform sets TGD_SERVICE_HOST for a service named tgd.
-Result<Source> read_environment(const char* const* environment, std::optional<std::string>& config_path) {
-  std::vector<std::string> known{environment_name("config")};
-  for (const Row& row : node_options()) known.push_back(environment_name(row.name));
-  Source source;
-  for (; environment != nullptr && *environment != nullptr; ++environment) {
-    const std::string_view entry = *environment;
-    const std::size_t equals = entry.find('=');
-    if (!entry.starts_with(kEnvironmentPrefix) || equals == std::string_view::npos) continue;
-    const std::string name(entry.substr(0, equals));
-    const std::string value(entry.substr(equals + 1));
-    const auto found = std::find(known.begin(), known.end(), name);
-    if (found == known.end()) {
-      const std::string near = nearest(name, known);
-      if (near.empty()) continue;
-      return usage("environment: unknown variable " + clip_text(name, 100) + "; did you mean " + near + "?");
-    }
-    if (found == known.begin()) {
-      config_path = value;
-      continue;
-    }
-    const Row& row = node_options()[static_cast<std::size_t>(found - known.begin()) - 1];
-    const std::string place = "environment: " + name + ": ";
-    if (!row.repeated) {
-      source.values.push_back({row.name, value, place});
-      continue;
-    }
-    std::istringstream items(value);
-    for (std::string item; std::getline(items, item, ',');) source.values.push_back({row.name, item, place});
-  }
-  return source;
-}
-
-struct Flags {
-  Source source;
-  std::optional<std::string> config_path;
-  bool help = false, version = false, check_config = false;
-};
-
-Result<Flags> read_flags(int argc, const char* const* argv) {
-  po::options_description description;
-  std::vector<std::string> known;
+WordRules make_rules() {
+  WordRules rules{.options = {}, .place = "command line: ", .help = "tgd --help"};
   for (const ProgramOption& option : program_options()) {
-    known.emplace_back(option.name);
     const std::string spelled = std::string(option.name) + (*option.letter == '\0' ? "" : ",") + option.letter;
     if (*option.argument == '\0')
-      description.add_options()(spelled.c_str(), "");
+      rules.options.add_options()(spelled.c_str(), "");
     else
-      description.add_options()(spelled.c_str(), po::value<std::string>(), "");
+      rules.options.add_options()(spelled.c_str(), po::value<std::string>(), "");
   }
   for (const Row& row : node_options()) {
-    known.push_back(row.name);
-    auto* semantic = po::value<std::string>();
-    if (row.allowed == "true | false") semantic->implicit_value("true");
-    description.add_options()(row.name.c_str(), semantic, "");
+    auto* value = po::value<std::vector<std::string>>();
+    if (row.allowed == "true | false") value->implicit_value({"true"}, "true");
+    rules.options.add_options()(row.name.c_str(), value, "");
   }
-  Flags flags;
-  try {
-    const int style = po::command_line_style::unix_style & ~po::command_line_style::allow_guessing;
-    const std::vector<std::string> arguments(argv + std::min(argc, 1), argv + argc);
-    for (const po::option& option :
-         po::command_line_parser(arguments).options(description).style(style).run().options) {
-      const std::string value = option.value.empty() ? "true" : option.value[0];
-      if (option.position_key >= 0)
-        return usage("\"" + clip_text(value, 100) +
-                     "\": tgd takes options only, such as --config tgd.conf; see --help");
-      if (option.string_key == "help")
-        flags.help = true;
-      else if (option.string_key == "version")
-        flags.version = true;
-      else if (option.string_key == "check-config")
-        flags.check_config = true;
-      else if (option.string_key == "config")
-        flags.config_path = value;
-      else
-        flags.source.values.push_back({option.string_key, value, "command line: "});
+  return rules;
+}
+
+Source values_in(const po::variables_map& given, const std::string& place) {
+  Source source;
+  for (const Row& row : node_options()) {
+    if (!given.contains(row.name)) continue;
+    for (const std::string& value : given[row.name].as<std::vector<std::string>>()) {
+      std::istringstream items(value);
+      if (!row.repeated) source.push_back({row.name, value, place});
+      for (std::string item; row.repeated && std::getline(items, item, ',');) source.push_back({row.name, item, place});
     }
-  } catch (const po::unknown_option& unknown) {
-    std::string name = unknown.get_option_name();
-    name.erase(0, name.find_first_not_of('-'));
-    const std::string near = nearest(name, known);
-    return usage("command line: unknown option --" + clip_text(name, 100) +
-                 (near.empty() ? "; see --help" : "; did you mean --" + near + "?"));
-  } catch (const po::error& error) {
-    return usage(std::string("command line: ") + error.what());
   }
-  return flags;
+  return source;
+}
+
+// A variable whose name is close to a key's is a misspelt key. Any other one belongs to another program: a container
+// platform sets TGD_SERVICE_HOST for a service named tgd.
+Result<po::variables_map> read_environment(const WordRules& rules) {
+  std::vector<std::string> known, keys;
+  for (const auto& option : rules.options.options()) {
+    if (option->semantic()->max_tokens() == 0) continue;  // --help and its like
+    std::string name(kEnvironmentPrefix);
+    for (const char c : keys.emplace_back(option->long_name()))
+      name += c == '-' ? '_' : static_cast<char>(std::toupper(c));
+    known.push_back(std::move(name));
+  }
+  std::string misspelt;
+  const auto key_of = [&](const std::string& variable) -> std::string {
+    const auto found = std::ranges::find(known, variable);
+    if (found != known.end()) return keys[static_cast<std::size_t>(found - known.begin())];
+    const std::string near = variable.starts_with(kEnvironmentPrefix) ? nearest(variable, known) : "";
+    if (!near.empty()) misspelt = "unknown variable " + clip_text(variable, 100) + "; did you mean " + near + "?";
+    return "";
+  };
+  po::variables_map given;
+  po::store(po::parse_environment(rules.options, key_of), given);
+  if (!misspelt.empty()) return usage("environment: " + misspelt);
+  return given;
 }
 
 // A warning if data-dir does not exist. It may still be mounted later, so it is not an error yet.
@@ -181,29 +138,36 @@ std::string missing_folder(const std::string& path) {
 
 std::string make_help() {
   std::string text =
-      "tgd: a node that trains neural networks together with its peers.\n\n"
-      "  tgd --config tgd.conf\n"
-      "  tgd --config tgd.conf --node node-b --threads 2\n"
-      "  tgd recompute DIR             computes a fetched run again; see its --help\n"
-      "  tgd simulate JOB              computes a run without a mesh; see its --help\n\n"
-      "Options; in the file as `key = value`, in the environment as TGD_KEY\n"
-      "(TGD_PEER_TIMEOUT). Flags override the environment, which overrides the file.\n\n";
-  for (const ProgramOption& option : program_options()) {
-    const std::string argument = std::string(*option.argument == '\0' ? "" : " ") + option.argument;
-    text += "  --" + std::string(option.name) + argument;
-    if (*option.letter != '\0') text += ", -" + std::string(option.letter) + argument;
-    text += "\n      " + std::string(option.help) + "\n";
-  }
-  const NodeConfig defaults;
+      "  $ tgd --config tgd.conf\n"
+      "  $ tgd --config tgd.conf --node node-b --threads 2\n"
+      "\n"
+      "tgd is a node of a mesh that trains neural networks together. One tgd runs on\n"
+      "each machine, and no machine is special. tgctl starts and watches runs.\n"
+      "\n"
+      "Usage: tgd --config FILE [OPTION]...\n"
+      "  or:  tgd recompute DIR [OPTION]...\n"
+      "  or:  tgd simulate JOB --members N -o DIR [OPTION]...\n"
+      "\n"
+      "recompute computes a fetched run again and compares the digests; simulate\n"
+      "computes a run without a mesh. Each has a --help of its own.\n"
+      "\n"
+      "Every key below may also be set in the file (key = value) and in the environment\n"
+      "(TGD_KEY, such as TGD_PEER_TIMEOUT). Options override the environment, which\n"
+      "overrides the file.\n\n";
+  const auto add = [&text](const std::string& spelled, const std::vector<std::string>& parts) {
+    text += "  " + spelled + "\n";
+    for (const std::string& part : parts)
+      for (const std::string& line : wrap_text(part, kHelpColumns)) text += line.empty() ? "" : "      " + line + "\n";
+  };
+  for (const ProgramOption& option : program_options())
+    add((*option.letter == '\0' ? "" : "-" + std::string(option.letter) + ", ") + "--" + option.name +
+            (*option.argument == '\0' ? "" : " ") + option.argument,
+        {option.help});
   for (const Row& row : node_options()) {
-    text += "  --" + row.name + (row.repeated ? " VALUE, repeated" : " VALUE") + "\n";
     const std::string& values = row.allowed.empty() ? row.form : row.allowed;
-    const std::string value = row.get(defaults);
-    for (const std::string& part :
-         {row.help, values.empty() ? "" : "Allowed: " + values + ".", value.empty() ? "" : "Default: " + value + "."}) {
-      if (part.empty()) continue;
-      for (const std::string& line : wrap_text(part, kHelpColumns)) text += "      " + line + "\n";
-    }
+    const std::string value = row.get(NodeConfig());
+    add("--" + row.name + " VALUE" + (row.repeated ? " (repeatable)" : ""),
+        {row.help, values.empty() ? "" : "Allowed: " + values + ".", value.empty() ? "" : "Default: " + value + "."});
   }
   return text;
 }
@@ -212,44 +176,48 @@ std::string make_help() {
 
 const std::vector<ProgramOption>& program_options() {
   static const std::vector<ProgramOption> rows = {
-      {"config", "c", "FILE", "Read this file."},
-      {"check-config", "", "", "Say whether the configuration is good, and end."},
+      {"config", "c", "FILE", "Configuration file; else TGD_CONFIG."},
+      {"check-config", "", "", "Check the configuration and exit."},
       {"version", "", "", "Print build, protocol, engine and kernels."},
       {"help", "h", "", "Print this."},
   };
   return rows;
 }
 
-Result<CommandLine> parse_node_command_line(int argc, const char* const* argv, const char* const* environment) {
-  CommandLine line;
-  Result<Flags> flags = read_flags(argc, argv);
+Result<CommandLine> parse_node_command_line(int argc, const char* const* argv) {
+  const WordRules rules = make_rules();
+  const Result<po::variables_map> flags = parse_words(words_after(argc, argv, 1), rules);
   if (!flags) return flags.error();
-  line.help = flags->help;
-  line.version = flags->version;
-  line.check_config = flags->check_config;
+  if (const std::vector<std::string> words = operands(*flags); !words.empty())
+    return usage("\"" + clip_text(words[0], 100) + "\": tgd takes only options, such as --config tgd.conf; see --help");
+  CommandLine line;
+  line.help = flags->contains("help");
+  line.version = flags->contains("version");
+  line.check_config = flags->contains("check-config");
   line.help_text = make_help();
   if (line.help || line.version) return line;
 
-  std::optional<std::string> config_path;
-  Result<Source> variables = read_environment(environment, config_path);
+  const Result<po::variables_map> variables = read_environment(rules);
   if (!variables) return variables.error();
-  if (flags->config_path) config_path = flags->config_path;
-  if (config_path) {
-    Result<Source> file = read_file(*config_path);
+  std::string path;
+  for (const po::variables_map* given : {&*variables, &*flags})
+    if (given->contains("config")) path = (*given)["config"].as<std::string>();
+  if (!path.empty()) {
+    const Result<Source> file = read_file(path);
     if (!file) return file.error();
-    if (const Status status = apply(line.config, *file); !status) return status.error();
+    if (const Status status = set_values(line.config, *file); !status) return status.error();
   }
-  if (const Status status = apply(line.config, *variables); !status) return status.error();
-  if (const Status status = apply(line.config, flags->source); !status) return status.error();
-  if (!config_path && line.config.node.empty() && line.config.peers.empty())
+  if (const Status status = set_values(line.config, values_in(*variables, "environment: ")); !status)
+    return status.error();
+  if (const Status status = set_values(line.config, values_in(*flags, "command line: ")); !status)
+    return status.error();
+  if (path.empty() && line.config.node.empty() && line.config.peers.empty())
     return usage(
-        "no configuration is given, and no node: tgd --config tgd.conf; tgctl help node > tgd.conf writes a file with "
-        "all keys explained");
-  std::sort(line.config.peers.begin(), line.config.peers.end(),
-            [](const PeerAddress& a, const PeerAddress& b) { return a.name < b.name; });
-  if (const Status status = validate_node(line.config); !status) {
-    return Error{status.error().kind, (config_path ? *config_path + ": " : std::string()) + status.error().message};
-  }
+        "no configuration: run tgd --config tgd.conf; tgctl help node > tgd.conf writes a file with all keys "
+        "explained");
+  std::ranges::sort(line.config.peers, {}, &PeerAddress::name);
+  if (const Status status = validate_node(line.config); !status)
+    return Error{status.error().kind, (path.empty() ? "" : path + ": ") + status.error().message};
   if (std::string missing = missing_folder(line.config.data_dir); !missing.empty())
     line.warnings.push_back(std::move(missing));
   return line;

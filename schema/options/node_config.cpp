@@ -60,9 +60,9 @@ Row peer_row() {
                   [](const PeerAddress& peer) { return peer.name + "@" + host_and_port(peer.host, peer.port); });
   };
   Row row{"peer", "NAME@host:port",
-          "NAME@host:port of a node; once per node, this one included, with the same lines in every node's file. The "
-          "host is a name or an address, an IPv6 address in brackets. The port is the mesh's; the one above it is for "
-          "control.",
+          "NAME@host:port of a node: a line per node, this one included, and the same lines in every node's file. The "
+          "host is a name or an address, an IPv6 address in brackets. The port is the mesh's; the next one up is the "
+          "control port.",
           set, get};
   row.repeated = true;
   return row;
@@ -83,11 +83,11 @@ Row listen_row() {
   const auto get = [](const NodeConfig& config) {
     return config.listen_port == 0 ? config.listen : host_and_port(config.listen, config.listen_port);
   };
-  return {"listen", "ADDRESS or ADDRESS:PORT",
-          "Address to bind, and a port if it is not the peer line's: 0.0.0.0, [::]:7700. The port is the mesh's; the "
-          "one above it is for control. The peer line says where the others reach this node. Anything but loopback "
-          "needs a key-file, or insecure = true.",
-          set, get};
+  return {
+      "listen", "ADDRESS or ADDRESS:PORT",
+      "Address to bind, and the mesh port if it is not the peer line's: 0.0.0.0, [::]:7700. The peer line says where "
+      "other nodes reach this one. Anything but loopback needs a key-file, or insecure = true.",
+      set, get};
 }
 
 Row control_allow_row() {
@@ -105,8 +105,8 @@ Row control_allow_row() {
   };
   const auto format = [](const std::vector<std::string>& hosts) { return joined(hosts, ","); };
   return value_row("control-allow", &NodeConfig::control_allow, "list",
-                   "Without keys: addresses, networks (10.0.0.0/8) or names, separated by commas, that may use the "
-                   "control port in addition to loopback and the hosts of the peer lines.",
+                   "Without keys: further addresses, networks (10.0.0.0/8) or names, separated by commas, that may use "
+                   "the control port, besides loopback and the hosts of the peer lines.",
                    parse, format);
 }
 
@@ -128,8 +128,8 @@ Row metrics_row() {
     return config.metrics_host.empty() ? std::string() : host_and_port(config.metrics_host, config.metrics_port);
   };
   return {"metrics", "ADDRESS:PORT",
-          "Where Prometheus and health checks reach this node over HTTP: /metrics, /healthz, /readyz. Such as "
-          "127.0.0.1:9770. There are no keys: everyone who reaches the port can read. Not set = no such port.",
+          "Address and port for Prometheus and health checks over HTTP (/metrics, /healthz, /readyz), such as "
+          "127.0.0.1:9770. It has no keys: anyone who reaches the port can read. Not set = off.",
           set, get};
 }
 
@@ -156,68 +156,62 @@ Row kernels_row() {
       });
 }
 
-constexpr OtherWord kOtherEngines[] = {
-    {"cuda", "gpu nvidia"},
-    {"cpu", "processor"},
-};
-
 std::vector<Row> make_rows() {
   std::vector<Row> rows;
-  rows.push_back(text_row("node", &NodeConfig::node, kMaxNameBytes, "Name of this node, one of the peer lines."));
+  rows.push_back(text_row("node", &NodeConfig::node, kMaxNameBytes, "This node's name, as in its peer line."));
   rows.push_back(peer_row());
   rows.push_back(listen_row());
-  rows.push_back(
-      path_row("key-file", &NodeConfig::key_file, kMaxPathBytes,
-               "Cluster key file, the same on every node; tgctl keygen makes it. Without a key from it nobody "
-               "can join or ask. It may change while the node runs."));
+  rows.push_back(path_row("key-file", &NodeConfig::key_file, kMaxPathBytes,
+                          "Cluster key file, the same on every node, made by tgctl keygen. Without one of its keys "
+                          "nobody can join or control the mesh. It may change while the node runs."));
   rows.push_back(flag_row("insecure", &NodeConfig::insecure,
-                          "Listen beyond loopback without keys: everyone at an address of the peer lines or of "
+                          "Allow listening beyond loopback without keys: anyone at an address in the peer lines or in "
                           "control-allow can start and stop runs."));
   rows.push_back(control_allow_row());
   rows.push_back(path_row("state-dir", &NodeConfig::state_dir, kMaxPathBytes,
-                          "Folder for runs: specs, logs, metrics, models. It survives restarts."));
+                          "Folder for runs: jobs, logs, metrics, models. It is kept across restarts."));
   rows.push_back(path_row("data-dir", &NodeConfig::data_dir, kMaxPathBytes,
-                          "Folder with data sets on this node, for jobs without a data-dir."));
-  rows.push_back(whole_row("threads", &NodeConfig::threads, {0, kMaxThreads},
-                           "Threads of the engine, and (up to 8) of the exchange's work; 0 = what the cgroup allows."));
+                          "Folder with data sets on this node, for jobs that set no data-dir."));
   rows.push_back(
-      whole_row("weight", &NodeConfig::weight, {1, kMaxWeight},
-                "Weight of this node's share of each batch: a node with weight 3 computes three times as "
-                "many samples as one with 1. Only the ratio counts: for 1.5 to 1, use 3 and 2. A job with split = "
-                "speed goes by what the nodes measure."));
+      whole_row("threads", &NodeConfig::threads, {0, kMaxThreads},
+                "Threads for the engine, and for the exchange (at most 8 of them); 0 = as many as the cgroup allows."));
+  rows.push_back(whole_row("weight", &NodeConfig::weight, {1, kMaxWeight},
+                           "Weight of this node's share of each batch: a node with weight 3 computes three times as "
+                           "many samples as one with weight 1. Only the ratio counts: for 1.5 to 1, use 3 and 2. A job "
+                           "with split = speed uses measured speeds instead."));
   rows.push_back(whole_row("memory-mib", &NodeConfig::memory_mib, {0, kMaxMemoryMib},
-                           "MiB that a run may take here, whatever the machine says; a start that needs more is "
-                           "refused. 0 = what the machine and its cgroup have left."));
+                           "MiB of memory that a run may use on this node; a run that needs more is refused. 0 = what "
+                           "the machine and its cgroup have free."));
   rows.push_back(whole_row("keep-runs", &NodeConfig::keep_runs, {1, kMaxRunsKept},
-                           "Ended runs that are kept. If there are more, runs without a model or with a fetched model "
-                           "are deleted first, the oldest first; each deletion is logged."));
+                           "Number of ended runs to keep. Beyond it, runs without a model or with a fetched model are "
+                           "deleted first, the oldest first; each deletion is logged."));
   rows.push_back(
       duration_row("keep-age", &NodeConfig::keep_age_ms, kKeepAgeRange,
-                   "Runs that ended longer ago are deleted, unless their model was never fetched; 0s = never."));
+                   "Delete runs that ended longer ago than this, unless their model was never fetched; 0s = never."));
   rows.push_back(
       whole_row("keep-mib", &NodeConfig::keep_mib, {0, kMaxMemoryMib},
-                "MiB that all runs may take on disk; beyond that runs are deleted as for keep-runs. 0 = no limit."));
-  rows.push_back(duration_row("peer-timeout", &NodeConfig::peer_timeout_ms, kPeerTimeoutRange,
-                              "A peer without a sign of life for this long is dead; a run goes on without it."));
+                "MiB of disk space for all runs; beyond it, runs are deleted as for keep-runs. 0 = no limit."));
+  rows.push_back(
+      duration_row("peer-timeout", &NodeConfig::peer_timeout_ms, kPeerTimeoutRange,
+                   "A peer that has been silent for this long is considered dead, and a run continues without it."));
   rows.push_back(metrics_row());
   rows.push_back(choice_row("engine", &NodeConfig::engine,
-                            "What trains here: cuda = an NVIDIA GPU, through the package tgd-cuda, or tgd does not "
-                            "start; cpu = the processor; auto = the GPU if it can be had, else the processor, and the "
-                            "log says why. Members of one run may differ: their replicas agree bit for bit.",
-                            kOtherEngines));
+                            "What computes: cuda = an NVIDIA GPU (package tgd-cuda; without a GPU tgd does not start); "
+                            "cpu = the processor; auto = the GPU if there is one, else the processor, and the log says "
+                            "why. Members of a run may differ: their replicas agree bit for bit."));
   rows.push_back(whole_row("device", &NodeConfig::device, {0, kMaxDevice},
-                           "Which GPU, as nvidia-smi counts those that this process may use. A tgd uses one: on a host "
-                           "with two GPUs run two nodes, each with its own name, ports, state-dir and device."));
-  rows.push_back(choice_row("math", &NodeConfig::math,
-                            "How a GPU multiplies: fp32 = in float32, with nothing left out; tf32 and bf16 = factors "
-                            "rounded to 10 and 7 bits of mantissa, in bf16 a convolution's results as well, sums in "
-                            "float32, which is faster and less exact. Parameters, gradients and updates are kept in "
-                            "float32 in each; the processor always takes fp32."));
+                           "Which GPU, as nvidia-smi numbers those that this process may use. A tgd uses one: on a "
+                           "host with two GPUs run two nodes, each with its own name, ports, state-dir and device."));
+  rows.push_back(
+      choice_row("math", &NodeConfig::math,
+                 "How a GPU multiplies: fp32 = in full float32; tf32 and bf16 = inputs rounded to 10 and 7 bits of "
+                 "mantissa (with bf16 a convolution's outputs as well) and float32 sums, which is faster and less "
+                 "exact. Parameters, gradients and updates are float32 in each; the processor always uses fp32."));
   rows.push_back(kernels_row());
-  rows.push_back(choice_row("log-level", &NodeConfig::log_level, "Lowest level written to stderr."));
+  rows.push_back(choice_row("log-level", &NodeConfig::log_level, "Lowest level that is logged to stderr."));
   rows.push_back(choice_row("log-format", &NodeConfig::log_format,
-                            "Form of the log's lines, on stderr and in the log of each run: text = key=value, json = "
-                            "an object with time, level, node, event and more."));
+                            "Format of log lines, on stderr and in each run's log: text = key=value, json = an object "
+                            "with time, level, node, event and more."));
   rows.push_back(fault_row());
   return rows;
 }
@@ -249,7 +243,7 @@ Status check_peers(const NodeConfig& config) {
                " Every file lists all nodes, its own included");
 }
 
-// Refuses a peer line of this node that nobody can reach because the socket is of the other IP version. :: takes both.
+// Refuses a peer line of this node that is unreachable because the socket has the other IP version. :: takes both.
 Status check_family(const NodeConfig& config) {
   const std::string& own = config.self().host;
   const bool any = config.listen == "::" || config.listen == "[::]";

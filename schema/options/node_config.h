@@ -84,9 +84,9 @@ struct CommandLine {
   std::vector<std::string> warnings;  // problems that will matter once the thing is needed
   std::string help_text;
 };
-// In node_command_line.cpp. argv and environment are as given to main; reads the --config file and validates the
-// result as validate_node does.
-Result<CommandLine> parse_node_command_line(int argc, const char* const* argv, const char* const* environment);
+// In node_command_line.cpp. Reads the process's environment and the --config file, and validates the result as
+// validate_node does.
+Result<CommandLine> parse_node_command_line(int argc, const char* const* argv);
 Result<PeerAddress> parse_peer(std::string_view text);  // "node-a@10.0.0.1:7700"
 bool is_loopback(std::string_view host);                // a loopback address, or localhost
 std::uint64_t names_hash(const std::vector<PeerAddress>& peers);

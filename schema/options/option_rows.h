@@ -14,7 +14,6 @@
 #include "kernels/base/utf8.h"
 #include "kernels/base/words.h"
 #include "schema/options/options.h"
-#include "schema/options/other_words.h"
 #include "schema/text.h"
 
 namespace tg::schema {
@@ -27,12 +26,12 @@ inline Status check_text(const std::string& value, std::size_t most_bytes) {
   return bad_value(value, "a text of at most " + std::to_string(most_bytes) + " printable bytes without #");
 }
 
-// A folder or file: as check_text, and paths that only a shell understands are refused.
+// A folder or file: check_text, and no path that needs a shell to be expanded.
 inline Status check_path(const std::string& value, std::size_t most_bytes) {
   if (const Status status = check_text(value, most_bytes); !status) return status;
   if (!value.starts_with('~') && !value.starts_with('$')) return {};
-  return bad_value(value, std::string("a path: nobody expands ") + (value[0] == '~' ? "~" : "variables") +
-                              " here; write it from / on, such as /home/NAME/mnist");
+  return bad_value(value, std::string("a path: ") + (value[0] == '~' ? "~ is" : "variables are") +
+                              " not expanded here; write an absolute path, such as /home/NAME/mnist");
 }
 
 // What all rows of one field are: `parse` says what is wrong with a text, `format` writes the canonical one.
@@ -70,19 +69,14 @@ Option<Target> path_row(std::string name, std::string Target::*field, std::size_
 }
 
 // One of a few words. `write` gets the index of the word in the text, `read` returns that of the present value.
-// others: what other programs call them.
 template <class Target, class Write, class Read>
 Option<Target> word_row(std::string name, const std::vector<std::string>& known, std::string help, Write write,
-                        Read read, OtherWords others = {}) {
+                        Read read) {
   const std::string allowed = joined(known, " | ");
-  const auto set = [known, write, allowed, others](Target& target, const std::string& value) -> Status {
+  const auto set = [known, write, allowed](Target& target, const std::string& value) -> Status {
     const auto found = std::find(known.begin(), known.end(), value);
-    if (found == known.end()) {
-      std::string meant = meant_by(value, others);
-      if (meant.empty()) meant = nearest(value, known);
-      const bool is_word = std::find(known.begin(), known.end(), meant) != known.end();
-      return bad_value(value, "one of " + allowed + (is_word ? "; did you mean " + meant + "?" : other_way(meant)));
-    }
+    if (found == known.end())
+      return bad_value(value, known.size() == 1 ? allowed + ", the only value" : "one of " + allowed);
     write(target, static_cast<std::size_t>(found - known.begin()));
     return {};
   };
@@ -93,13 +87,12 @@ Option<Target> word_row(std::string name, const std::vector<std::string>& known,
 
 // The words of an enum (kernels/base/words.h).
 template <class Target, class Enum>
-requires std::is_enum_v<Enum> Option<Target> choice_row(std::string name, Enum Target::*field, std::string help,
-                                                        OtherWords others = {}) {
+requires std::is_enum_v<Enum> Option<Target> choice_row(std::string name, Enum Target::*field, std::string help) {
   constexpr auto kWords = words_of(Enum());
   return word_row<Target>(
       std::move(name), {kWords.begin(), kWords.end()}, std::move(help),
       [field](Target& target, std::size_t index) { target.*field = static_cast<Enum>(index); },
-      [field](const Target& target) { return static_cast<std::size_t>(target.*field); }, others);
+      [field](const Target& target) { return static_cast<std::size_t>(target.*field); });
 }
 
 // As the row above, with "auto" as the first word, which means nullopt.
@@ -216,17 +209,20 @@ Option<Target> flag_row(std::string name, bool Target::*field, std::string help)
   return row;
 }
 
-// "unknown key "stepz"; did you mean "steps"? tgctl help job explains all keys", to follow the place. meant: the key
-// for which other programs use this name, or what there is instead, or "". page: the command that prints the reference.
+// "unknown key "stepz"; did you mean "steps"? tgctl help job explains all keys", to follow the place. hint: a clause
+// that is more to the point than the nearest key, or "". page: the command that prints the reference.
 template <class Target>
-std::string unknown_key(const std::vector<Option<Target>>& table, std::string_view name, std::string meant,
+std::string unknown_key(const std::vector<Option<Target>>& table, std::string_view name, std::string hint,
                         const std::string& page) {
   std::vector<std::string> known;
   for (const Option<Target>& row : table) known.push_back(row.name);
-  if (meant.empty()) meant = nearest(name, known);
-  const bool is_key = find_option(table, meant) != nullptr;
-  return "unknown key \"" + clip_text(name, 100) + "\"" +
-         (is_key ? "; did you mean \"" + meant + "\"? " : other_way(meant) + "; ") + page + " explains all keys";
+  const std::string near = nearest(name, known);
+  if (hint.empty() && !near.empty()) hint = "did you mean \"" + near + "\"?";
+  return "unknown key \"" + clip_text(name, 100) + "\"; " + hint +
+         (hint.empty()          ? ""
+          : hint.ends_with('?') ? " "
+                                : "; ") +
+         page + " explains all keys";
 }
 
 }  // namespace tg::schema

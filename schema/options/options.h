@@ -21,7 +21,7 @@ struct Option {
   std::function<std::string(const Target&)> get;  // canonical text, "" = not set
   std::string allowed = {};                       // "direct | sharded | auto", for messages and help
   bool repeated = false;                          // may be given more than once (peer)
-  bool resumable = false;                         // of a job: a resume may change it
+  bool resumable = false;                         // a resume may change it (keys of jobs)
   std::string group = {};                         // heading in the reference; rows of a group follow each other
 };
 

@@ -13,10 +13,10 @@ namespace tg::schema {
 inline constexpr std::string_view kRecomputeCommand = "recompute";
 
 struct RecomputeCommand {
-  std::string directory;                 // of the run
-  std::optional<std::string> data_dir;   // in place of the job's
-  std::optional<std::uint64_t> threads;  // of each member's engine, in place of the recorded ones
-  std::string help;                      // asked for: print it, and end
+  std::string directory;                 // the run's folder
+  std::optional<std::string> data_dir;   // replaces the job's
+  std::optional<std::uint64_t> threads;  // per member's engine; replaces the recorded number
+  std::string help;                      // if not empty, print this and nothing else
 };
 // argv as given to main; argv[1] is the command.
 Result<RecomputeCommand> parse_recompute_command(int argc, const char* const* argv);

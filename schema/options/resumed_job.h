@@ -1,5 +1,5 @@
-// The job of a run that goes on: that of its record, with what tgctl resume --set may change; and whether a run can go
-// on at all. Pure.
+// The job of a resumed run: that of its record, with what tgctl resume --set may change; and whether a run can be
+// resumed at all. Pure.
 #pragma once
 
 #include <cstdint>

@@ -7,9 +7,11 @@
 namespace tg::schema {
 namespace {
 
-bool draws(const JobSpec& job) { return job.data == DatasetKind::kSynthetic || job.data == DatasetKind::kFractals; }
+bool is_generated(const JobSpec& job) {
+  return job.data == DatasetKind::kSynthetic || job.data == DatasetKind::kFractals;
+}
 
-bool adapts(const JobSpec& job) {
+bool is_adam(const JobSpec& job) {
   return job.optimizer == OptimizerKind::kAdam || job.optimizer == OptimizerKind::kAdamW;
 }
 
@@ -23,7 +25,7 @@ struct Use {
 constexpr bool (*kStairs)(const JobSpec&) = [](const JobSpec& job) { return job.schedule == ScheduleKind::kStaircase; };
 constexpr Use kUses[] = {
     {"data-dir",
-     [](const JobSpec& job) { return !draws(job) || !(job.initial.empty() || job.initial.starts_with('/')); },
+     [](const JobSpec& job) { return !is_generated(job) || !(job.initial.empty() || job.initial.starts_with('/')); },
      "data that are read from files", "data"},
     {"steps", [](const JobSpec& job) { return job.epochs == 0; }, "runs without epochs", "epochs"},
     {"schedule-factor", kStairs, "schedule = staircase", "schedule"},
@@ -36,9 +38,9 @@ constexpr Use kUses[] = {
      "leaves no step of the run at "},
     {"momentum", [](const JobSpec& job) { return job.optimizer == OptimizerKind::kMomentum; }, "optimizer = momentum",
      "optimizer"},
-    {"beta1", adapts, "optimizer = adam and adamw", "optimizer"},
-    {"beta2", adapts, "optimizer = adam and adamw", "optimizer"},
-    {"epsilon", adapts, "optimizer = adam and adamw", "optimizer"}};
+    {"beta1", is_adam, "optimizer = adam and adamw", "optimizer"},
+    {"beta2", is_adam, "optimizer = adam and adamw", "optimizer"},
+    {"epsilon", is_adam, "optimizer = adam and adamw", "optimizer"}};
 
 }  // namespace
 

@@ -1,5 +1,4 @@
-// Keys that a job sets and nothing in it uses, or that leave nothing of what they are for: whoever wrote them expects
-// something. Pure.
+// Finds keys that a job sets to no effect: what they are for is not in the job. Pure.
 #pragma once
 
 #include <string>
@@ -10,7 +9,7 @@
 
 namespace tg::schema {
 
-// A sentence for each, with its place. file: what the job was read from; text: what stood there.
+// A sentence per key, with its place. file: what the job was read from; text: its content.
 std::vector<std::string> unused_keys(const JobSpec& job, std::string_view text, std::string_view file);
 
 }  // namespace tg::schema

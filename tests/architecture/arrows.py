@@ -18,7 +18,7 @@ MAY_USE = {
     "schema": {"schema", "kernels/base", "engine/choices.h"},
     "engine": {"engine", "kernels"},
     "daemon": {"daemon", "engine", "kernels", "schema"},
-    "ctl": {"ctl", "schema", "kernels/base", "engine/choices.h"},
+    "ctl": {"ctl", "schema", "kernels/base", "engine/choices.h", "engine/storage/sha256.h"},
 }
 # room of daemon/ -> what it may include of daemon/: rooms or single headers. What is not named is the root: main.cpp.
 ROOMS = {
@@ -32,7 +32,7 @@ ROOMS = {
     "daemon/control": {"daemon/membership/liveness.h", "daemon/store", "daemon/access", "daemon/step/threads/progress.h", "daemon/doctor/diagnose.h"},
     "daemon/doctor": {"daemon/mesh", "daemon/membership/choose_exchange.h", "daemon/run/memory_check.h", "daemon/access", "daemon/step/job_layout.h"},
     "daemon/run": {"daemon/step", "daemon/exchange", "daemon/membership", "daemon/mesh", "daemon/metrics", "daemon/store"},
-    "daemon/simulate": {"daemon/step", "daemon/exchange", "daemon/membership/view.h", "daemon/run/fitting.h", "daemon/run/preparation.h", "daemon/run/preparation_options.h", "daemon/run/run_numbers.h", "daemon/run/shares.h", "daemon/run/what_is_saved.h", "daemon/store"},
+    "daemon/simulate": {"daemon/step", "daemon/exchange", "daemon/membership/view.h", "daemon/run/first_record.h", "daemon/run/fitting.h", "daemon/run/preparation.h", "daemon/run/preparation_options.h", "daemon/run/run_numbers.h", "daemon/run/shares.h", "daemon/run/what_is_saved.h", "daemon/store"},
     "daemon/metrics": {"daemon/step/threads/progress.h"},
     "daemon/forecast": {"daemon/step", "daemon/exchange", "daemon/membership/choose_exchange.h", "daemon/mesh"},
     "daemon/node": {"daemon"},
@@ -41,7 +41,7 @@ ROOMS = {
 THIRD_PARTY = {
     "kernels": ("immintrin.h", "cuda_runtime"),
     "schema": ("capnp/", "kj/", "nlohmann/", "boost/program_options", "sodium.h"),
-    "engine": ("cuda_runtime", "cudnn.h", "cublasLt.h", "dnnl.hpp", "dnnl.h", "oneapi/dnnl", "omp.h", "zlib.h", "nlohmann/", "jpeglib.h", "jerror.h", "png.h"),
+    "engine": ("cuda_runtime", "cudnn.h", "cublasLt.h", "dnnl.hpp", "dnnl.h", "oneapi/dnnl", "omp.h", "zlib.h", "nlohmann/", "sodium.h", "jpeglib.h", "jerror.h", "png.h"),
     "daemon": ("zmq", "nlohmann/", "prometheus/", "civetweb.h"),
     "ctl": ("zmq", "nlohmann/", "boost/program_options", "curses.h", "png.h"),
 }
@@ -50,7 +50,7 @@ KNOWN_THIRD_PARTY = ("capnp/", "kj/", "boost/", "dnnl", "oneapi/", "omp.h", "zli
 # What decides knows no clock, socket or thread.
 PURE = ("daemon/membership", "daemon/exchange", "daemon/forecast/code_bits", "daemon/forecast/forecast", "daemon/forecast/machine", "daemon/forecast/predict",
         "daemon/forecast/step_model", "daemon/step/job_layout", "daemon/mesh/probe/burst_meter", "daemon/mesh/probe/link_probe",
-        "daemon/mesh/probe/round_trips", "daemon/simulate/simulated_view", "daemon/doctor/diagnose", "daemon/doctor/findings", "daemon/doctor/link_stream", "daemon/doctor/link_verdicts", "daemon/doctor/node_verdicts", "daemon/doctor/schedule", "daemon/doctor/survey", "daemon/doctor/thresholds")
+        "daemon/mesh/probe/round_trips", "daemon/simulate/simulated_view", "daemon/doctor/diagnose", "daemon/doctor/link_stream", "daemon/doctor/problems", "daemon/doctor/schedule", "daemon/doctor/survey")
 IMPURE = ("thread", "mutex", "chrono", "condition_variable", "zmq", "atomic", "sys/", "unistd.h", "fstream", "filesystem", "random")
 
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]', re.M)

@@ -81,7 +81,7 @@ TEST_F(MisuseTest, AnotherProgramOnThePortIsThreeToo) {
   port_.listen();  // accepts connections, sends nothing
   const Outcome stop = run({"stop", "first", "--address", port_.name()});
   expect(stop, 3, "no tgd answers");
-  EXPECT_NE(stop.err.find("within 3 s: something listens there but says nothing: a tgd that is stopped or hangs"),
+  EXPECT_NE(stop.err.find("within 3 s: the port accepts connections but sends nothing: a tgd that is stopped or hangs"),
             std::string::npos)
       << stop.err;
   EXPECT_LT(stop.seconds, kDeadlineSeconds);
@@ -163,7 +163,7 @@ TEST_F(MisuseTest, HelpAndVersionNeedNoDaemon) {
   const Outcome help = run({"--help"});
   EXPECT_EQ(help.code, 0);
   EXPECT_EQ(help.err, "");
-  EXPECT_NE(help.out.find("usage: tgctl"), std::string::npos);
+  EXPECT_NE(help.out.find("Usage: tgctl"), std::string::npos);
   const Outcome version = run({"--version"});
   EXPECT_EQ(version.code, 0);
   EXPECT_EQ(version.out.find("tgctl "), 0u);

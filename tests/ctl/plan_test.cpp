@@ -114,7 +114,7 @@ TEST(PlanText, NoLineWrapsAtEightyColumns) {
   bench.saved = "/" + std::string(300, 's');
   bench.node = std::string(63, 'n');
   bench.build = "0.1.0+" + std::string(100, 'b');
-  bench.compute = {{"cifarnet-32", 16'777'216, 500e-6, 50}};
+  bench.compute = {{"cifarnet", 16'777'216, 500e-6, 50}};
   for (const std::string& text : {format_forecast(sample_forecast()), format_forecast(wide), format_bench(bench)}) {
     std::istringstream lines(text);
     for (std::string line; std::getline(lines, line);) EXPECT_LE(schema::text_width(line), kColumns) << line;

@@ -10,8 +10,8 @@ std::pair<std::uint64_t, std::string> end_of(const schema::JobSpec& job, const s
   BestEvaluation best;
   for (std::size_t i = 0; i < accuracies.size(); ++i) {
     const std::uint64_t step = 10 * (i + 1);
-    best.take(accuracies[i], step);
-    if (std::string why = why_it_ends(job, best, accuracies[i], step); !why.empty()) return {step, std::move(why)};
+    best.update(accuracies[i], step);
+    if (std::string why = early_end_reason(job, best, accuracies[i], step); !why.empty()) return {step, std::move(why)};
   }
   return {0, ""};
 }
@@ -24,7 +24,7 @@ schema::JobSpec job_of(double target, std::uint64_t patience) {
   return job;
 }
 
-TEST(EarlyEnd, NobodyAskedForIt) { EXPECT_EQ(end_of(job_of(0, 0), {0.5, 0.5, 0.5, 0.5}).second, ""); }
+TEST(EarlyEnd, NotRequested) { EXPECT_EQ(end_of(job_of(0, 0), {0.5, 0.5, 0.5, 0.5}).second, ""); }
 
 TEST(EarlyEnd, AtTheTarget) {
   const auto [step, why] = end_of(job_of(0.9, 0), {0.5, 0.8999, 0.9, 0.95});
@@ -42,9 +42,9 @@ TEST(EarlyEnd, AfterAsManyEvaluationsWithoutABetterOne) {
 
 TEST(EarlyEnd, AnEvaluationThatIsSaidAgainChangesNothing) {
   BestEvaluation best;
-  best.take(0.5, 10);
-  best.take(0.5, 10);
-  best.take(0.5, 20);
+  best.update(0.5, 10);
+  best.update(0.5, 10);
+  best.update(0.5, 20);
   EXPECT_EQ(best.step, 10u);
 }
 

@@ -292,14 +292,14 @@ TEST(Trainer, TellsOfAThreadThatItLeavesBehind) {
                            {}},
                           progress, FaultInjection(), std::make_shared<Timeline>(), Trainer::Hooks{});
     ASSERT_TRUE(prepares->try_acquire_for(kTrainerPatience));
-    EXPECT_EQ(progress.left_behind.what(), "");
+    EXPECT_EQ(progress.orphaned_threads.what(), "");
   }
-  EXPECT_NE(progress.left_behind.what().find("still busy with run run-1"), std::string::npos);
+  EXPECT_NE(progress.orphaned_threads.what().find("still busy with run run-1"), std::string::npos);
   goes_on->release();
   for (const auto late = std::chrono::steady_clock::now() + kTrainerPatience;
-       !progress.left_behind.what().empty() && std::chrono::steady_clock::now() < late;)
+       !progress.orphaned_threads.what().empty() && std::chrono::steady_clock::now() < late;)
     std::this_thread::yield();
-  EXPECT_EQ(progress.left_behind.what(), "");
+  EXPECT_EQ(progress.orphaned_threads.what(), "");
 }
 
 const ViewPart kAlone{.self = Rank(0), .weights = {1}, .global_batch = 8};

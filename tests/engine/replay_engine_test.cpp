@@ -85,7 +85,7 @@ TEST(GaussianGradients, DependOnSeedRankAndSegmentOnly) {
 }
 
 TEST(ReplayEngine, ReportsEverySegmentLastFirstAndKeepsItsGradients) {
-  const Model model = make_model(ModelKind::kLenetCaffe);
+  const Model model = make_model(ModelKind::kLenet);
   const std::unique_ptr<Engine> engine =
       make_replay_engine(model, {.seed = 1, .rank = 0, .zeros = 0.68, .path = ""}, host()).value();
   AlignedArray<float> gradients(model.segments.padded_count());
@@ -120,7 +120,7 @@ class RecordedGradients : public ::testing::Test {
     const auto engine = make_replay_engine(model_, {.seed = 1, .rank = 3, .zeros = 0.68, .path = path_}, host());
     return engine.ok() ? "" : engine.error().message;
   }
-  const Model model_ = make_model(ModelKind::kLenetCaffe);
+  const Model model_ = make_model(ModelKind::kLenet);
   const std::string path_ = ::testing::TempDir() + "recorded-" + std::to_string(getpid()) + "-3.f32";
 };
 
@@ -145,7 +145,7 @@ TEST_F(RecordedGradients, BadFilesAreNamedWithTheNextAction) {
   EXPECT_NE(error().find("set replay-gradients = gaussian"), std::string::npos) << error();
   std::vector<float> values(model_.segments.parameter_count() - 1, 0.5F);
   write(values);
-  EXPECT_NE(error().find("1724316 bytes are not the 1724320 of the 431080 float32 gradients of lenet-caffe"),
+  EXPECT_NE(error().find("5024316 bytes are not the 5024320 of the 1256080 float32 gradients of lenet"),
             std::string::npos)
       << error();
   values.resize(model_.segments.parameter_count());

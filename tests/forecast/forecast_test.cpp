@@ -69,7 +69,7 @@ TEST(Forecast, PlanDryRunAndStartAgree) {
 
 TEST(Forecast, ALinkThatIsToldIsALineWhoeverTellsIt) {
   for (const double line : {100.0, 720.0, 1000.0}) {  // 720: more than kRawMbps, its payload is less
-    Question by_option = question(ModelKind::kGooglenetBiases, 4), by_job = by_option;
+    Question by_option = question(ModelKind::kGooglenetSlim, 4), by_job = by_option;
     by_option.line_mbps = line;
     by_job.job.link_mbps = line;
     const Forecast a = forecast(by_option, sample_bench()).value(), b = forecast(by_job, sample_bench(0)).value();
@@ -120,8 +120,8 @@ TEST(Forecast, ZerosAreThoseOfTheNetwork) {
   EXPECT_NEAR(bits(ModelKind::kCifarnet, {}) / entropy(0.81), 1, 0.05);
   EXPECT_NEAR(bits(ModelKind::kAlexnetTwoColumn, {}) / entropy(0.86), 1, 0.05);
   EXPECT_NEAR(bits(ModelKind::kLenet, {"compute=replay", "replay-zeros=0.7"}) / entropy(0.7), 1, 0.05);
-  EXPECT_NEAR(bits(ModelKind::kLenetCaffe, {"compute=replay", "replay-gradients=/x"}) / entropy(0.91), 1, 0.05);
-  EXPECT_EQ(answer(ModelKind::kLenetCaffe, {"compute=replay", "replay-gradients=/x"}).assumptions.front(),
+  EXPECT_NEAR(bits(ModelKind::kLenet, {"compute=replay", "replay-gradients=/x"}) / entropy(0.91), 1, 0.05);
+  EXPECT_EQ(answer(ModelKind::kLenet, {"compute=replay", "replay-gradients=/x"}).assumptions.front(),
             "zeros: 91 % of all codes, as lenet had on MNIST at clip-sigma 2.5; nothing is computed");
   for (const ModelKind model : values_of<ModelKind>()) {
     schema::JobSpec job;
@@ -174,7 +174,7 @@ TEST(Forecast, WhatIsNotKnownIsSaid) {
   small.job.compute = schema::Compute::kTrain;
   small.job.global_batch = 64;
   EXPECT_NE(error_of(small, sample_bench()).find("65 nodes"), std::string::npos);
-  small.job.model = ModelKind::kLenetCaffe;
+  small.job.model = ModelKind::kLenet;
   small.nodes = 2;
   EXPECT_NE(error_of(small, sample_bench()).find("compute=replay"), std::string::npos);
 }

@@ -35,7 +35,7 @@ TEST(Predict, OneNodeOnlyComputes) {
 }
 
 TEST(Predict, AFasterLinkIsNeverSlower) {
-  for (const ModelKind model : {ModelKind::kLenetCaffe, ModelKind::kGooglenetBiases, ModelKind::kAlexnet}) {
+  for (const ModelKind model : {ModelKind::kLenet, ModelKind::kGooglenetSlim, ModelKind::kAlexnet}) {
     const Task task = replay_task(model);
     for (const std::size_t nodes : {2u, 3u, 8u, 127u, 512u}) {
       for (const ExchangeKind exchange : kBoth) {
@@ -131,7 +131,7 @@ TEST(Predict, BatchesAreShared) {
 }
 
 TEST(Predict, ASlowLinkHasSmallChunks) {
-  const Task task = replay_task(ModelKind::kGooglenetBiases);
+  const Task task = replay_task(ModelKind::kGooglenetSlim);
   const Machine machine = sample_machine();
   // What is no byte's cost is a frame's.
   const auto frames = [&](const Task& one, double mbps) {
@@ -146,7 +146,7 @@ TEST(Predict, ASlowLinkHasSmallChunks) {
 
 TEST(Predict, WhatCannotBeTrainedSaysWhatToDo) {
   schema::JobSpec job;
-  job.model = ModelKind::kLenetCaffe;
+  job.model = ModelKind::kLenet;
   const Result<Task> task = make_task(job);
   ASSERT_FALSE(task.ok());
   EXPECT_NE(task.error().message.find("compute=replay"), std::string::npos);
@@ -164,7 +164,6 @@ TEST(Flops, LeNetByHand) {
   // conv1 28*28*500 + conv2 14*14*25000 + fc1 1225000 + fc2 5000 multiply-adds.
   const engine::Model lenet = engine::make_model(ModelKind::kLenet);
   EXPECT_EQ(training_operations(lenet), 6.0 * (28 * 28 * 500 + 14 * 14 * 25'000 + 1'225'000 + 5'000));
-  EXPECT_TRUE(multiply_adds(engine::make_model(ModelKind::kLenetCaffe)).empty());
 }
 
 TEST(StepModel, LaterBucketsAreReadyLater) {
@@ -190,7 +189,7 @@ TEST(StepModel, SeveralCoresCarryOutPiecesSideBySide) {
 }
 
 TEST(StepModel, PartsAreThoseOfTheCostModel) {
-  const Task task = replay_task(ModelKind::kGooglenetBiases);
+  const Task task = replay_task(ModelKind::kGooglenetSlim);
   const Machine machine = sample_machine();
   Layout layout =
       make_layout(task.model.segments, {.members = 4, .exchange = ExchangeKind::kSharded, .coding = Coding::kEntropy});

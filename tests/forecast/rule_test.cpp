@@ -25,7 +25,7 @@ void expect_near_the_best(schema::GradientFormat last_layer, double most_regret)
   std::size_t cases = 0;
   std::string worst_case;
   for (const ModelKind model :
-       {ModelKind::kLenet, ModelKind::kCifarnet32, ModelKind::kGooglenetBiases, ModelKind::kAlexnet}) {
+       {ModelKind::kLenet, ModelKind::kCifarnet, ModelKind::kGooglenetSlim, ModelKind::kAlexnet}) {
     const Task task = replay_task(model, last_layer);
     for (const std::size_t nodes : {2u, 3u, 4u, 8u, 16u}) {
       for (const double mbps : {10.0, 50.0, 100.0, 250.0, 941.0, 2350.0, 9410.0}) {

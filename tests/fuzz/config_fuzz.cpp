@@ -28,8 +28,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const tg::fuzz::MemoryFile file(data, size);
   const std::string path = file.path();
   const char* const arguments[] = {"tgd", "--config", path.c_str()};
-  const char* const environment[] = {nullptr};
-  const tg::Result<CommandLine> line = parse_node_command_line(3, arguments, environment);
+  const tg::Result<CommandLine> line = parse_node_command_line(3, arguments);
   if (!line) {
     TG_CHECK(line.error().message.starts_with(path), line.error().message);
     return 0;

@@ -6,21 +6,12 @@
 
 #include "engine/data/file_sums.h"
 #include "engine/data/files/cifar.h"
-#include "engine/data/files/idx.h"
 #include "engine/data/folder/known_pictures.h"
 #include "kernels/base/check.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace tg::engine;
   const std::span<const std::uint8_t> bytes(data, size);
-  if (const auto images = parse_idx_images(bytes, "file")) {
-    TG_CHECK(images->pixels.size() + 16 == size, size);
-    TG_CHECK(images->pixels.size() % images->stored.elements() == 0, size);
-  }
-  if (const auto labels = parse_idx_labels(bytes, 10, "file")) {
-    TG_CHECK(labels->size() + 8 == size, size);
-    for (const std::uint16_t label : *labels) TG_CHECK(label < 10, int{label});
-  }
   const std::vector<KnownPicture> known = parse_known_pictures(bytes);
   TG_CHECK(known.empty() || 24 + known.size() * sizeof(KnownPicture) == size, size);
   if (const auto sums = FileSums::parse(std::string_view(reinterpret_cast<const char*>(data), size)))

@@ -13,7 +13,7 @@ import tempfile
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 CARRIED = "build/carried"  # the programs' place in what is unpacked: as in a build folder, and lib/
 PROGRAMS = ("daemon/tgd", "ctl/tgctl", "tests/gpu/tgd_gpu_check", "engine/tgd-cuda.so")
-SCRIPTS = ("tests/gpu/*", "tests/process/*.py", "tests/accuracy/*.py")
+SCRIPTS = ("tests/gpu/*", "tests/process/*.py", "tests/paper/networks.py")
 # The C library's parts belong to the machine's kernel and loader, the CUDA libraries to its driver.
 LEFT = re.compile(
     r"(linux-vdso|ld-linux|libc|libm|libdl|librt|libpthread|libresolv|libutil|libnsl|libnss\w*|libanl|libcuda|libcudart|libcudnn\w*|libcublas\w*|libnv\w+|libcupti)\b"

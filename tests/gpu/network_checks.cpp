@@ -40,7 +40,7 @@ constexpr Arithmetic kTf32{1e-2, 2e-3, 0x1p-11F, 3, 0.3, 4};
 constexpr Arithmetic kBf16{4e-2, 2e-2, 0x1p-8F, 3, 0.5, 4};
 // A few of some 100,000 values at relus and maxima after batch normalizations fall the other way in any float32 sum,
 // and each moves what was a sum of many opposite signs: in deep networks PyTorch in float32 is up to 3e-2 from PyTorch
-// in float64 (tests/accuracy/pytorch_models.py). There the whole gradient is held to that; of a segment only what is
+// in float64 (tests/paper/pytorch_models.py). There the whole gradient is held to that; of a segment only what is
 // missing, doubled or of the other sign would be seen, and the small networks are there for the rest.
 constexpr double kDeepTolerance = 5e-2, kDeepNudges = 3, kDeepSegment = 0.5;
 // An error along a direction of signs is normal with deviation 1, in units of its norm / sqrt(n); and the float32

@@ -10,7 +10,7 @@ import statistics
 import sys
 import time
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "accuracy"))
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "paper"))
 try:
     import networks
     import torch

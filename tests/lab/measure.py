@@ -24,7 +24,7 @@ UNAVAILABLE = 77  # exit status: network namespaces are not permitted here
 MOST_BUSY = 0.1  # share of the machine that others may have used
 TRACE_PARTS = 40
 # Parameters of each model whose exchange can be measured.
-PARAMETERS = {"lenet-caffe": 431_080, "cifarnet-32": 1_756_426, "googlenet-biases": 6_998_552, "alexnet": 61_100_840, "vgg-a": 132_863_336, "lenet": 1_256_080, "cifarnet": 1_068_298}
+PARAMETERS = {"lenet": 1_256_080, "cifarnet": 1_068_298, "googlenet-slim": 6_618_649, "alexnet": 61_100_840, "vgg-a": 132_863_336}
 BITS = {"ternary": 1.25, "float16": 16, "float32": 32}  # of a parameter; the entropy of normal gradients' codes
 
 
@@ -105,7 +105,7 @@ def pair_bits(report, exchange, nodes):
 
 def default_steps(options):
     """Enough for a steady median within some seconds."""
-    known = {"lenet-caffe": 500, "lenet": 200, "cifarnet": 200, "cifarnet-32": 200, "googlenet-biases": 50}
+    known = {"lenet": 200, "cifarnet": 200, "googlenet-slim": 50}
     return known.get(options.model, 10)
 
 

@@ -114,8 +114,6 @@ Status run(const std::vector<std::string>& words) {
   if (!arguments.ok()) return arguments.error();
   const schema::JobSpec& job = arguments->job;
   engine::Model model = engine::make_model(job.model);
-  if (!model.trainable())
-    return Error{ErrorKind::kInvalidJob, std::string("model = ") + to_word(job.model) + " cannot be trained"};
   auto data = engine::load_dataset(daemon::dataset_options(job, job.data_dir, 1));
   if (!data.ok()) return data.error();
   auto recipe = engine::make_recipe(**data, model.input, daemon::recipe_options(job));

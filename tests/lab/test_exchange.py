@@ -55,7 +55,7 @@ def check_that_its_model_is_told(row):
 
 
 def test_drawn_gradients():
-    result = exchange("--model", "lenet-caffe", "--nodes", "3", "--steps", "80", "--warm-up", "2", "--rate", "1gbit", "--zeros", "0.92", "--exchange", "sharded", "--set", "link-mbps=1000")  # told: no burst that measures it is counted; many steps: the meter looks every 20 ms
+    result = exchange("--model", "lenet", "--nodes", "3", "--steps", "80", "--warm-up", "2", "--rate", "1gbit", "--zeros", "0.92", "--exchange", "sharded", "--set", "link-mbps=1000")  # told: no burst that measures it is counted; many steps: the meter looks every 20 ms
     check(result, "sharded", 0.92)
     assert (result["grain"], result["grain_asked"]) == ("fine", "auto")
     assert result["step_over_bound"] > 0.9, "faster than the wire: the bound or the shaping is wrong"
@@ -63,13 +63,13 @@ def test_drawn_gradients():
     # Float parts, another recipe and decay at the update are in the reference too.
     others = ["last-layer=float32", "min-ternary-size=100", "scaler=repo", "weight-decay=0.01", "weight-decay-path=outside", "optimizer=sgd"]
     settings = [word for other in others for word in ("--set", other)]
-    result = exchange("--model", "lenet-caffe", "--nodes", "2", "--steps", "4", "--rate", "none", "--exchange", "direct", *settings)
+    result = exchange("--model", "lenet", "--nodes", "2", "--steps", "4", "--rate", "none", "--exchange", "direct", *settings)
     assert result["verified"] is True and result["exchange"] == "direct" and result["grain"] == "coarse"
 
 
 def test_plain_tcp_is_beside_the_bound():
     # 2.3 MB from every node: beside that a shaper's bucket is nothing, and neither is Python.
-    result = exchange("--model", "lenet-caffe", "--nodes", "3", "--steps", "4", "--rate", "100mbit", "--set", "gradients=float32", "--set", "exchange=sharded")
+    result = exchange("--model", "lenet", "--nodes", "3", "--steps", "4", "--rate", "100mbit", "--set", "gradients=float32", "--set", "exchange=sharded")
     assert 0.98 < result["plain_tcp_over_bound"] < 2, result["plain_tcp_over_bound"]  # near 1 on a quiet machine
 
 
@@ -86,7 +86,7 @@ FLOATS = {
 def test_floats_and_own_scalers():
     for what, (keys, expected) in FLOATS.items():
         settings = [word for key in keys for word in ("--set", key)]
-        result = exchange("--model", "lenet-caffe", "--nodes", "3", "--steps", "4", "--rate", "none", *settings)
+        result = exchange("--model", "lenet", "--nodes", "3", "--steps", "4", "--rate", "none", *settings)
         assert result["verified"] is True and result["compared_elements"] == PARAMETERS, what
         assert result["exchange"] == expected, (what, result["exchange"])
         for sent in result["sent_bytes_per_step_by_tgd"]:
@@ -96,15 +96,15 @@ def test_floats_and_own_scalers():
 def test_small_steps_are_shaped_finely():
     # 1.25 bits of 61 M parameters are 9.5 MB, of 7 M 1.1 MB to one other, 2.2 MB to several; float32 of 1.8 M 7 MB.
     for model, nodes, rate, keys, grain in (
-        ("lenet-caffe", 8, "1gbit", [], "fine"),
-        ("googlenet-biases", 2, "1gbit", [], "fine"),
-        ("googlenet-biases", 8, "50mbit", [], "fine"),
-        ("googlenet-biases", 8, "none", [], "coarse"),
-        ("googlenet-biases", 8, "50mbit", ["exchange=direct"], "coarse"),
-        ("googlenet-biases", 8, "50mbit", ["scaler-sharing=none"], "coarse"),
+        ("lenet", 8, "1gbit", [], "fine"),
+        ("googlenet-slim", 2, "1gbit", [], "fine"),
+        ("googlenet-slim", 8, "50mbit", [], "fine"),
+        ("googlenet-slim", 8, "none", [], "coarse"),
+        ("googlenet-slim", 8, "50mbit", ["exchange=direct"], "coarse"),
+        ("googlenet-slim", 8, "50mbit", ["scaler-sharing=none"], "coarse"),
         ("alexnet", 2, "1gbit", [], "coarse"),
-        ("cifarnet-32", 2, "1gbit", [], "fine"),
-        ("cifarnet-32", 2, "1gbit", ["gradients=float32"], "coarse"),
+        ("cifarnet", 2, "1gbit", [], "fine"),
+        ("cifarnet", 2, "1gbit", ["gradients=float32"], "coarse"),
     ):
         options = types.SimpleNamespace(model=model, nodes=nodes, rate=rate, set=keys, zeros=0.68, steps=1, warm_up=0, exchange="auto")
         assert shaped.grain_for(measure.expected_bytes(options), rate) == grain, (model, nodes, rate, keys)
@@ -121,7 +121,7 @@ def test_what_the_reference_does_not_know_is_refused():
         (["global-batch=1"], "global-batch = 1"),
     ):
         with tempfile.NamedTemporaryFile("w", suffix=".job") as job:
-            job.write("model = lenet-caffe\ncompute = replay\nsteps = 2\n")
+            job.write("model = lenet\ncompute = replay\nsteps = 2\n")
             job.flush()
             settings = [text for key in keys for text in ("--set", key)]
             done = subprocess.run([os.environ["TGD_LAB_REFERENCE"], "--job", job.name, "--members", "2", *settings], stdin=subprocess.DEVNULL, capture_output=True, text=True)
@@ -130,7 +130,7 @@ def test_what_the_reference_does_not_know_is_refused():
 
 def test_one_node_is_shown_for_people():
     for threads in ("1", "2"):
-        command = [sys.executable, HERE / "exchange", "--model", "lenet-caffe", "--nodes", "1", "--steps", "4", "--rate", "none", "--threads", threads]
+        command = [sys.executable, HERE / "exchange", "--model", "lenet", "--nodes", "1", "--steps", "4", "--rate", "none", "--threads", threads]
         done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True)
         assert done.returncode == 0, done.stderr
         assert f"{PARAMETERS:,} elements of 1 nodes equal the plain reference" in done.stdout, done.stdout
@@ -150,7 +150,7 @@ def test_recorded_gradients():
 def test_a_wrong_model_is_not_verified():
     with tempfile.TemporaryDirectory() as folder:
         job, model = os.path.join(folder, "a.job"), os.path.join(folder, "model-raw.safetensors")
-        pathlib.Path(job).write_text("model = lenet-caffe\ncompute = replay\nsteps = 2\n")
+        pathlib.Path(job).write_text("model = lenet\ncompute = replay\nsteps = 2\n")
         header = json.dumps({"conv1.weight": {"dtype": "F32", "shape": [20, 1, 5, 5], "data_offsets": [0, 2000]}}).encode()
         pathlib.Path(model).write_bytes(len(header).to_bytes(8, "little") + header + bytes(2000))
         done = subprocess.run([os.environ["TGD_LAB_REFERENCE"], "--job", job, "--members", "2", model], stdin=subprocess.DEVNULL, capture_output=True, text=True)

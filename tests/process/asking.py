@@ -1,15 +1,17 @@
-"""tgctl beside the tests: runs that are followed, and a run's end as it is first seen. Named by the environment: TGCTL."""
+"""tgctl beside the tests: runs that are followed, and a run's end as it is first seen. The environment's TGCTL names another
+program than that of build/release."""
 
 import collections
 import json
 import os
+import pathlib
 import subprocess
 import threading
 import time
 
 from patience import PATIENCE, communicate
 
-TGCTL = os.environ.get("TGCTL", "tgctl")
+TGCTL = os.environ.get("TGCTL", str(pathlib.Path(__file__).resolve().parents[2] / "build/release/ctl/tgctl"))
 FINAL = ("STOPPED", "COMPLETED", "FAILED", "INTERRUPTED")  # nothing of it goes on
 
 

@@ -10,9 +10,7 @@ from history import History
 from patience import wait_until
 from resuming import stretches
 
-Change = collections.namedtuple("Change", "view members start why at")  # at: time.time() of its line in the log
-
-LINE = r'^ts=(\S+) .*event=view-changed run={run} view=(\d+) members=(\d+) from-step=(\d+) why=("(?:[^"\\]|\\.)*"|\S*)'
+Change = collections.namedtuple("Change", "view members start why at words")  # at: time.time() of its line in the log; words: all of the line
 
 
 def seconds_of(timestamp):
@@ -20,8 +18,12 @@ def seconds_of(timestamp):
 
 
 def changes(node, run):
-    found = re.findall(LINE.format(run=re.escape(run)), node.log_text(), re.MULTILINE)
-    return [Change(int(view), int(members), int(start), why.strip('"'), seconds_of(at)) for at, view, members, start, why in found]
+    found = []
+    for line in re.findall(r"^.* event=view-changed .*$", node.log_text(), re.MULTILINE):
+        words = {key: value.strip('"') for key, value in re.findall(r'([a-z-]+)=("(?:[^"\\]|\\.)*"|\S*)', line)}
+        if words.get("run") == run and "why" in words:  # a node that was killed may have torn its last line
+            found.append(Change(int(words["view"]), int(words["members"]), int(words["from-step"]), words["why"], seconds_of(words["ts"]), words))
+    return found
 
 
 def wait_for_change(node, run, members=None, patience=None):

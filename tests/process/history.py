@@ -2,7 +2,7 @@
 
 P1  no two views of one run key and number differ: members, weights, and the state that they begin with
 P2  all confirmed states lie on one line: whoever confirmed a step tells the same loss of it, to the last bit, and the
-    same digests of a state
+    same digests of a state, but for what a resume gave up that went back behind it
 P3  a view begins with a step that nobody has gone beyond in the one before, and one step before what a member has
     committed at the most
 
@@ -130,9 +130,14 @@ class History:
                     who, first = told.setdefault((what, row["step"]), (story.name, value))
                     if first != value:
                         yield f"P2: {what} of step {row['step']}: {who} has {first}, {story.name} has {value}"
-        digests = {}
+        digests, beginnings = {}, {stretch.lineage: stretch.start for stretch in self.views().values() if stretch.view == 1}
+
+        def given_up(stretch):
+            """A later lineage began further back: nobody's checkpoint had that state."""
+            return any(lineage > stretch.lineage and start < stretch.start for lineage, start in beginnings.items())
+
         for story in self.stories:
-            known = [(stretch.start, stretch.digest) for stretch in story.stretches() if stretch.view > 1]
+            known = [(stretch.start, stretch.digest) for stretch in story.stretches() if stretch.view > 1 and not given_up(stretch)]
             known.append((story.record["digest_step"], story.record["digest"]))
             for step, digest in known:
                 who, first = digests.setdefault(step, (story.name, digest))

@@ -36,6 +36,7 @@ SMALL_JOB = {
     "learning-rate": 0.01,
     "digest-every": 5,
 }
+QUICK = {"model": "mlp", "hidden": 32, "steps": 3}  # a tenth of that: it shows that a mesh trains
 
 
 class Mesh:

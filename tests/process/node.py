@@ -1,16 +1,17 @@
-"""One tgd as a real process. The program is named by the environment: TGD."""
+"""One tgd as a real process. The environment's TGD names another program than that of build/release."""
 
 import ctypes
 import json
 import os
+import pathlib
 import signal
 import subprocess
 
 from addresses import with_port
 from patience import PATIENCE
 
-TGD = os.environ.get("TGD", "tgd")
-OF_TESTS = ("TGD_BUILD", "TGD_CUTS", "TGD_DEATHS", "TGD_JOINS", "TGD_PATIENCE", "TGD_PAUSE", "TGD_SEED", "TGD_STARTS")  # tgd takes TGD_* that look like its own for typing errors
+TGD = os.environ.get("TGD", str(pathlib.Path(__file__).resolve().parents[2] / "build/release/daemon/tgd"))
+OF_TESTS = ("TGD_BUILD", "TGD_CUTS", "TGD_DEATHS", "TGD_PATIENCE", "TGD_PAUSE", "TGD_SEED", "TGD_STARTS")  # tgd takes TGD_* that look like its own for typing errors
 TAIL_LINES = 25
 
 _libc = ctypes.CDLL(None)

@@ -6,7 +6,7 @@ import time
 
 # Seconds until something that normally takes moments counts as a failure; sanitizers need more.
 PATIENCE = float(os.environ.get("TGD_PATIENCE", "60"))
-POLL_SECONDS = 0.05
+POLL_SECONDS, OFTEN = 0.05, 40  # after so many looks it is looked less often: each may be a tgctl of its own
 
 
 def waited_for_a_processor():
@@ -37,14 +37,14 @@ class Elapsed:
 def wait_until(what, condition, patience=None):
     """The condition's first true value. `what` is a text, or a function that makes one when the time is over."""
     patience = PATIENCE if patience is None else patience
-    elapsed = Elapsed()
+    elapsed, looks = Elapsed(), 0
     while True:
-        value = condition()
+        value, looks = condition(), looks + 1
         if value:
             return value
         if elapsed.seconds() > patience:
             raise AssertionError(f"{what() if callable(what) else what}: not within {patience:g} s")
-        time.sleep(POLL_SECONDS)
+        time.sleep(POLL_SECONDS if looks < OFTEN else 4 * POLL_SECONDS)
 
 
 def communicate(process, patience):

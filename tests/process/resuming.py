@@ -9,18 +9,18 @@ from patience import wait_until
 
 # Each has a state of its own kind beside parameters: a slot, two slots and drawn pictures, running statistics.
 RECIPES = {
-    "lenet": {"optimizer": "momentum", "steps": 240},
+    "lenet": {"optimizer": "momentum", "steps": 80},
     "cifarnet": {"model": "cifarnet", "data": "cifar10", "optimizer": "adam", "learning-rate": 0.001, "global-batch": 12, "steps": 40},
     "resnet-20": {"model": "resnet-20", "data": "cifar10", "optimizer": "momentum", "global-batch": 8, "steps": 20},
 }
 
 
 def job_of(name, folder, **changes):
-    """The recipe, with data in this folder; a checkpoint as often as the disk takes them."""
+    """The recipe, with data in this folder; a checkpoint after some steps."""
     data = os.path.join(folder, "cifar10")
     if not os.path.isdir(data):
         write_cifar10(data, per_batch=16)
-    job = {"checkpoint-every": "50ms", "evaluate-every": 10, "data-train": 256} | RECIPES[name]
+    job = {"checkpoint-every": "200ms", "evaluate-every": 10, "data-train": 256} | RECIPES[name]
     if "data" in job:
         job |= {"data-dir": data, "data-train": None, "data-test": None}
     return job | {key.replace("_", "-"): value for key, value in changes.items()}

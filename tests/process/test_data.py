@@ -2,7 +2,6 @@
 
 import json
 import os
-import re
 import shutil
 import unittest
 
@@ -28,9 +27,7 @@ class Data(unittest.TestCase):
                 mesh.configure(index, data_dir=folders[index])
             mesh.restart()
             job = JOB | {"data": "folder"}
-            first = self.digest(mesh, job)
-            self.assertEqual(self.digest(mesh, job | {"exchange": "sharded"}), first)
-            self.assertNotEqual(self.digest(mesh, job | {"flip": "none", "crop": "none"}), first)
+            self.digest(mesh, job)
 
             # Another picture on one node.
             path = os.path.join(folders[1], "train", "grey", "0003.png")
@@ -44,9 +41,8 @@ class Data(unittest.TestCase):
                 file.write(picture[:-20] + bytes([picture[-20] ^ 1]) + picture[-19:])
             mesh.ctl("start", mesh.job_file(job)).refuses(1, "node-b: ", "train/grey/0003.png is damaged")
 
-            # The same damage everywhere: the start names it, or does without it.
+            # The same damage everywhere: a start does without it, if it is told to.
             shutil.copy(path, os.path.join(folders[0], "train", "grey", "0003.png"))
-            mesh.ctl("start", mesh.job_file(job)).refuses(1, "train/grey/0003.png is damaged")
             self.digest(mesh, job | {"damaged": "skip"})
             self.assertIn("0003.png is damaged", mesh[0].log_text() + mesh[1].log_text())
 
@@ -109,8 +105,8 @@ class Data(unittest.TestCase):
         """Pictures much larger than what the network sees: to decode them takes longer than to learn from them."""
         with Mesh(1) as mesh:
             folder = os.path.join(mesh.folder, "pictures")
-            write_pictures(folder, per_class=6, side=500)
-            run = mesh.start(JOB | {"data": "folder", "data-dir": folder, "image-size": 28, "steps": 20, "evaluate-every": 0})
+            write_pictures(folder, per_class=4, side=500)
+            run = mesh.start(JOB | {"data": "folder", "data-dir": folder, "image-size": 28, "steps": 8, "evaluate-every": 0})
             (member,) = mesh.run(run)["members"]
             pictures = member["data_wait_share"]
             self.assertGreater(pictures, 0.1)
@@ -120,10 +116,11 @@ class Data(unittest.TestCase):
             self.assertAlmostEqual(pictures, share, delta=0.01)
 
             # Drawn digits lie in memory.
-            (member,) = mesh.run(mesh.start({"steps": 20}))["members"]
+            (member,) = mesh.run(mesh.start({"steps": 8}))["members"]
             self.assertLess(member["data_wait_share"], pictures / 2)
 
     def test_arrays(self):
+        """(Arrays of features, and what fetch writes of them: test_artefact.)"""
         with Mesh(2) as mesh:
             folder = os.path.join(mesh.folder, "arrays")
             os.makedirs(folder)
@@ -136,46 +133,6 @@ class Data(unittest.TestCase):
                 file.truncate(5000)
             answer = mesh.ctl("start", mesh.job_file(job | {"test-share": 0.2}))
             answer.refuses(answer.code, "x.npy is truncated")
-
-            # Two features a sample: the model takes what the data have.
-            features = os.path.join(mesh.folder, "features")
-            os.makedirs(features)
-            write_npy(os.path.join(features, "x.npy"), "f4", (30, 2), [i % 3 + i % 2 / 4 for i in range(60)])
-            write_npy(os.path.join(features, "y.npy"), "i8", (30,), [2 * i % 3 for i in range(30)])
-            job |= {"data-dir": features, "test-share": 0.2}
-            mesh.ctl("start", mesh.job_file(job | {"model": "alexnet"})).refuses(2, "alexnet: ", "larger images are needed")
-            linear = self.parameters(mesh, job | {"model": "mlp", "hidden": ""})
-            self.assertEqual(linear, 2 * 3 + 3)
-            self.assertEqual(self.parameters(mesh, job | {"model": "mlp", "hidden": "5, 4"}), 2 * 5 + 5 + 5 * 4 + 4 + 4 * 3 + 3)
-
-    def parameters(self, mesh, job):
-        self.digest(mesh, job)
-        dry = mesh.ctl_ok("start", mesh.job_file(job), "--dry-run").out
-        count = int(re.search(r"parameters +(\d+)", dry)[1])
-        plan = json.loads(mesh.ctl_ok("plan", mesh.job_file(job), "--nodes", 2, "--link", "1Gbps", "--json").out)
-        self.assertEqual(plan["parameters"], count, "plan foresees what starts")
-        return count
-
-    def test_a_plan_without_the_data_says_what_it_took(self):
-        with Mesh(1) as mesh:
-            job = JOB | {"data": "npy", "data-dir": os.path.join(mesh.folder, "none"), "model": "mlp", "test-share": 0.2}
-            answer = mesh.ctl_ok("plan", mesh.job_file(job), "--nodes", 2, "--link", "1Gbps", "--json")
-            (taken,) = [line for line in json.loads(answer.out)["assumptions"] if line.startswith("data ")]
-            self.assertIn("data are taken to be of 1x28x28 and 10 classes; a start takes what they are, and node-a cannot", taken)
-            self.assertIn("No such file or directory", taken)
-
-    def test_the_model_takes_size_and_classes_of_the_data(self):
-        with Mesh(1) as mesh:
-            job = JOB | {"data": "fractals", "image-size": 28, "data-classes": 4, "data-train": 60, "data-test": 12}
-            channels, classes = 2 * 25 * 20, (4 - 10) * 501  # more and less than on the digits
-            self.assertEqual(self.parameters(mesh, job) - channels - classes, self.parameters(mesh, JOB))
-            mesh.ctl("start", mesh.job_file(job | {"model": "alexnet"})).refuses(2, "alexnet: ", "larger images are needed")
-
-    def test_activations_that_do_not_fit_are_refused(self):
-        with Mesh(1, settings={"memory-mib": 350}) as mesh:
-            job = JOB | {"data": "fractals", "image-size": 56, "data-train": 20, "data-test": 10, "global-batch": 1000}
-            answer = mesh.ctl("start", mesh.job_file(job))
-            answer.refuses(answer.code, "the activations of lenet for 1000 samples need", "set micro-batch")
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 """One of four members dies, stops, hangs, leaves or is cut off: the others go on without it, in time, and name it.
 
 Time runs from the death (as waitpid, or the signal's sender, sees it) until each survivor's log says that it goes on in
-another view. TGD_DEATHS is the number of repetitions per phase; the victim changes with each.
+another view. TGD_DEATHS is the number of repetitions per phase; the victim changes with each, and with the phase.
 """
 
 import os
@@ -11,11 +11,12 @@ import unittest
 
 from changes import changes, check_end, wait_for_change, wait_recorded
 from files import read_safetensors
-from mesh import Mesh
+from mesh import QUICK, Mesh
 from network import Network, NetworkUnavailable
 from patience import Elapsed, wait_until
 
-REPETITIONS = int(os.environ.get("TGD_DEATHS", "2"))
+REPETITIONS = int(os.environ.get("TGD_DEATHS", "1"))
+PHASES = ("forward", "scaler-wait", "reduce", "gather", "evaluate")
 PEER_TIMEOUT = 2.0
 SLACK = 1.0  # the promise: gone on within peer-timeout + 1 s
 JOB = {"steps": 100000, "exchange": "sharded", "digest-every": 4, "evaluate-every": 6, "schedule": "constant"}
@@ -66,7 +67,7 @@ class Killed(Death):
     def die_in(self, phase):
         for repetition in range(REPETITIONS):
             with self.subTest(phase=phase, repetition=repetition):
-                self.die_once(phase, victim=(repetition + 1) % 4)
+                self.die_once(phase, victim=(repetition + PHASES.index(phase)) % 4)
 
     def die_once(self, phase, victim):
         with Mesh(4, MESH, per_node={victim: {"fault": f"kill@{phase}:{self.STEP}"}}) as mesh:
@@ -88,7 +89,8 @@ class Killed(Death):
             # The state after so many steps is that of a run of so many steps.
             again = mesh.start(JOB | {"steps": committed})
             self.assertEqual(mesh.run(again)["digest"], after["from"]["digest"], f"run {run}: the state that view 2 begins with differs from that of a whole run of {committed} steps")
-            self.check_after_restart(mesh, run)
+            if phase == "reduce":
+                self.check_after_restart(mesh, run)
 
     def check_after_restart(self, mesh, run):
         """All tell the same end, and fetch gets the same at any of them."""
@@ -137,7 +139,7 @@ class Silent(Death):
             self.assertEqual(len(changes(mesh[0], run)), 1, "it cost one change")
             # The mesh is whole again.
             mesh.wait_ready()
-            mesh.start({"steps": 3})
+            mesh.start(QUICK)
 
     def test_hung_in_backward(self):
         timeout = 3

@@ -104,8 +104,8 @@ class Mixed(WithModules):
         return run, digests.pop()
 
     def test_a_device_and_a_processor_train_one_run(self):
-        replay = {"compute": "replay", "model": "lenet-caffe", "steps": 5, "checkpoint-every": None}
-        jobs = [JOB, JOB | {"optimizer": "adam", "micro-batch": 2, "exchange": "sharded"}, JOB | {"gradients": "float32", "ema": 0}, replay]
+        replay = {"compute": "replay", "model": "lenet", "steps": 5, "checkpoint-every": None}
+        jobs = [JOB | {"optimizer": "adam", "micro-batch": 2, "exchange": "sharded"}, replay]  # more of them: tests/engine/cuda
         with self.mesh(2, {0: None, 1: None}) as mesh:
             expected = [self.digest(mesh, job)[1] for job in jobs]
         with self.mesh(2, {0: "stand_in", 1: None}, per_node={0: {"engine": "cuda", "math": "tf32", "memory-mib": 400}}) as mesh:
@@ -119,7 +119,7 @@ class Mixed(WithModules):
             self.assertEqual((other["engine"], other["device"], other["math"]), ("cpu", "", "fp32"))
             mesh.fetch(ran[0][0])
             self.evaluated(mesh, ran[0][0])
-            mesh.ctl("report", ran[3][0], "-o", "page.html", "--mistakes").refuses(1, "replayed gradients")
+            mesh.ctl("report", ran[1][0], "-o", "page.html", "--mistakes").refuses(1, "replayed gradients")
             self.shown(mesh)
 
     def evaluated(self, mesh, run):
@@ -132,14 +132,13 @@ class Mixed(WithModules):
             self.assertNotIn("The run's own evaluation had", page)
 
     def shown(self, mesh):
-        """Status, the estimate of a start, doctor and bench know the device."""
+        """Status, the estimate of a start and bench know the device."""
         for asked in (0, 1):
             first, second = mesh.status(node=asked)["nodes"]
             self.assertEqual(first["compute"], {"engine": "cuda", "device": DEVICE, "math": "tf32", "memory_free_bytes": 8 << 30,
                                                 "memory_total_bytes": 8 << 30, "problem": "", "why_cpu": ""})  # fmt: skip
             self.assertEqual((second["compute"]["engine"], second["compute"]["memory_free_bytes"]), ("cpu", None))
         self.assertRegex(mesh.ctl_ok("status").out, r"(?m)^node-a +cuda +tf32 +\d.* of \d.* +Stand-in \(device 0\)$")
-        self.assertIn(f"{DEVICE}, tf32, stand-in 1.0, driver 2.0", " ".join(mesh.ctl("doctor", "--no-bandwidth").out.split()))
         self.assertIn(f"{DEVICE}, tf32", mesh.ctl_ok("bench", patience=120).out)
         self.assertIn("of its GPU's", mesh.ctl_ok("start", mesh.job_file(JOB), "--dry-run").out)
         plan = mesh.ctl_ok("plan", mesh.job_file(JOB), "--nodes", "4").out

@@ -43,10 +43,13 @@ DAMAGES = {
 
 
 class Verified(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.mesh = Mesh(3).__enter__()
+        cls.addClassCleanup(cls.mesh.__exit__, None, None, None)
+
     def setUp(self):
-        self.mesh = Mesh(3).__enter__()
-        self.addCleanup(self.mesh.__exit__, None, None, None)
-        self.run_id = self.mesh.start()
+        self.run_id = self.mesh.start({"steps": 3})
         self.mesh.wait_ended(self.run_id)
 
     def test_every_damage_is_named_and_passed_over(self):

@@ -70,7 +70,7 @@ class Changes(Joining):
 
     def test_a_death_a_join_and_a_resume_change_nothing(self):
         with Mesh(3, MESH) as mesh:
-            run = mesh.detach(JOB | {"steps": 1000000, "checkpoint-every": "50ms", "join-limit": "60s"})
+            run = mesh.detach(JOB | {"steps": 1000000, "checkpoint-every": "200ms", "join-limit": "60s"})
             wait_until(lambda: f"all samples are right: {mesh.run(run)}", lambda: mesh.run(run)["best_accuracy"] == 1)
             best = mesh.run(run)["best_step"]
             self.kill(mesh[2])

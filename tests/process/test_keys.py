@@ -5,7 +5,7 @@ import os
 import shutil
 import unittest
 
-from mesh import Mesh
+from mesh import QUICK, Mesh
 from patience import wait_until
 
 UNANSWERED, FORBIDDEN = 3, 7
@@ -219,7 +219,7 @@ class Rotation(unittest.TestCase):
             for follower in followers:
                 follower.finish().ends(0)
             mesh.wait_ready()
-            mesh.start({"steps": 3})
+            mesh.start(QUICK)
 
 
 if __name__ == "__main__":

@@ -73,11 +73,10 @@ class Learning(unittest.TestCase):
             self.assertEqual(same["digest"], whole["digest"], "the whole of a member's part at once")
 
             # A last part of one sample, on one node only: 9 and 8 of 17.
-            for batch, at_once in ((17, 4), (18, 4), (16, 9)):
-                _, losses = self.end(mesh, JOB | {"global-batch": batch})
-                _, losses_of_parts = self.end(mesh, JOB | {"global-batch": batch, "micro-batch": at_once})
-                for one, other in zip(losses, losses_of_parts):
-                    self.assertAlmostEqual(one["loss"], other["loss"], delta=1e-4 * one["loss"])
+            _, losses = self.end(mesh, JOB | {"global-batch": 17})
+            _, losses_of_parts = self.end(mesh, JOB | {"global-batch": 17, "micro-batch": 4})
+            for one, other in zip(losses, losses_of_parts):
+                self.assertAlmostEqual(one["loss"], other["loss"], delta=1e-4 * one["loss"])
             mesh.ctl("start", mesh.job_file(JOB | {"initial": "a.safetensors"})).refuses(2, "node-", "begins at data-dir, and this node has none")
             answer = mesh.ctl("start", mesh.job_file({"compute": "replay", "micro-batch": 4}))
             answer.refuses(2, "micro-batch = 4 needs compute = train")
@@ -85,7 +84,7 @@ class Learning(unittest.TestCase):
     def test_from_given_parameters(self):
         """What was fetched is trained on, by nodes that each have a file of their own."""
         with Mesh(2) as mesh:
-            first, losses = self.end(mesh, JOB | {"steps": 200})
+            first, losses = self.end(mesh, JOB | {"steps": 100})
             fetched = os.path.join(mesh.fetch(first["id"]), "model.safetensors")
             folders = [os.path.join(mesh.folder, f"data-{index}") for index in range(2)]
             for index, folder in enumerate(folders):
@@ -190,7 +189,7 @@ class Learning(unittest.TestCase):
                    "ema": 0.9, "optimizer": "adamw", "weight-decay": 0.1, "digest-every": 1}
             frozen = job | {"freeze": "conv1.,bn1.,layer1.,layer2.,layer3.1"}
             whole, _ = self.end(mesh, job)
-            ways = [self.end(mesh, frozen | way)[0] for way in ({"exchange": "direct"}, {"exchange": "sharded"}, {"exchange": "sharded", "coding": "raw", "bucket-parameters": 1000})]
+            ways = [self.end(mesh, frozen | way)[0] for way in ({"exchange": "direct", "coding": "raw"}, {"exchange": "sharded", "bucket-parameters": 1000})]
             self.assertEqual(len({run["digest"] for run in ways}), 1, ways)
             self.assertNotEqual(ways[0]["digest"], whole["digest"])
             self.assertLess(ways[1]["sent_bytes_per_step"], 0.75 * whole["sent_bytes_per_step"])

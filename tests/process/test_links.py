@@ -8,7 +8,7 @@ import time
 import unittest
 
 from changes import check_end, wait_for_change, wait_recorded
-from mesh import Mesh
+from mesh import QUICK, Mesh
 from network import Network, NetworkUnavailable
 from node import TGD
 from patience import Elapsed, wait_until
@@ -101,7 +101,7 @@ class Links(unittest.TestCase):
                     twin.wait()
                 mesh.ctl_ok("stop", run)
                 mesh.wait_ended(run)
-                mesh.start({"steps": 3}, patience=HEALED + 10)
+                mesh.start(QUICK, patience=HEALED + 10)
 
 
 if __name__ == "__main__":

@@ -17,7 +17,7 @@ import urllib.request
 from addresses import free_port_pair
 from changes import wait_for_change
 from files import read_metrics
-from mesh import Mesh
+from mesh import QUICK, Mesh
 from patience import wait_until
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -209,7 +209,7 @@ class Promtool(unittest.TestCase):
     def test_metrics(self):
         with MetricsMesh(2) as mesh:
             fresh = ask(mesh.urls[0], "/metrics")[1]
-            mesh.start({"steps": 3})
+            mesh.start(QUICK)
             for text in (fresh, ask(mesh.urls[0], "/metrics")[1]):
                 checked = promtool("check", "metrics", text=text)
                 self.assertEqual((checked.returncode, checked.stdout + checked.stderr), (0, ""))

@@ -4,7 +4,7 @@ import re
 import signal
 import unittest
 
-from mesh import Mesh
+from mesh import QUICK, Mesh
 from patience import wait_until
 
 JOB = {"steps": 120, "data-train": 1024, "evaluate-every": 60, "digest-every": 10, "schedule": "constant"}
@@ -58,7 +58,7 @@ class TwoNodes(unittest.TestCase):
             self.assertEqual(log.count("event=view-changed "), 1, log)
             self.assertRegex(log, rf"event=view-changed run={run} view=2 members=1 from-step={step} why=.* promised-ms=\d+ decided-ms=\d+ rebuilt-ms=\d+")
             self.assertRegex(log, r"event=pause-ended run=\S+ state=RUNNING after-ms=\d+")
-            mesh.start({"steps": 3})
+            mesh.start(QUICK)
 
     def test_stop_leaves_it(self):
         with Mesh(2) as mesh:
@@ -70,7 +70,7 @@ class TwoNodes(unittest.TestCase):
             mesh[SENIOR].start()
             mesh.wait_ready()
             self.assertEqual(mesh.run(run, node=SENIOR)["state"], "INTERRUPTED")
-            mesh.start({"steps": 3})  # a new one is allowed
+            mesh.start(QUICK)  # a new one is allowed
             follower = mesh.follow("resume", run, "--set", f"steps={step + 20}", node=SENIOR)
             answer = follower.finish()
             answer.ends(0, f"run {run} resumes at step ")

@@ -9,11 +9,9 @@ import unittest
 
 from files import write_cifar10
 from mesh import Mesh
-from node import OF_TESTS
+from node import OF_TESTS, TGD
 from patience import PATIENCE, communicate, wait_until
 from resuming import kill_all, start_all, stretches, wait_for_checkpoint
-
-TGD = os.environ["TGD"]
 
 
 def recompute(*arguments):

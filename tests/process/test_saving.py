@@ -74,9 +74,6 @@ class OneDisk(Saving):
         """Not even the record can be written: node-b remembers a run that goes on, and the others tell it better."""
         self.one_bad_disk(f"full@write:{BEGIN_FILES + 1}", "No space left on device")
 
-    def test_fsync(self):
-        self.one_bad_disk(f"fail@rename:{BEGIN_FILES + 1}", "Input/output error")
-
     def test_rename(self):
         self.one_bad_disk(f"fail@rename:{BEGIN_FILES + 1}", "Input/output error")
 
@@ -142,8 +139,9 @@ class SmallFiles(Saving):
 
 class DeathWhileSaving(Saving):
     def test_at_every_file(self):
-        """Each rename of the save is the last thing that node-b does; then it comes back."""
-        for call, left in ((1, "nothing saved"), (2, "nothing saved"), (3, "nothing saved"), (4, "saved")):
+        """A rename of the save is the last thing that node-b does, that of the first model or that of its record; then it comes
+        back. (At any other call: test_kills.)"""
+        for call, left in ((1, "nothing saved"), (4, "saved")):
             with self.subTest(rename=call), Mesh(3, per_node={1: {"fault": f"kill@rename:{BEGIN_FILES + call}"}}) as mesh:
                 follower = mesh.follow("start", mesh.job_file(JOB), node=2)
                 run = follower.first_line()
@@ -178,7 +176,7 @@ class Checkpoints(Saving):
         wait_until(lambda: f"{count} checkpoints of every node", there)
 
     def test_all_killed(self):
-        with Mesh(3) as mesh:
+        with Mesh(2) as mesh:
             run = mesh.detach(self.LONG)
             self.wait_for_checkpoints(mesh, run, 3)
             for node in mesh.nodes:
@@ -187,7 +185,7 @@ class Checkpoints(Saving):
                 kept = [name for name in os.listdir(os.path.dirname(node.run_file(run, ""))) if name.endswith(".safetensors")]
                 self.assertIn(len(kept), (1, 2, 3), kept)  # the third one's elder was about to go
             self.heal(mesh)
-            self.one_truth(mesh, run, "INTERRUPTED", ("saved", "saved", "saved"))
+            self.one_truth(mesh, run, "INTERRUPTED", ("saved", "saved"))
             folder = self.fetch_everywhere(mesh, run, "--partial")
             tensors, metadata = read_safetensors(os.path.join(folder, MODELS[1]))
             steps = int(metadata["step"])

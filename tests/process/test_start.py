@@ -16,10 +16,10 @@ import unittest
 
 from asking import TGCTL
 from files import write_idx
-from mesh import Mesh
+from mesh import QUICK, Mesh
 from patience import PATIENCE, wait_until
 
-ROUNDS = int(os.environ.get("TGD_STARTS", "5"))
+ROUNDS = int(os.environ.get("TGD_STARTS", "3"))
 LONG = {"steps": 100000}
 
 
@@ -105,14 +105,14 @@ class Life(unittest.TestCase):
     def test_progress_says_that_it_evaluates_and_the_log_has_losses(self):
         with Mesh(2) as mesh:
             # An evaluation of that many images takes much longer than a step.
-            follower = mesh.follow("start", mesh.job_file({"steps": 20, "data-test": 12000, "evaluate-every": 10}))
-            answer = follower.finish().ends(0, "evaluating", "  step 20/20  ")
+            follower = mesh.follow("start", mesh.job_file({"steps": 10, "data-test": 12000, "evaluate-every": 10}))
+            answer = follower.finish().ends(0, "evaluating", "  step 10/10  ")
             run = answer.out.strip()
             for line in answer.err.splitlines():
                 self.assertTrue(len(line) <= 80 or line.startswith("warning: "), line)
             log = mesh.ctl_ok("logs", run).out
-            steps = re.findall(r"event=progress .*step=(\d+) steps=20 loss=\d", log)
-            self.assertLessEqual({str(step) for step in range(2, 21, 2)}, set(steps), log)
+            steps = re.findall(r"event=progress .*step=(\d+) steps=10 loss=\d", log)
+            self.assertLessEqual({str(step) for step in range(2, 11, 2)}, set(steps), log)
             self.assertRegex(log, r"event=evaluated .*step=10 accuracy=\d.* loss=\d")
 
     def test_line_on_a_terminal_of_eighty_columns(self):
@@ -314,7 +314,7 @@ class Absent(unittest.TestCase):
             self.assertEqual(mesh.run("patient")["state"], "STOPPED")
             mesh[1].start()
             mesh.wait_ready()
-            mesh.start({"steps": 2})
+            mesh.start(QUICK)
 
     def test_control_c_while_preparing_stops_the_run(self):
         with Mesh(2) as mesh:
@@ -324,7 +324,7 @@ class Absent(unittest.TestCase):
             follower.process.send_signal(signal.SIGINT)
             follower.finish().ends(130, "interrupted; run slow was stopped before it began")
             wait_until("no node has a run that goes on", lambda: all(run["state"] in ("STOPPED", "FAILED") for node in (0, 1) for run in mesh.status(node=node)["runs"]))
-            mesh.start({"steps": 2})
+            mesh.start(QUICK)
 
     def test_pending_run_is_stopped(self):
         with Mesh(2, absent={1}) as mesh:

@@ -1,5 +1,5 @@
 """Members of a run leave it, come back as new processes, or all go: what they and the others say and do then, and how the run
-goes on. (test_deaths: each way to die; test_changes: inside a change, and random ones; test_paused: too few are left.)"""
+goes on. (test_deaths: each way to die; test_changes: inside a change; test_kills: random ones; test_paused: too few are left.)"""
 
 import glob
 import hashlib
@@ -11,10 +11,10 @@ import unittest
 
 from changes import changes, check_end, wait_for_change, wait_recorded
 from files import read_safetensors
-from mesh import Mesh
+from mesh import QUICK, Mesh
 from resuming import start_all, stretches, whole
 
-JOB = {"steps": 100000, "schedule": "constant", "data-train": 1024, "checkpoint-every": "50ms", "evaluate-every": 10}
+JOB = {"steps": 100000, "schedule": "constant", "data-train": 1024, "checkpoint-every": "200ms", "evaluate-every": 10}
 MESH = {"peer-timeout": "3s"}
 
 
@@ -42,7 +42,7 @@ class Ends(unittest.TestCase):
             mesh[1].start()
             mesh.wait_ready()
             self.assertEqual(wait_recorded(mesh[1], run, "COMPLETED")["digest"], mesh[0].record(run)["digest"])
-            mesh.start({"steps": 3}, node=1)
+            mesh.start(QUICK, node=1)
 
     def test_in_the_last_step(self):
         self.dies(f"kill@gather:{self.STEPS - 1}")
@@ -79,7 +79,7 @@ class ComesBack(unittest.TestCase):
             for node in mesh.nodes:
                 wait_recorded(node, run, "STOPPED")
             check_end(mesh.nodes[1:], run)
-            mesh.start({"steps": 3})
+            mesh.start(QUICK)
 
     def test_the_junior_of_two(self):
         with Mesh(2, MESH) as mesh:

@@ -26,7 +26,6 @@ Body filled_body(Fill::How how = Fill::How::kDistinct) {
     const std::size_t pairs = body.nodes.size() * body.nodes.size();
     body.reach.resize(pairs, Cell::kOk);
     body.mbps.resize(pairs, 1.5F);
-    body.round_trip_micros.resize(pairs, 7);
   }
   return body;
 }

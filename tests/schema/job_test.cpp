@@ -49,24 +49,14 @@ TEST(Job, UnknownKeyNamesLineAndNearest) {
   }
 }
 
-TEST(Job, NamesFromOtherProgramsGetAHint) {
-  for (const auto& [word, key] :
-       {std::pair("early-stopping", "patience"), std::pair("save-every", "checkpoint-every"),
-        std::pair("val_split", "test-share"), std::pair("gamma", "schedule-factor"), std::pair("weights", "initial")})
+TEST(Job, PytorchsNamesLeadToAKey) {
+  for (const auto& [word, key] : {std::pair("gamma", "schedule-factor"), std::pair("pretrained", "initial")})
     EXPECT_NE(error_of(std::string(word) + " = 3\n").find("did you mean \"" + std::string(key) + "\"? tgctl help job"),
               std::string::npos)
         << word;
-  EXPECT_EQ(error_of("gpus = 2\n"),
-            "x.job:1: unknown key \"gpus\"; engine and device in each node's tgd.conf say what it computes with; tgctl "
-            "help job explains all keys");
   EXPECT_EQ(error_of("peer_timeout = 2s\n"),
             "x.job:1: unknown key \"peer_timeout\"; it is a key of a node's tgd.conf, which tgctl help node explains; "
             "tgctl help job explains all keys");
-  for (const char* word : {"precision", "num-workers", "num_classes", "output", "loss", "name"})
-    EXPECT_EQ(error_of(std::string(word) + " = x\n").find("did you mean"), std::string::npos) << word;
-  EXPECT_NE(error_of("data = csv\n").find("is not one of synthetic | mnist | "), std::string::npos);
-  EXPECT_NE(error_of("data = csv\n").find("save samples and labels as x_train.npy"), std::string::npos);
-  EXPECT_NE(error_of("data = imagefolder\n").find("did you mean folder?"), std::string::npos);
 }
 
 TEST(Job, UnusedKeysAreNamedWithTheirLine) {
@@ -101,10 +91,10 @@ TEST(Job, UnusedKeysAreNamedWithTheirLine) {
 
 TEST(Job, ShellSyntaxIsNamed) {
   EXPECT_EQ(error_of("data-dir = ~/mnist\n"),
-            "x.job:1: data-dir: \"~/mnist\" is not a path: nobody expands ~ here; write it from / on, such as "
-            "/home/NAME/mnist");
-  EXPECT_NE(error_of("data-dir = $HOME/mnist\n").find("nobody expands variables"), std::string::npos);
-  EXPECT_NE(error_of("compute = replay\nreplay-gradients = ~/g.f32\n").find("expands ~"), std::string::npos);
+            "x.job:1: data-dir: \"~/mnist\" is not a path: ~ is not expanded here; write an absolute path, such "
+            "as /home/NAME/mnist");
+  EXPECT_NE(error_of("data-dir = $HOME/mnist\n").find("variables are not expanded"), std::string::npos);
+  EXPECT_NE(error_of("compute = replay\nreplay-gradients = ~/g.f32\n").find("~ is not expanded"), std::string::npos);
 }
 
 // Each state of a run has its job in JSON, which is UTF-8: such a run could save nothing.
@@ -120,12 +110,6 @@ TEST(Job, AFileMayBeginWithAByteOrderMark) {
   EXPECT_EQ(error_of(std::string("\xff\xfes\0t\0", 6)), "x.job is UTF-16 text; save it as UTF-8");
 }
 
-TEST(Job, MembersAreAllButThoseThatAStartLeavesOut) {
-  const std::string message = error_of("members = node-a,node-b\n");
-  EXPECT_NE(message.find("every node of the mesh takes part"), std::string::npos) << message;
-  EXPECT_NE(message.find("tgctl start --without NODE"), std::string::npos) << message;
-}
-
 TEST(Job, ANetworkOfOnesOwnIsNotPossibleYet) {
   for (const std::string file : {"net.onnx", "model.pt", "nets/mine"}) {
     const std::string message = error_of("model = " + file + "\n");
@@ -139,8 +123,7 @@ TEST(Job, BadValuesNameKeyValueAndRange) {
   EXPECT_EQ(error_of("steps = many\n"), "x.job:1: steps: \"many\" is not a whole number from 1 to 4294967294");
   EXPECT_EQ(error_of("learning-rate = 0,1\n"),
             "x.job:1: learning-rate: \"0,1\" is not a number above 0 to 1e+06; decimals are written with a point");
-  EXPECT_EQ(error_of("exchange = shared\n"),
-            "x.job:1: exchange: \"shared\" is not one of auto | direct | sharded; did you mean sharded?");
+  EXPECT_EQ(error_of("exchange = shared\n"), "x.job:1: exchange: \"shared\" is not one of auto | direct | sharded");
   for (const char* line : {"steps = 0",
                            "steps = -1",
                            "steps = 1.5",

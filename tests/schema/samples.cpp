@@ -184,25 +184,13 @@ Examination sample_examination() {
   Examination one;
   one.node = "node-a";
   one.build = "0.1.0+abc";
-  one.protocol = 5;
   one.asked_ms = 1'700'000'000'001;
   one.received_ms = 1'700'000'000'002;
   one.answered_ms = 1'700'000'000'003;
   one.busy = "run first is on";
-  one.configuration = "no data-dir";
-  one.has_keys = true;
   one.key_problem = "mode 0644";
-  one.disk_free = 11;
-  one.disk_need = 12;
   one.disk_problem = "full";
-  one.memory_left = 13;
-  one.memory_need = 14;
   one.memory_problem = "too little";
-  one.descriptors = 15;
-  one.descriptors_open = 16;
-  one.descriptors_need = 17;
-  one.engine = "scalar";
-  one.engine_problem = "wrong";
   one.data_dir = "/srv/data";
   one.data = {{"mnist", 0xfedcba9876543210, "one file is missing"}};
   one.unfinished = "disk";
@@ -215,17 +203,13 @@ Examination sample_examination() {
   link.name_problem = "not known";
   link.mesh = Reach::kSilent;
   link.control = Reach::kStranger;
-  link.from = "10.0.0.1";
-  link.round_trip_micros = 210;
   link.mtu = 1500;
   link.device = "eth0";
-  link.device_mbps = 1000;
   link.up = true;
   link.problem = "it is slow";
   link.waiting_helps = true;
   link.refusal = "other keys";
   link.mbps = 938.5;
-  link.unmeasured = "nothing came";
   one.links = {own, link};
   return one;
 }
@@ -234,11 +218,10 @@ Diagnosis sample_diagnosis() {
   return {"node-a",
           {"node-a", "node-b"},
           {{Check::kPorts, Verdict::kFail, "node-a", "node-b", "no answer", "mend the firewall"},
-           {Check::kEngine, Verdict::kPass, "", "", "all agree", ""}},
+           {Check::kMemory, Verdict::kPass, "", "", "all agree", ""}},
           7,
           {Cell::kSelf, Cell::kControl, Cell::kUnknown, Cell::kSelf},
-          {0, 938.5F, 0, 0},
-          {0, 210, 0, 0}};
+          {0, 938.5F, 0, 0}};
 }
 
 static Vote sample_vote() {

@@ -6,7 +6,7 @@
 
 namespace tg::daemon {
 
-void FaultInjection::carry_out(schema::Fault at) const {
+void FaultInjection::execute(schema::Fault at) const {
   if (!fault_) return;
   at.kind = fault_->kind;
   if (at != *fault_) return;

@@ -17,11 +17,11 @@ class FaultInjection {
     return fault_ == schema::Fault{kind, phase, step};
   }
   // Kills or stops the process, or hangs the calling thread, if this is the point; returns otherwise.
-  void reached(schema::Phase phase, std::uint64_t step) const { carry_out({.phase = phase, .step = step}); }
-  void reached(schema::ChangePoint point, std::uint64_t view) const { carry_out({.step = view, .change = point}); }
+  void reached(schema::Phase phase, std::uint64_t step) const { execute({.phase = phase, .step = step}); }
+  void reached(schema::ChangePoint point, std::uint64_t view) const { execute({.step = view, .change = point}); }
 
  private:
-  void carry_out(schema::Fault at) const;
+  void execute(schema::Fault at) const;
 
   std::optional<schema::Fault> fault_;
 };

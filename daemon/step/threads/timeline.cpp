@@ -18,7 +18,7 @@ void Timeline::start(std::string member, std::size_t rank) {
           .count();
   spans_.clear();
   left_out_ = 0;
-  on_ = true;
+  enabled_ = true;
 }
 
 void Timeline::add(Track track, const char* name, std::uint64_t step, Clock::time_point begin, Clock::time_point end,

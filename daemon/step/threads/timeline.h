@@ -1,5 +1,5 @@
 // What a member did when, in Chrome's trace format (chrome://tracing, Perfetto): a track for each helper of the
-// exchange (measure, contribute, reduce, apply), one for the node's thread (wait; without helpers their pieces too),
+// exchange (measure, contribute, reduce, apply), one for the node's thread (wait; without helpers their tasks too),
 // one for the compute thread (forward, backward, evaluate; ready, without length: a bucket's gradient is complete).
 // Bounded: after kMaxSpans the rest of a run is left out, and the file says so. Any thread; off, a span costs one
 // atomic read.
@@ -27,8 +27,8 @@ class Timeline {
 
   // member: shown as the process; rank makes traces of several members fit into one picture.
   void start(std::string member, std::size_t rank);
-  void stop() { on_ = false; }
-  bool on() const { return on_.load(std::memory_order_relaxed); }
+  void stop() { enabled_ = false; }
+  bool is_enabled() const { return enabled_.load(std::memory_order_relaxed); }
   // name is a literal: it is kept as it is.
   struct Detail {
     std::int64_t bucket = -1;  // none
@@ -47,7 +47,7 @@ class Timeline {
     Track track;
     Detail detail;
   };
-  std::atomic<bool> on_{false};
+  std::atomic<bool> enabled_{false};
   mutable std::mutex mutex_;
   std::string member_;
   std::size_t rank_ = 0;
@@ -62,10 +62,10 @@ class TimelineSpan {
  public:
   TimelineSpan(Timeline& timeline, Timeline::Track track, const char* name, std::uint64_t step)
       : timeline_(timeline), track_(track), name_(name), step_(step) {
-    if (timeline_.on()) begin_ = Timeline::Clock::now();
+    if (timeline_.is_enabled()) begin_ = Timeline::Clock::now();
   }
   ~TimelineSpan() {
-    if (timeline_.on()) timeline_.add(track_, name_, step_, begin_, Timeline::Clock::now());
+    if (timeline_.is_enabled()) timeline_.add(track_, name_, step_, begin_, Timeline::Clock::now());
   }
   TimelineSpan(const TimelineSpan&) = delete;
   TimelineSpan& operator=(const TimelineSpan&) = delete;

@@ -21,7 +21,7 @@ constexpr std::chrono::seconds kPatience{3};
 struct Train {
   Origin of;
   kernels::ConstFloats parameters;
-  std::vector<std::size_t> first_segments;  // of each bucket; a copy: the thread may outlive the run
+  std::vector<std::size_t> first_segments;  // one per bucket; a copy: the thread may outlive the run
 };
 struct Evaluate {
   Origin of;
@@ -45,7 +45,7 @@ class Stopwatch {
   std::chrono::steady_clock::time_point since_ = std::chrono::steady_clock::now();
 };
 
-// Thrown through what makes the kit and the engine: nobody needs this any more.
+// Thrown through the preparation of kit and engine once their result is not needed any more.
 struct Abandoned {};
 
 }  // namespace
@@ -59,7 +59,7 @@ struct Trainer::State {
         timeline(std::move(t)),
         hooks(std::move(h)) {}
 
-  std::shared_ptr<void> left_behind;  // goes last, when everything that it took is free
+  std::shared_ptr<void> orphaned_threads;  // goes last, when everything that it took is free
   const Options options;
   const Makers makers;
   Progress& progress;
@@ -71,10 +71,10 @@ struct Trainer::State {
   std::condition_variable changed;
   std::optional<Order> order;
   std::uint64_t taken = 0;                  // orders by the thread
-  std::atomic<std::uint64_t> abandoned{0};  // so many of them are nobody's any more; written under the mutex
-  std::atomic<bool> silent{false};          // nobody listens any more; written under the mutex
+  std::atomic<std::uint64_t> abandoned{0};  // how many of them were abandoned; written under the mutex
+  std::atomic<bool> silent{false};          // hooks are not called any more; written under the mutex
   bool returned = false;                    // the thread is about to end
-  std::vector<bool> segments_ready;         // of the parameters of the present order
+  std::vector<bool> segments_ready;         // of the current order's parameters
 
   // compute thread, after preparing
   std::uint64_t own = 0;  // the present order, counted from 1
@@ -102,7 +102,7 @@ struct Trainer::State {
     const std::lock_guard lock(mutex);
     if (!is_abandoned()) call();
   }
-  // The run is over, and the progress belongs to the next one by now; or the present order is nobody's.
+  // The run is over, and the progress belongs to the next one by now; or the current order was abandoned.
   bool is_abandoned() const { return silent || (own > 0 && own <= abandoned); }
   void advance() {
     if (is_abandoned()) throw Abandoned{};
@@ -140,7 +140,7 @@ Trainer::~Trainer() {
   if (state_->changed.wait_for(lock, kPatience, [this] { return state_->returned; }))
     kit = std::move(state_->kit);
   else
-    state_->left_behind = state_->progress.left_behind.add(state_->options.run);
+    state_->orphaned_threads = state_->progress.orphaned_threads.add(state_->options.run);
 }
 
 void Trainer::train(const Origin& of, const Layout& layout, kernels::ConstFloats parameters, bool early) {
@@ -216,7 +216,7 @@ void Trainer::State::with_engine(const Origin& of, Call call) {
   } catch (const Abandoned&) {
   } catch (const std::exception& error) {
     {
-      // An engine that failed in an order that is nobody's fails in the next one too, if it cannot go on.
+      // An engine that failed in an abandoned order fails in the next one too, if it cannot continue.
       const std::lock_guard lock(mutex);
       if (is_abandoned()) return;
       hooks.happened(EngineFailed{of, error.what()});
@@ -296,7 +296,7 @@ void Trainer::State::train(const Train& asked) {
         add_weight_decay(options.job, kit, asked.parameters, kit.gradients.floats(), first, last);
         advance();
         while (ready.bucket < asked.first_segments.size() && asked.first_segments[ready.bucket] >= complete_from) {
-          if (timeline->on()) {
+          if (timeline->is_enabled()) {
             const auto now = Timeline::Clock::now();
             timeline->add(Timeline::Track::kCompute, "ready", step, now, now,
                           {static_cast<std::int64_t>(ready.bucket)});

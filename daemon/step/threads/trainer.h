@@ -7,16 +7,16 @@
 // exchange's threads as they are reported.
 //
 // An order can be abandoned: its thread drops it as soon as anything got done and takes the next one, which may have
-// been given already; nothing is told of it any more. What it has read and written until then is nobody's: the state of
-// a step is not written before this member has announced its gradient of that step, which comes from the next order.
+// been given already; nothing is reported for it any more. What it has read and written until then is void: the state
+// of a step is not written before this member has announced its gradient of that step, which comes from the next order.
 // What a hook has told before is recognised by its view.
 //
 // An engine that fails in an order is given up: nothing comes any more until a refit has made another one.
 //
 // On destruction the thread ends as soon as anything got done: a layer, a
 // sample. What takes longer cannot be interrupted: it gets kPatience to come back, then the thread is left behind
-// (left_behind.h) with everything it may touch: it holds its own references, and never calls a hook again. The memory
-// space of its arrays and the progress must outlive even that.
+// (orphaned_threads.h) with everything it may touch: it holds its own references, and never calls a hook again. The
+// memory space of its arrays and the progress must outlive even that.
 #pragma once
 
 #include <algorithm>
@@ -49,7 +49,7 @@ struct Prepared {
   engine::Recipe recipe;  // how its samples become the model's input
   std::shared_ptr<Replica> replica;
   std::uint64_t data_hash = 0, model_hash = 0;
-  std::uint64_t initial_digest = 0;  // of the state that the run, or its resume, begins with
+  std::uint64_t initial_digest = 0;  // the digest that the run, or its resume, begins with
   std::uint64_t threads = 0;
   std::uint64_t steps = 0;                 // until the run is complete
   std::vector<std::string> initial_notes;  // for the log, where the parameters were not drawn
@@ -60,8 +60,8 @@ struct Prepared {
 // A member's part in a view.
 struct ViewPart {
   Rank self;
-  Per<Rank, std::uint16_t> weights;  // of all members' shares of a batch
-  std::uint64_t global_batch = 0;    // of the run
+  Per<Rank, std::uint16_t> weights;  // all members' shares of a batch
+  std::uint64_t global_batch = 0;    // the run's
   engine::Share share() const { return engine::split(global_batch, weights)[self.index()]; }
   // By which each member weighs its sum before anything is measured: the mean of the N gradients is the batch's.
   double factor() const { return static_cast<double>(weights.size()) / static_cast<double>(global_batch); }
@@ -71,8 +71,8 @@ struct ViewPart {
 struct PreparedView {
   std::shared_ptr<const Prepared> run;
   std::uint32_t local_batch = 0;       // samples of a step that are this member's
-  std::uint64_t activation_bytes = 0;  // of the engine, and its batches of samples
-  std::uint64_t device_bytes = 0;      // of them, of state and gradient: what lies on a device
+  std::uint64_t activation_bytes = 0;  // the engine's, and its batches of samples
+  std::uint64_t device_bytes = 0;      // the part of it, of state and of gradient that lies on a device
   std::uint64_t device_reserve = 0;    // and beside that: what is kept free there (run/memory_check.h)
   double step_seconds = 0;             // their forward + backward: measured, or as those of an earlier view were
   std::string engine_build, engine_choices;

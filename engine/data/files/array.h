@@ -20,30 +20,20 @@
 
 namespace tg::engine {
 
-enum class Element : std::uint8_t {
-  kUint8,
-  kInt8,
-  kUint16,
-  kInt16,
-  kUint32,
-  kInt32,
-  kUint64,
-  kInt64,
-  kFloat32,
-  kFloat64
-};
-std::size_t bytes_of(Element element);
+class DataFile;
 
 struct ArrayHeader {
-  Element element = Element::kUint8;
+  char kind = 'u';        // of numbers: 'u' unsigned, 'i' signed, 'f' with a fraction
+  std::size_t bytes = 1;  // of a number
   bool big_endian = false;
   std::vector<std::uint64_t> shape;   // 1 to kMaxArrayRank sizes; the first, of samples, at most kMaxSamples
   std::uint64_t sample_elements = 1;  // product of the other sizes, at most kMaxSampleElements
-  std::uint64_t data_bytes() const { return shape[0] * sample_elements * bytes_of(element); }
+  std::uint64_t data_bytes() const { return shape[0] * sample_elements * bytes; }
 };
 
 // Replaces the content of `bytes` by up to `most` further bytes of a file; fewer at its end.
 using ReadNext = std::function<Status(std::size_t most, std::vector<std::uint8_t>& bytes)>;
+ReadNext reader_of(DataFile& file);
 // Gets every byte that was read, in order.
 using Seen = std::function<void(std::span<const std::uint8_t>)>;
 

@@ -113,13 +113,6 @@ ArrayFormat format_of(const DatasetOptions& options) {
   return options.kind == DatasetKind::kNpy ? ArrayFormat::kNpy : ArrayFormat::kIdx;
 }
 
-ReadNext reader_of(DataFile& file) {
-  return [&file](std::size_t most, std::vector<std::uint8_t>& bytes) {
-    bytes.clear();
-    return file.read_up_to(most, bytes);
-  };
-}
-
 Result<std::vector<std::uint16_t>> labels_of(const DatasetOptions& options, const PartFiles& files, const Seen& seen) {
   Result<DataFile> file = DataFile::open(files.labels);
   if (!file) return file.error();

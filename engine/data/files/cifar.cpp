@@ -38,22 +38,6 @@ Status read_batch(const Place& place, const std::string& name, ImageSet& set, Co
   return parse_cifar_batch(bytes, place.format, path, set);
 }
 
-// The batches of one set, in this order; adds them to the hash.
-Result<Dataset> read_batches(const Place& place, DatasetKind kind, std::initializer_list<const char*> train,
-                             const char* test, ContentHash& hash) {
-  const std::string batches = "the binary batches of " + std::string(place.format.name);
-  if (Status status = check_directory(place.directory, kind, batches); !status) return status.error();
-  Dataset data;
-  data.kind = kind;
-  NamedSums sums;
-  for (const char* name : train)
-    if (Status status = read_batch(place, name, data.train, hash, sums); !status) return status.error();
-  if (Status status = read_batch(place, test, data.test, hash, sums); !status) return status.error();
-  data.files = sums.sums();
-  data.file_names = sums.names();
-  return data;
-}
-
 }  // namespace
 
 Status parse_cifar_batch(std::span<const std::uint8_t> bytes, const CifarFormat& format, const std::string& file,
@@ -86,32 +70,37 @@ Status parse_cifar_batch(std::span<const std::uint8_t> bytes, const CifarFormat&
   return {};
 }
 
-Result<Dataset> load_cifar10(const std::string& directory) {
+Result<Dataset> load_cifar(DatasetKind kind, const std::string& directory) {
+  const bool ten = kind == DatasetKind::kCifar10;
+  const Place place = ten ? Place{kCifar10Format, directory, "cifar-10-batches-bin"}
+                          : Place{kCifar100Format, directory, "cifar-100-binary"};
+  const std::string batches = "the binary batches of " + std::string(place.format.name);
+  if (Status status = check_directory(directory, kind, batches); !status) return status.error();
+  std::vector<std::string> train{"train.bin"};
+  if (ten) train = {"data_batch_1.bin", "data_batch_2.bin", "data_batch_3.bin", "data_batch_4.bin", "data_batch_5.bin"};
+  Dataset data;
+  data.kind = kind;
   ContentHash hash;
-  Result<Dataset> data =
-      read_batches({kCifar10Format, directory, "cifar-10-batches-bin"}, DatasetKind::kCifar10,
-                   {"data_batch_1.bin", "data_batch_2.bin", "data_batch_3.bin", "data_batch_4.bin", "data_batch_5.bin"},
-                   "test_batch.bin", hash);
-  if (!data) return data;
-  data->classes = {"airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck"};
-  data->hash = hash.value();
-  return data;
-}
-
-Result<Dataset> load_cifar100(const std::string& directory) {
-  ContentHash hash;
-  const Place place{kCifar100Format, directory, "cifar-100-binary"};
-  Result<Dataset> data = read_batches(place, DatasetKind::kCifar100, {"train.bin"}, "test.bin", hash);
-  if (!data) return data;
-  auto names = read_class_names(find_file(directory, place.folder, {"fine_label_names.txt"}), kCifar100Format.classes);
-  if (!names) return names.error();
-  if (names->size() != kCifar100Format.classes)
-    return Error{ErrorKind::kCorrupt, "fine_label_names.txt in " + directory + " names " +
-                                          std::to_string(names->size()) + " classes; CIFAR-100 has " +
-                                          std::to_string(kCifar100Format.classes)};
-  data->classes = *std::move(names);
-  for (const std::string& name : data->classes) hash.add(name);
-  data->hash = hash.value();
+  NamedSums sums;
+  for (const std::string& name : train)
+    if (Status status = read_batch(place, name, data.train, hash, sums); !status) return status.error();
+  if (Status status = read_batch(place, ten ? "test_batch.bin" : "test.bin", data.test, hash, sums); !status)
+    return status.error();
+  data.files = sums.sums();
+  data.file_names = sums.names();
+  if (ten) {
+    data.classes = {"airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck"};
+  } else {
+    const std::string file = find_file(directory, place.folder, {"fine_label_names.txt"});
+    auto names = read_class_names(file, kCifar100Format.classes);
+    if (!names) return names.error();
+    if (names->size() != kCifar100Format.classes)
+      return Error{ErrorKind::kCorrupt, file + " names " + std::to_string(names->size()) + " classes; CIFAR-100 has " +
+                                            std::to_string(kCifar100Format.classes)};
+    data.classes = *std::move(names);
+    for (const std::string& name : data.classes) hash.add(name);
+  }
+  data.hash = hash.value();
   return data;
 }
 

@@ -28,10 +28,9 @@ inline constexpr CifarFormat kCifar100Format{"CIFAR-100", 2, 100};
 Status parse_cifar_batch(std::span<const std::uint8_t> bytes, const CifarFormat& format, const std::string& file,
                          ImageSet& set);
 
-// Loads data_batch_1.bin to data_batch_5.bin and test_batch.bin from `directory` or its folder cifar-10-batches-bin/.
-Result<Dataset> load_cifar10(const std::string& directory);
-// Loads train.bin and test.bin from `directory` or its folder cifar-100-binary/, and the names of the classes from
+// Loads data_batch_1.bin to data_batch_5.bin and test_batch.bin from `directory` or its folder cifar-10-batches-bin/;
+// of CIFAR-100 train.bin and test.bin, there or in cifar-100-binary/, and the names of the classes from
 // fine_label_names.txt if that is beside them.
-Result<Dataset> load_cifar100(const std::string& directory);
+Result<Dataset> load_cifar(DatasetKind kind, const std::string& directory);
 
 }  // namespace tg::engine

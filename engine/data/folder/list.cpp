@@ -216,29 +216,22 @@ ListedFile parse_listed_file(const std::string& line) {
   return {line, fs::path(line).parent_path().filename().string()};
 }
 
-Result<std::optional<FolderSight>> look_at_listing(const std::string& directory) {
+Result<std::optional<std::uint64_t>> hash_listing(const std::string& directory) {
   constexpr double kSomeShare = 0.5;  // any will do
   auto list = list_folder(directory, 0, 1);
-  FolderSight sight;
-  sight.has_test = list.ok();
   if (!list) {
     const Error problem = list.error();
     list = list_folder(directory, kSomeShare, 1);
     const bool meant = exists(directory + "/train") || exists(directory + "/train.txt");
-    if (!list && !meant) return std::optional<FolderSight>();
+    if (!list && !meant) return std::optional<std::uint64_t>();
     if (!list) return problem;
   }
-  sight.classes = list->classes.size();
-  sight.train = list->train.files.size();
-  sight.test = list->test.files.size();
-  if (!sight.has_test) sight.train += std::exchange(sight.test, 0);
   std::vector<std::string> names = std::move(list->train.files);
   std::ranges::move(list->test.files, std::back_inserter(names));
-  std::ranges::sort(names);  // which are held back does not matter here
+  std::ranges::sort(names);
   ContentHash hash;
   for (const std::string& name : names) hash.add(name);
-  sight.names_hash = hash.value();
-  return std::optional(sight);
+  return std::optional(hash.value());
 }
 
 Result<FolderList> list_folder(const std::string& directory, double test_share, std::uint64_t seed,

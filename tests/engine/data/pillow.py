@@ -99,7 +99,6 @@ def write_arrays(folder, draw):
         (folder / f"{part}-images-idx3-ubyte").write_bytes(struct.pack(">4I", 0x803, count, 28, 28) + draw.randbytes(count * 784))
         (folder / f"{part}-labels-idx1-ubyte").write_bytes(struct.pack(">2I", 0x801, count) + bytes(i % 10 for i in range(count)))
     write_mnist(folder / "mnist", draw, 0)
-    write_mnist(folder / "fashion-mnist", draw, 1)
     os.makedirs(folder / "cifar-10-batches-bin")
     for name in (*(f"data_batch_{i}" for i in range(1, 6)), "test_batch"):
         (folder / "cifar-10-batches-bin" / f"{name}.bin").write_bytes(b"".join(bytes([i]) + draw.randbytes(3072) for i in range(10)))
@@ -174,22 +173,6 @@ def check_pictures(folder, draw):
         refused("cut.png", predict.picture, str(folder / "cut.png"), model)
 
 
-def check_fashion(folder, draw):
-    """A folder of its own, then Debian's, then the folder itself."""
-    model = {"preprocessing": {"samples": "bytes"}, "data": {"kind": "fashion-mnist", "stored": [1, 28, 28], "test_share": 0}}
-    debian, predict.INSTALLED = predict.INSTALLED, folder / "installed"
-    places = [folder / "there" / "fashion-mnist", predict.INSTALLED, folder / "there"]
-    for first, place in enumerate(places):
-        write_mnist(place, draw, first)
-    for first, place in enumerate(places):
-        said = io.StringIO()
-        with contextlib.redirect_stderr(said):
-            assert len(predict.find_test_set(folder / "there", False, model)[1]) == 7 + first
-        assert (str(predict.INSTALLED) in said.getvalue()) == (place == predict.INSTALLED), said.getvalue()
-        shutil.rmtree(place)
-    predict.INSTALLED = debian
-
-
 def check_files(folder, draw):
     model = {"preprocessing": {"samples": "bytes"}, "data": {"kind": "cifar10", "stored": [3, 32, 32], "test_share": 0}}
     folder.mkdir()
@@ -239,13 +222,11 @@ def main(program):
         compare(program, out, "idx", folder / "arrays")
         compare(program, out, "mnist", folder / "arrays")
         compare(program, out, "mnist", folder / "arrays" / "mnist")
-        compare(program, out, "fashion-mnist", folder / "arrays")
         for _ in write_names(folder / "names", draw):
             compare(program, out, "npy", folder / "names")
         (folder / "large" / "test.txt").write_text("notes of somebody\n")  # no train.txt: the folders count
         compare(program, out, "folder", folder / "large", BYTES, size=32)
         check_pictures(folder / "pictures", draw)
-        check_fashion(folder / "fashion", draw)
         check_files(folder / "files", draw)
         shutil.move(folder / "large", folder / "arrays")  # a data-dir with the data of others
         compare(program, out, "cifar10", folder / "arrays")

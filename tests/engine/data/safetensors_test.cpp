@@ -11,7 +11,7 @@
 
 #include "engine/model.h"
 #include "engine/storage/safetensors_header.h"
-#include "kernels/base/sha256.h"
+#include "engine/storage/sha256.h"
 #include "tests/engine/data/support.h"
 #include "tests/engine/safetensors_files.h"
 

@@ -35,7 +35,7 @@ struct Alone {
     for (std::size_t b = 0; b < ready; ++b) announced_by_peers(b);
     (void)exchange.take_actions();
   }
-  void bucket_ready() { exchange.gradient_ready(ready++, 0); }
+  void bucket_ready() { exchange.on_gradient_ready(ready++, 0); }
   void announced_by_peers(std::size_t bucket) {
     const std::vector<float> scalers(layout.buckets[bucket].coded_segments.size(), 1.0f);
     for (const Rank peer : members.others()) {
@@ -55,15 +55,15 @@ struct Alone {
     layout.window_bytes = window;
     return layout;
   }
-  void from(Rank peer, const schema::FrameBody& body) { exchange.frame(peer, {77, 1, 0}, body, nullptr); }
+  void from(Rank peer, const schema::FrameBody& body) { exchange.on_frame(peer, {77, 1, 0}, body, nullptr); }
   void from_peer(const schema::FrameBody& body) { from(Rank(1), body); }
   // Sends as long as there is something that may be sent.
   std::size_t contribute_all() {
     std::size_t sent = 0;
-    while (const auto work = exchange.next_piece(Taker::kOnlyThread)) {
+    while (const auto work = exchange.next_task(ThreadRole::kOnlyThread)) {
       const auto* contribute = std::get_if<Contribute>(&*work);
       if (contribute == nullptr) break;
-      exchange.contributed(*contribute, kPayload);
+      exchange.on_contributed(*contribute, kPayload);
       ++sent;
     }
     return sent;

@@ -52,9 +52,9 @@ TEST(BatchStatistics, TheFirstThatIsNotFiniteIsNamed) {
 TEST(BatchStatistics, OneStepFrameOfTheNextStepIsKept) {
   Alone node(schema::ExchangeKind::kDirect);
   const schema::StepFrame frame{0, 0, 0, 0, {}, {1}};
-  node.exchange.frame(Rank(1), {77, 1, 1}, frame, nullptr);
+  node.exchange.on_frame(Rank(1), {77, 1, 1}, frame, nullptr);
   EXPECT_FALSE(node.failure());
-  node.exchange.frame(Rank(1), {77, 1, 1}, frame, nullptr);
+  node.exchange.on_frame(Rank(1), {77, 1, 1}, frame, nullptr);
   const std::optional<schema::Fail> cause = node.failure();
   ASSERT_TRUE(cause);
   EXPECT_EQ(cause->message, "node-b sent two step frames in step 1");

@@ -37,7 +37,7 @@ TEST(CodeRule, WithoutClippingItIsTheLargest) {
   }
 }
 
-TEST(CodeRule, AgreesOnTheLargestWhoeverHasIt) {
+TEST(CodeRule, AgreesOnTheLargestScaler) {
   EXPECT_EQ(CodeRule{}.agreed(std::vector{1.0F, 3.0F, 2.0F}), 3);
   EXPECT_EQ(CodeRule{}.agreed(std::vector{3.0F, 1.0F}), 3);
   EXPECT_EQ(CodeRule{}.agreed(std::vector{0.0F}), 0);

@@ -17,11 +17,11 @@ TEST(ExchangeCredit, TheWindowBoundsWhatIsOnItsWay) {
   Alone node(schema::ExchangeKind::kDirect);
   ASSERT_GT(node.layout.chunks.size(), 6u);
   EXPECT_EQ(node.contribute_all(), 2u);
-  EXPECT_EQ(node.exchange.bytes_on_their_way(), 2 * kPayload);
+  EXPECT_EQ(node.exchange.bytes_in_flight(), 2 * kPayload);
   node.from_peer(schema::Credit{kPayload});
   EXPECT_EQ(node.contribute_all(), 1u);
   node.from_peer(schema::Credit{3 * kPayload});
-  EXPECT_EQ(node.exchange.bytes_on_their_way(), 0u);
+  EXPECT_EQ(node.exchange.bytes_in_flight(), 0u);
   EXPECT_EQ(node.contribute_all(), 2u);
   EXPECT_FALSE(node.failure());
 }
@@ -29,15 +29,15 @@ TEST(ExchangeCredit, TheWindowBoundsWhatIsOnItsWay) {
 TEST(ExchangeCredit, WhatIsBeingMadeCounts) {
   Alone node(schema::ExchangeKind::kDirect, kExpected + 1);
   std::vector<Contribute> under_way;
-  while (const auto work = node.exchange.next_piece(Taker::kOnlyThread))
+  while (const auto work = node.exchange.next_task(ThreadRole::kOnlyThread))
     under_way.push_back(std::get<Contribute>(*work));
   ASSERT_EQ(under_way.size(), 2u) << "the second one overshoots";
-  EXPECT_EQ(node.exchange.bytes_on_their_way(), 2 * kExpected);
-  node.exchange.contributed(under_way[1], 1);  // smaller than expected
-  EXPECT_EQ(node.exchange.bytes_on_their_way(), kExpected + 1);
-  EXPECT_FALSE(node.exchange.next_piece(Taker::kOnlyThread));
-  node.exchange.contributed(under_way[0], 1);
-  EXPECT_TRUE(node.exchange.next_piece(Taker::kOnlyThread));
+  EXPECT_EQ(node.exchange.bytes_in_flight(), 2 * kExpected);
+  node.exchange.on_contributed(under_way[1], 1);  // smaller than expected
+  EXPECT_EQ(node.exchange.bytes_in_flight(), kExpected + 1);
+  EXPECT_FALSE(node.exchange.next_task(ThreadRole::kOnlyThread));
+  node.exchange.on_contributed(under_way[0], 1);
+  EXPECT_TRUE(node.exchange.next_task(ThreadRole::kOnlyThread));
 }
 
 TEST(ExchangeCredit, ATotalBeforeTheOwnCodesEndsTheRun) {
@@ -51,7 +51,7 @@ TEST(ExchangeCredit, ATotalBeforeTheOwnCodesEndsTheRun) {
   EXPECT_NE(failure->message.find("without the codes of node-a"), std::string::npos) << failure->message;
 }
 
-TEST(ExchangeCredit, WhoKeepsItBackIsWaitedFor) {
+TEST(ExchangeCredit, APeerThatWithholdsItIsAwaited) {
   Alone node(schema::ExchangeKind::kDirect);
   node.contribute_all();
   for (std::size_t c = 0; c < node.layout.chunks.size(); ++c) node.codes_from_peer(c, 8);
@@ -61,7 +61,7 @@ TEST(ExchangeCredit, WhoKeepsItBackIsWaitedFor) {
 }
 
 // The third one has stopped: its full window stops the codes of all, and the second's come no more than ours leave.
-TEST(ExchangeCredit, WhoStopsTheOthersToo) {
+TEST(ExchangeCredit, APeerThatBlocksAllIsAwaitedFirst) {
   for (const bool direct : {true, false}) {
     Alone node(direct ? schema::ExchangeKind::kDirect : schema::ExchangeKind::kSharded, 2 * kPayload,
                {"node-a", "node-b", "node-c"});
@@ -164,8 +164,8 @@ TEST(ExchangeCredit, OfATotalIsGivenWhenItIsHandedOut) {
   while (node.layout.chunks[theirs].owner != Rank(1)) ++theirs;
   node.total_from_owner(theirs, node.layout.credit_every_bytes());
   EXPECT_TRUE(node.exchange.take_actions().empty());
-  const auto piece = node.exchange.next_piece(Taker::kBusyThread);
-  ASSERT_TRUE(piece && std::holds_alternative<Apply>(*piece));
+  const auto task = node.exchange.next_task(ThreadRole::kBusyThread);
+  ASSERT_TRUE(task && std::holds_alternative<Apply>(*task));
   const auto actions = node.exchange.take_actions();
   ASSERT_EQ(actions.size(), 1u);
   EXPECT_EQ(std::get<schema::Credit>(std::get<Send>(actions[0]).body).taken_bytes, node.layout.credit_every_bytes());
@@ -189,7 +189,7 @@ TEST(ExchangeCredit, IsNotGivenForTheLastOfAStep) {
       } else {
         node.total_from_owner(c, node.layout.credit_every_bytes());
       }
-      while (node.exchange.next_piece(Taker::kOnlyThread)) continue;
+      while (node.exchange.next_task(ThreadRole::kOnlyThread)) continue;
       count_credits();
     }
     EXPECT_EQ(credits, chunks - 1);
@@ -201,9 +201,9 @@ TEST(ExchangeCredit, TotalsWaitForIt) {
   EXPECT_EQ(node.contribute_all(), 2u);
   for (std::size_t c = 0; c < node.layout.chunks.size(); ++c)
     if (node.layout.chunks[c].owner == Rank(0)) node.codes_from_peer(c, 8);
-  EXPECT_FALSE(node.exchange.next_piece(Taker::kOnlyThread)) << "no credit, no total";
+  EXPECT_FALSE(node.exchange.next_task(ThreadRole::kOnlyThread)) << "no credit, no total";
   node.from_peer(schema::Credit{2 * kPayload});
-  const auto work = node.exchange.next_piece(Taker::kOnlyThread);
+  const auto work = node.exchange.next_task(ThreadRole::kOnlyThread);
   ASSERT_TRUE(work);
   EXPECT_TRUE(std::holds_alternative<Reduce>(*work)) << "somebody waits for it: it goes first";
 }
@@ -221,10 +221,10 @@ struct Owner : Alone {
   // Sends what may be sent; the totals among it.
   std::size_t totals() {
     std::size_t sent = 0;
-    while (const auto piece = exchange.next_piece(Taker::kOnlyThread)) {
-      if (const auto* contribute = std::get_if<Contribute>(&*piece)) exchange.contributed(*contribute, kPayload);
-      if (const auto* reduce = std::get_if<Reduce>(&*piece)) {
-        exchange.total_sent(reduce->chunk, reduce->to, kPayload);
+    while (const auto task = exchange.next_task(ThreadRole::kOnlyThread)) {
+      if (const auto* contribute = std::get_if<Contribute>(&*task)) exchange.on_contributed(*contribute, kPayload);
+      if (const auto* reduce = std::get_if<Reduce>(&*task)) {
+        exchange.on_total_sent(reduce->chunk, reduce->to, kPayload);
         ++sent;
       }
     }
@@ -242,7 +242,7 @@ TEST(ExchangeCredit, TotalsNeedRoomForAllTogetherAndNoMoreThanTwoWindowsForEach)
   node.takes(b, 2 * kPayload);
   node.takes(c, 2 * kPayload);
   EXPECT_EQ(node.totals(), 2u) << "past the full window of node-d";
-  EXPECT_EQ(node.exchange.bytes_on_their_way(), (2 + 2 + 4) * kPayload);
+  EXPECT_EQ(node.exchange.bytes_in_flight(), (2 + 2 + 4) * kPayload);
   EXPECT_EQ(node.waited_for(), (std::vector<Rank>{b, c, d})) << "together they have more than a window each";
   node.takes(b, 4 * kPayload);
   node.takes(c, 4 * kPayload);
@@ -257,10 +257,10 @@ TEST(CreditBook, OneOtherMemberHasOneWindow) {
   CreditBook book;
   book.begin_round(2, 100, 25);
   book.reserve({Rank(1)}, 99);
-  EXPECT_TRUE(book.lasts_for_totals());
+  EXPECT_TRUE(book.has_credit_for_totals());
   book.reserve({Rank(1)}, 1);
-  EXPECT_FALSE(book.lasts_for_totals()) << "its window is that of all";
-  EXPECT_TRUE(book.holds_up_totals(Rank(1)));
+  EXPECT_FALSE(book.has_credit_for_totals()) << "its window is that of all";
+  EXPECT_TRUE(book.blocks_totals(Rank(1)));
 }
 
 // A book that takes the payloads counts as the prediction does: told after every quarter, not after the last payload.
@@ -272,7 +272,7 @@ TEST(CreditBook, TellsAsOftenAsPredicted) {
         book.begin_round(2, 4 * every, every);
         std::size_t told = 0;
         for (std::size_t i = 1; i <= payloads; ++i)
-          told += book.took(Rank(1), bytes).has_value() && i < payloads ? 1 : 0;
+          told += book.on_taken(Rank(1), bytes).has_value() && i < payloads ? 1 : 0;
         EXPECT_EQ(expected_credits(static_cast<double>(payloads), static_cast<double>(payloads * bytes), every),
                   static_cast<double>(told))
             << payloads << " payloads of " << bytes << " bytes, told every " << every;

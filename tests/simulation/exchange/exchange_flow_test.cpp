@@ -1,4 +1,4 @@
-// The flow of frames between exchanges: several of them wired together, buckets that become ready at any time, pieces
+// The flow of frames between exchanges: several of them wired together, buckets that become ready at any time, tasks
 // that are carried out in any order, payloads of any size, windows of a few chunks. No kernels: only who may send what
 // when, who is waited for, and that nobody waits for ever.
 #include <gtest/gtest.h>
@@ -40,7 +40,7 @@ struct Mesh {
   std::vector<std::unique_ptr<const Members>> members;
   Per<Rank, std::unique_ptr<Exchange>> exchanges;
   Per<Rank, Per<Rank, std::deque<Letter>>> links;  // [from][to], in order
-  Per<Rank, std::vector<Piece>> under_way;
+  Per<Rank, std::vector<Task>> under_way;
   Per<Rank, std::size_t> ready, committed;  // buckets, steps
   std::vector<std::byte> bytes = std::vector<std::byte>(kMaxPayload);
   std::size_t most_on_their_way = 0;  // on one link
@@ -119,18 +119,18 @@ struct Mesh {
     for (const auto& total : totals) sent += total.second;
     most_sent = std::max(most_sent, sent);
   }
-  void finish(Rank self, const Piece& piece) {
+  void finish(Rank self, const Task& task) {
     Exchange& exchange = *exchanges[self];
-    if (const auto* slices = std::get_if<Measure>(&piece)) {
+    if (const auto* slices = std::get_if<Measure>(&task)) {
       measure(exchange, *slices);
-    } else if (const auto* contribute = std::get_if<Contribute>(&piece)) {
-      exchange.contributed(*contribute, send_chunk(self, contribute->chunk, contribute->to));
-    } else if (const auto* reduce = std::get_if<Reduce>(&piece)) {
+    } else if (const auto* contribute = std::get_if<Contribute>(&task)) {
+      exchange.on_contributed(*contribute, send_chunk(self, contribute->chunk, contribute->to));
+    } else if (const auto* reduce = std::get_if<Reduce>(&task)) {
       if (!reduce->to.empty())
-        exchange.total_sent(reduce->chunk, reduce->to, send_chunk(self, reduce->chunk, reduce->to));
-      exchange.applied(reduce->chunk);
+        exchange.on_total_sent(reduce->chunk, reduce->to, send_chunk(self, reduce->chunk, reduce->to));
+      exchange.on_applied(reduce->chunk);
     } else {
-      exchange.applied(std::get<Apply>(piece).chunk);
+      exchange.on_applied(std::get<Apply>(task).chunk);
     }
     carry_out_all(self);
   }
@@ -141,21 +141,23 @@ struct Mesh {
   void deliver(Rank from, Rank to) {
     const Letter letter = std::move(links[from][to].front());
     links[from][to].pop_front();
-    exchanges[to]->frame(from, letter.header, letter.body, nullptr);
+    exchanges[to]->on_frame(from, letter.header, letter.body, nullptr);
     carry_out_all(to);
   }
-  // Half of several threads have a waiting piece.
-  std::optional<Piece> next_piece(Rank self, std::size_t most_under_way) {
+  // Half of several threads have a waiting task.
+  std::optional<Task> next_task(Rank self, std::size_t most_under_way) {
     Exchange& exchange = *exchanges[self];
     const bool idle = 2 * under_way[self].size() < most_under_way;
-    const Taker taker = most_under_way == 1 ? Taker::kOnlyThread : idle ? Taker::kIdleThread : Taker::kBusyThread;
-    std::optional<Piece> piece = exchange.next_piece(taker);
+    const ThreadRole role = most_under_way == 1 ? ThreadRole::kOnlyThread
+                            : idle              ? ThreadRole::kIdleThread
+                                                : ThreadRole::kBusyThread;
+    std::optional<Task> task = exchange.next_task(role);
     carry_out_all(self);
-    if (taker != Taker::kOnlyThread && piece && std::holds_alternative<Measure>(*piece)) {
-      EXPECT_TRUE(idle) << "statistics wait behind a piece";
-      EXPECT_FALSE(exchange.next_piece(Taker::kBusyThread)) << "statistics go before what could run";
+    if (role != ThreadRole::kOnlyThread && task && std::holds_alternative<Measure>(*task)) {
+      EXPECT_TRUE(idle) << "statistics wait behind a task";
+      EXPECT_FALSE(exchange.next_task(ThreadRole::kBusyThread)) << "statistics go before what could run";
     }
-    return piece;
+    return task;
   }
   // Something that can happen, drawn among all of it; false if nothing can.
   bool step(std::size_t most_under_way) {
@@ -186,12 +188,12 @@ struct Mesh {
       if (one.what == 'f') {
         auto& works = under_way[one.self];
         const std::size_t which = random.between(0, works.size() - 1);
-        const Piece work = std::move(works[which]);
+        const Task work = std::move(works[which]);
         works.erase(works.begin() + static_cast<std::ptrdiff_t>(which));
         finish(one.self, work);
         return true;
       }
-      if (std::optional<Piece> work = next_piece(one.self, most_under_way)) {
+      if (std::optional<Task> work = next_task(one.self, most_under_way)) {
         under_way[one.self].push_back(*std::move(work));
         return true;
       }
@@ -204,7 +206,7 @@ struct Mesh {
     EXPECT_STREQ(to_word(waiting.phase), to_word(plain.phase)) << "node " << self.index();
     EXPECT_EQ(waiting.ranks, std::vector<Rank>(plain.ranks.begin(), plain.ranks.end())) << "node " << self.index();
   }
-  // What exchange_bytes() counts, with a payload beyond for each piece that was being made.
+  // What exchange_bytes() counts, with a payload beyond for each task that was being made.
   void expect_within_windows(std::size_t most_under_way) const {
     const std::size_t peers = layout.members - 1, beyond = most_under_way * kMaxPayload;
     const std::size_t of_totals = layout.sharded() ? schema::kMaxWindowsOfTotals : 0;
@@ -223,7 +225,7 @@ struct Mesh {
   }
 };
 
-TEST(ExchangeFlow, NobodyWaitsForEver) {
+TEST(ExchangeFlow, NoMemberWaitsForEver) {
   for (const std::uint64_t seed : seeds(300)) {
     Random random(seed);
     const std::size_t count = random.between(2, 9), most_under_way = random.between(1, 5);
@@ -240,7 +242,7 @@ TEST(ExchangeFlow, NobodyWaitsForEver) {
 }
 
 // The others come as far as the windows let them, wait for it, and go on with it.
-TEST(ExchangeFlow, WhoTakesNothingGetsNoMoreThanItsWindows) {
+TEST(ExchangeFlow, APeerThatTakesNothingGetsNoMoreThanItsWindows) {
   std::size_t past_a_window = 0;
   for (const std::uint64_t seed : seeds(60)) {
     Random random(seed);
@@ -280,8 +282,8 @@ TEST(ExchangeFlow, NoTwoMembersBeginWithTheSameOwner) {
         while (!mesh.links[from][to].empty()) mesh.deliver(from, to);
     Per<Rank, std::vector<Rank>> owners(count);  // of what a member sends of the large bucket, in order
     for (const Rank r : mesh.ranks()) {
-      while (const auto piece = mesh.exchanges[r]->next_piece(Taker::kOnlyThread)) {
-        const ChunkLayout& chunk = mesh.layout.chunks[std::get<Contribute>(*piece).chunk];
+      while (const auto task = mesh.exchanges[r]->next_task(ThreadRole::kOnlyThread)) {
+        const ChunkLayout& chunk = mesh.layout.chunks[std::get<Contribute>(*task).chunk];
         if (chunk.bucket == 1) owners[r].push_back(chunk.owner);
       }
     }

@@ -251,7 +251,7 @@ void ExchangeNode::evaluate(Step step) {
   network_.after(seat(), network_.random().between(10, 20'000),
                  [this, key = running_->key, of = daemon::Origin{member_->members().view.number(), step}] {
                    if (!trains(key, of.view)) return;
-                   member_->on(daemon::Evaluated{of, {1, 2, 0.5, 1}});
+                   member_->on_event(daemon::Evaluated{of, {1, 2, 0.5, 1}});
                    settle();
                    carry_out_all();
                  });
@@ -291,7 +291,7 @@ void ExchangeNode::ready(const daemon::Origin& of, std::size_t bucket) {
   daemon::GradientReady event{of, bucket, draw_loss(job_.seed, seat().index(), step)};
   if (bucket == 0) event.statistics = draw_statistics(job_.seed, seat().index(), step);
   if (bucket == 0 && faults_.odd_statistic == step) event.statistics.back() = -std::numeric_limits<float>::infinity();
-  member_->on(event);
+  member_->on_event(event);
   settle();
   carry_out_all();
 }
@@ -302,29 +302,29 @@ void ExchangeNode::run_frame(Seat from, const SharedMessage& message) {
   if (!member_ || ended_ || membership_.current() == nullptr || frame.header.run != membership_.current()->key) return;
   if (!view_links_.whole(from) && frame.header.view == member_->members().view.number()) return;
   if (member_->begun() && frame.header.step == member_->step().next().value()) ++next_step_frames_;
-  if (!member_->frame(from, frame.header, frame.body, message))
+  if (!member_->on_frame(from, frame.header, frame.body, message))
     return membership_.speaks(from, frame.header.run, frame.header.view, network_.now_ms());
   const auto* report = std::get_if<schema::Report>(&frame.body);
   if (report != nullptr && report->last) membership_.peer_finished(from);
   settle();
 }
 
-// A piece is carried out some time after it was given, and its result comes back some time after that.
-void ExchangeNode::help(daemon::Piece piece) {
+// A task is carried out some time after it was given, and its result comes back some time after that.
+void ExchangeNode::help(daemon::Task task) {
   ++helped_;
-  ++helped_pieces_;
-  const auto given = std::make_shared<daemon::Piece>(std::move(piece));
+  ++helped_tasks_;
+  const auto given = std::make_shared<daemon::Task>(std::move(task));
   network_.after(
       seat(), network_.random().between(1, 2'000), [this, key = running_->key, of = member_->origin(), given] {
         if (!trains(key, of.view) || !helper_) return;
-        daemon::PieceResult result = helper_->execute(*given, [this, of](daemon::MadeFrame total) {
-          member_->on(daemon::TotalMade{of, std::move(total)});
+        daemon::TaskResult result = helper_->execute(*given, [this, of](daemon::MadeFrame total) {
+          member_->on_event(daemon::TotalMade{of, std::move(total)});
         });
         network_.after(seat(), network_.random().between(1, 2'000), [this, key, of, given, result = std::move(result)] {
           if (!trains(key, of.view)) return;
           --helped_;
           ++progress_;
-          member_->on(daemon::PieceDone{of, std::move(*given), result});
+          member_->on_event(daemon::TaskDone{of, std::move(*given), result});
           settle();
           carry_out_all();
         });
@@ -337,17 +337,17 @@ void ExchangeNode::help(daemon::Piece piece) {
 void ExchangeNode::settle() {
   if (!member_->begun()) return;
   while (helpers_ == 0) {
-    std::optional<daemon::Piece> piece = member_->next_piece(daemon::Taker::kOnlyThread);
-    if (!piece) break;
-    member_->execute(*std::move(piece));
+    std::optional<daemon::Task> task = member_->next_task(daemon::ThreadRole::kOnlyThread);
+    if (!task) break;
+    member_->execute(*std::move(task));
     ++progress_;
   }
   if (network_.random().one_in(2)) member_->use_idle_time();
   while (helped_ < 2 * helpers_) {
-    std::optional<daemon::Piece> piece =
-        member_->next_piece(helped_ < helpers_ ? daemon::Taker::kIdleThread : daemon::Taker::kBusyThread);
-    if (!piece) break;
-    help(*std::move(piece));
+    std::optional<daemon::Task> task =
+        member_->next_task(helped_ < helpers_ ? daemon::ThreadRole::kIdleThread : daemon::ThreadRole::kBusyThread);
+    if (!task) break;
+    help(*std::move(task));
     ++progress_;
   }
   if (ended_ || told_ || member_->frozen()) return;

@@ -1,7 +1,7 @@
 // A virtual node that really trains: Membership, Exchange, Worker and Replica as the daemon wires them, view after
 // view, every run frame through the wire's own encoding, drawn gradients (tiny_training.h) that become ready bucket by
 // bucket after a while. Members use different kernels variants, as different machines would, and different numbers of
-// helpers, whose pieces begin and end at any time.
+// helpers, whose tasks begin and end at any time.
 #pragma once
 
 #include <map>
@@ -46,7 +46,7 @@ class ExchangeNode : public VirtualNode, private daemon::Member::Delegate {
   std::uint64_t cut_short() const { return cut_short_; }  // views that ended in a step
   double last_loss() const { return last_loss_; }
   std::uint64_t next_step_frames() const { return next_step_frames_; }  // of step k+1 while this member was in k
-  std::uint64_t helped_pieces() const { return helped_pieces_; }
+  std::uint64_t helped_tasks() const { return helped_tasks_; }
   const schema::JobSpec& job() const { return job_; }
 
  protected:
@@ -88,7 +88,7 @@ class ExchangeNode : public VirtualNode, private daemon::Member::Delegate {
   void take_slice(Seat from, const schema::FrameHeader& header, const schema::FeedSlice& slice);
   void install(std::uint64_t start);
   void ready(const daemon::Origin& of, std::size_t bucket);
-  void help(daemon::Piece piece);
+  void help(daemon::Task task);
   bool trains(std::uint64_t key, std::uint32_t view) const {
     return running_key() == key && !ended_ && member_ && member_->members().view.number() == view;
   }
@@ -104,7 +104,7 @@ class ExchangeNode : public VirtualNode, private daemon::Member::Delegate {
   std::unique_ptr<daemon::Member> member_;
   std::unique_ptr<daemon::Worker> helper_;  // of all helpers: they never run at the same time here
   const std::size_t helpers_;
-  std::size_t helped_ = 0;  // pieces under way with them
+  std::size_t helped_ = 0;  // tasks under way with them
   AlignedArray<float> drawn_;
   kernels::MemoryArray gradient_;
   std::unique_ptr<daemon::FeedSource> feed_;
@@ -118,7 +118,7 @@ class ExchangeNode : public VirtualNode, private daemon::Member::Delegate {
   std::uint64_t undone_ = 0;
   std::uint64_t cut_short_ = 0;
   double last_loss_ = 0;
-  std::uint64_t next_step_frames_ = 0, helped_pieces_ = 0;
+  std::uint64_t next_step_frames_ = 0, helped_tasks_ = 0;
 };
 
 }  // namespace tg::simulation

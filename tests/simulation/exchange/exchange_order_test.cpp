@@ -13,11 +13,11 @@ struct OneToMeasure : Alone {
       : Alone(kind, window, {"node-a", "node-b"}, 2) {
     bucket_ready();
   }
-  std::string next(Taker taker) {
-    const std::optional<Piece> piece = exchange.next_piece(taker);
-    if (!piece) return "nothing";
-    if (const auto* one = std::get_if<Contribute>(&*piece)) exchange.contributed(*one, kPayload);
-    return piece_name(*piece);
+  std::string next(ThreadRole role) {
+    const std::optional<Task> task = exchange.next_task(role);
+    if (!task) return "nothing";
+    if (const auto* one = std::get_if<Contribute>(&*task)) exchange.on_contributed(*one, kPayload);
+    return task_name(*task);
   }
 };
 
@@ -30,42 +30,42 @@ TEST(ExchangeOrder, StatisticsWaitForAllThatCanRun) {
   for (const std::size_t chunk : own) node.codes_from_peer(chunk, kPayload);
   std::size_t contributions = 0, reductions = 0;
   for (std::size_t i = 0; i < own.size() + theirs.size(); ++i) {
-    const std::string next = node.next(i % 2 == 0 ? Taker::kIdleThread : Taker::kBusyThread);
+    const std::string next = node.next(i % 2 == 0 ? ThreadRole::kIdleThread : ThreadRole::kBusyThread);
     contributions += next == "contribute";
     reductions += next == "reduce";
   }
   EXPECT_EQ(contributions, theirs.size());
   EXPECT_EQ(reductions, own.size());
   node.total_from_owner(theirs[0], kPayload);
-  EXPECT_EQ(node.next(Taker::kIdleThread), "apply");
-  EXPECT_EQ(node.next(Taker::kBusyThread), "nothing") << "statistics do not wait behind another piece";
-  EXPECT_EQ(node.next(Taker::kIdleThread), "measure");
-  EXPECT_EQ(node.next(Taker::kIdleThread), "nothing");
+  EXPECT_EQ(node.next(ThreadRole::kIdleThread), "apply");
+  EXPECT_EQ(node.next(ThreadRole::kBusyThread), "nothing") << "statistics do not wait behind another task";
+  EXPECT_EQ(node.next(ThreadRole::kIdleThread), "measure");
+  EXPECT_EQ(node.next(ThreadRole::kIdleThread), "nothing");
 }
 
 TEST(ExchangeOrder, WhatTheCreditHoldsBackCannotRun) {
   OneToMeasure node(schema::ExchangeKind::kDirect, kPayload);
-  EXPECT_EQ(node.next(Taker::kIdleThread), "contribute");
-  EXPECT_EQ(node.next(Taker::kBusyThread), "nothing");
-  EXPECT_EQ(node.next(Taker::kIdleThread), "measure");
+  EXPECT_EQ(node.next(ThreadRole::kIdleThread), "contribute");
+  EXPECT_EQ(node.next(ThreadRole::kBusyThread), "nothing");
+  EXPECT_EQ(node.next(ThreadRole::kIdleThread), "measure");
 }
 
 TEST(ExchangeOrder, TheOnlyThreadMeasuresWhileTheLinkHasEnough) {
   OneToMeasure node(schema::ExchangeKind::kDirect, 2 * kPayload);
-  EXPECT_EQ(node.next(Taker::kOnlyThread), "contribute");
-  EXPECT_EQ(node.next(Taker::kOnlyThread), "measure") << "half a window is on its way";
-  EXPECT_EQ(node.next(Taker::kOnlyThread), "contribute");
+  EXPECT_EQ(node.next(ThreadRole::kOnlyThread), "contribute");
+  EXPECT_EQ(node.next(ThreadRole::kOnlyThread), "measure") << "half a window is on its way";
+  EXPECT_EQ(node.next(ThreadRole::kOnlyThread), "contribute");
 }
 
 TEST(ExchangeOrder, TheBucketThatIsReadyLastGoesFirst) {
   Alone node(schema::ExchangeKind::kDirect, kWide);
   std::size_t bucket = node.layout.buckets.size() - 1;
-  while (const auto work = node.exchange.next_piece(Taker::kOnlyThread)) {
+  while (const auto work = node.exchange.next_task(ThreadRole::kOnlyThread)) {
     const auto& contribute = std::get<Contribute>(*work);
     const std::size_t next = node.layout.chunks[contribute.chunk].bucket;
     EXPECT_LE(next, bucket);
     bucket = next;
-    node.exchange.contributed(contribute, kPayload);
+    node.exchange.on_contributed(contribute, kPayload);
   }
   EXPECT_EQ(bucket, 0u);
 }

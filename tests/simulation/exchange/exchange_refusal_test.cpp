@@ -48,9 +48,9 @@ TEST(ExchangeRefusal, CodesOfAChunkThatIsBeingSummed) {
   const std::size_t chunk = node.chunk_of(Rank(0));
   node.codes_from(kB, chunk, kPayload);
   node.codes_from(kC, chunk, kPayload);
-  std::optional<Piece> piece = node.exchange.next_piece(Taker::kIdleThread);
-  while (piece && !std::holds_alternative<Reduce>(*piece)) piece = node.exchange.next_piece(Taker::kIdleThread);
-  ASSERT_TRUE(piece) << "nothing is summed";
+  std::optional<Task> task = node.exchange.next_task(ThreadRole::kIdleThread);
+  while (task && !std::holds_alternative<Reduce>(*task)) task = node.exchange.next_task(ThreadRole::kIdleThread);
+  ASSERT_TRUE(task) << "nothing is summed";
   node.codes_from(kC, chunk, kPayload);
   node.expect_blamed(kC, "twice");
 }

@@ -43,7 +43,7 @@ struct Gradient : testing::Test {
     std::vector<kernels::Statistics> all;
     for (const Slice& slice : work.slices)
       all.push_back(scalar().statistics(values.span().subspan(slice.begin, slice.count)));
-    statistics.measured(work, all);
+    statistics.on_measured(work, all);
   }
   Layout layout;
   AlignedArray<float> values = AlignedArray<float>(measured_segments().padded_count());
@@ -107,20 +107,20 @@ TEST_F(Gradient, SlicesCoverEverySegmentOnce) {
 
 TEST_F(Gradient, ABucketInOnePieceHasTheSameSlices) {
   GradientStatistics whole(measured_segments(), {});
-  whole.measure_by(GradientStatistics::kWholeBucket);
+  whole.set_slice_elements(GradientStatistics::kWholeBucket);
   whole.begin_round(layout);
   for (std::size_t b = 0; b < layout.buckets.size(); ++b) whole.ready(b, 0);
-  std::vector<std::size_t> begins, pieces_begin;
+  std::vector<std::size_t> begins, tasks_begin;
   for (std::size_t b = 0; b < layout.buckets.size(); ++b) {
     ASSERT_TRUE(whole.has_next());
     const Measure work = whole.next();
     EXPECT_EQ(work.bucket, b);
     for (const Slice& slice : work.slices) begins.push_back(slice.begin);
   }
-  EXPECT_FALSE(whole.has_next()) << "one piece a bucket";
+  EXPECT_FALSE(whole.has_next()) << "one task a bucket";
   for (const Measure& work : works)
-    for (const Slice& slice : work.slices) pieces_begin.push_back(slice.begin);
-  EXPECT_EQ(begins, pieces_begin);
+    for (const Slice& slice : work.slices) tasks_begin.push_back(slice.begin);
+  EXPECT_EQ(begins, tasks_begin);
 }
 
 TEST_F(Gradient, BucketsComeInTheirOrderWhateverIsMeasuredFirst) {

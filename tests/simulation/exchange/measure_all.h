@@ -9,17 +9,17 @@
 
 namespace tg::daemon {
 
-inline void measure(Exchange& exchange, const Measure& piece) {
+inline void measure(Exchange& exchange, const Measure& task) {
   kernels::Statistics one;
   one.sum_squares = 1;
   one.max_abs = 1;
-  exchange.measured(piece, std::vector<kernels::Statistics>(piece.slices.size(), one));
+  exchange.on_measured(task, std::vector<kernels::Statistics>(task.slices.size(), one));
 }
 
-// While all buckets are closed: there are no other pieces then.
+// While all buckets are closed: there are no other tasks then.
 inline void measure_all(Exchange& exchange) {
-  while (std::optional<Piece> piece = exchange.next_piece(Taker::kOnlyThread))
-    measure(exchange, std::get<Measure>(*piece));
+  while (std::optional<Task> task = exchange.next_task(ThreadRole::kOnlyThread))
+    measure(exchange, std::get<Measure>(*task));
 }
 
 }  // namespace tg::daemon

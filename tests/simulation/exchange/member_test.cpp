@@ -29,16 +29,16 @@ TEST(Member, FramesOfAnotherViewChangeNothing) {
   EXPECT_EQ(member.members().self, Rank(1));
   EXPECT_EQ(member.members().own_name(), "node-c");
   const schema::Chunk chunk{};  // before the first step: of this view it would end the run
-  EXPECT_FALSE(member.frame(Seat(0), {77, 3, 0}, chunk, nullptr));
-  EXPECT_FALSE(member.frame(Seat(0), {77, 5, 9}, chunk, nullptr));
-  EXPECT_FALSE(member.frame(Seat(1), {77, 4, 0}, chunk, nullptr)) << "no member";
+  EXPECT_FALSE(member.on_frame(Seat(0), {77, 3, 0}, chunk, nullptr));
+  EXPECT_FALSE(member.on_frame(Seat(0), {77, 5, 9}, chunk, nullptr));
+  EXPECT_FALSE(member.on_frame(Seat(1), {77, 4, 0}, chunk, nullptr)) << "no member";
   EXPECT_FALSE(member.failed());
-  EXPECT_TRUE(member.frame(Seat(0), {77, 4, 0}, chunk, nullptr));
+  EXPECT_TRUE(member.on_frame(Seat(0), {77, 4, 0}, chunk, nullptr));
   ASSERT_TRUE(member.failed());
   EXPECT_EQ(member.failed()->node, "node-a");
 }
 
-// An order or a piece was abandoned with its view while its result was on the way.
+// An order or a task was abandoned with its view while its result was on the way.
 TEST(Member, LateResultsOfAnotherViewChangeNothing) {
   struct World : Nobody {
     void computed(const GradientReady&) override { ++gradients; }
@@ -60,17 +60,17 @@ TEST(Member, LateResultsOfAnotherViewChangeNothing) {
   ready.statistics = simulation::draw_statistics(1, 0, 0);
   ready.backward_seconds = 1;
   member.on(ready);
-  member.on(PieceDone{before, Apply{}, {}});
+  member.on(TaskDone{before, Apply{}, {}});
   member.on(TotalMade{before, {}});
   member.on(Evaluated{before, {}});
   member.on(EngineFailed{before, "gone"});
   EXPECT_EQ(world.gradients, 0);
   EXPECT_FALSE(member.failed());
-  EXPECT_FALSE(member.next_piece(Taker::kOnlyThread)) << "nothing is to be measured";
+  EXPECT_FALSE(member.next_task(ThreadRole::kOnlyThread)) << "nothing is to be measured";
   ready.of = member.origin();
   member.on(ready);
   EXPECT_EQ(world.gradients, 1);
-  EXPECT_TRUE(member.next_piece(Taker::kOnlyThread));
+  EXPECT_TRUE(member.next_task(ThreadRole::kOnlyThread));
 }
 
 // A member alone, in a view that begins where two steps are committed.
@@ -100,8 +100,8 @@ struct Lone : Nobody {
   void confirmed(Step step, bool) override { told.push_back(step); }
   // The gradient of the step in progress is there, and all that follows from it is done, but for what can wait.
   void take_step() {
-    for (std::size_t b = 0; b < buckets; ++b) member->on(ready(b));
-    while (std::optional<Piece> piece = member->next_piece(Taker::kOnlyThread)) member->execute(*std::move(piece));
+    for (std::size_t b = 0; b < buckets; ++b) member->on_event(ready(b));
+    while (std::optional<Task> task = member->next_task(ThreadRole::kOnlyThread)) member->execute(*std::move(task));
   }
   GradientReady ready(std::size_t bucket) const {
     GradientReady event{member->origin(), bucket, 1.5};
@@ -125,23 +125,23 @@ struct Lone : Nobody {
 TEST(Member, OnceFrozenNothingChangesWhatItHolds) {
   Lone lone;
   lone.begin();
-  for (std::size_t b = 0; b < lone.buckets; ++b) lone.member->on(lone.ready(b));
+  for (std::size_t b = 0; b < lone.buckets; ++b) lone.member->on_event(lone.ready(b));
   const Origin origin = lone.member->origin();
-  std::optional<Piece> measure = lone.member->next_piece(Taker::kOnlyThread);
+  std::optional<Task> measure = lone.member->next_task(ThreadRole::kOnlyThread);
   ASSERT_TRUE(measure);
   lone.member->freeze();
-  EXPECT_FALSE(lone.member->next_piece(Taker::kOnlyThread));
+  EXPECT_FALSE(lone.member->next_task(ThreadRole::kOnlyThread));
   EXPECT_FALSE(lone.member->use_idle_time());
   EXPECT_TRUE(lone.member->waiting().ranks.empty());
   lone.member->execute(*std::move(measure));  // it was under way
-  lone.member->on(Evaluated{origin, {}});
-  lone.member->on(TotalMade{origin, {}});
+  lone.member->on_event(Evaluated{origin, {}});
+  lone.member->on_event(TotalMade{origin, {}});
   lone.member->fail({ErrorKind::kRunFailed, "node-b", "send", "takes no frames"});
-  EXPECT_TRUE(lone.member->frame(Seat(0), {77, 5, 9}, schema::Chunk{}, nullptr)) << "it is of this view";
+  EXPECT_TRUE(lone.member->on_frame(Seat(0), {77, 5, 9}, schema::Chunk{}, nullptr)) << "it is of this view";
   EXPECT_FALSE(lone.member->failed());
   EXPECT_EQ(lone.replica.committed_rounds(), Round(2));
   EXPECT_EQ(lone.member->unfit(), "");
-  lone.member->on(EngineFailed{origin, "gone"});
+  lone.member->on_event(EngineFailed{origin, "gone"});
   EXPECT_FALSE(lone.member->failed());
   EXPECT_TRUE(lone.member->unfit().ends_with(": the engine failed: gone")) << "the next view has to know";
 }

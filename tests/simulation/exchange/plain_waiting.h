@@ -35,9 +35,9 @@ struct PlainWaiting {
   }
   // Some chunk of ours is ready for it and may not go there.
   bool holds_up(Rank rank) const {
-    const std::uint64_t window = of_.layout_->window_bytes, own = of_.credit_.on_their_way(rank);
+    const std::uint64_t window = of_.layout_->window_bytes, own = of_.credit_.in_flight(rank);
     std::uint64_t all = 0;
-    for (const Rank r : members_.others()) all += of_.credit_.on_their_way(r);
+    for (const Rank r : members_.others()) all += of_.credit_.in_flight(r);
     const bool used_up = all >= window * members_.others().size();
     for (const Transfers::Bucket& bucket : of_.buckets_) {
       for (const std::size_t chunk : bucket.to_contribute)

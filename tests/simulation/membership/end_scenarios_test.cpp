@@ -182,7 +182,7 @@ TEST(EndScenarios, AStopAtAnyNodeStopsAll) {
   });
 }
 
-TEST(EndScenarios, WithoutWhoIsShutDownTheOthersGoOnAtOnce) {
+TEST(EndScenarios, SurvivorsContinueAfterAShutdownAtOnce) {
   in_a_run(200, {1, 64}, [](Cluster& cluster) {
     const Seat victim = cluster.any();
     cluster.node(victim).shut_down();

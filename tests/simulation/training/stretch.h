@@ -1,5 +1,5 @@
 // One stretch of a run: members that begin at a step with the state that they hold, and go on until the stretch is cut.
-// Frames, pieces, gradients and idle time come in any order, drawn from the seed.
+// Frames, tasks, gradients and idle time come in any order, drawn from the seed.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -153,7 +153,7 @@ class StretchNode : public Member::Delegate {
   const std::set<std::uint64_t>& checkpoints() const { return checkpoints_; }
   std::deque<std::pair<Seat, schema::SharedFrame>>& sent() { return sent_; }
 
-  // As a crew ends: what is under way is executed to its end, what waits is dropped, and nobody hears of either.
+  // As a workers ends: what is under way is executed to its end, what waits is dropped, and nobody hears of either.
   void end_helpers() {
     while (!under_way_.empty())
       if (random_.one_in(2))
@@ -187,24 +187,24 @@ class StretchNode : public Member::Delegate {
       held_.reset();
     }
     const bool alone = random_.one_in(2);
-    std::optional<daemon::Piece> piece =
-        member_.next_piece(alone ? daemon::Taker::kOnlyThread : daemon::Taker::kIdleThread);
-    if (!piece) {
+    std::optional<daemon::Task> task =
+        member_.next_task(alone ? daemon::ThreadRole::kOnlyThread : daemon::ThreadRole::kIdleThread);
+    if (!task) {
       if (random_.one_in(8)) member_.use_idle_time();  // a node may have none in a whole step
     } else if (alone) {
-      member_.execute(*std::move(piece));
+      member_.execute(*std::move(task));
     } else {
-      under_way_.push_back({member_.origin(), *std::move(piece)});
+      under_way_.push_back({member_.origin(), *std::move(task)});
     }
   }
   void finish(std::size_t index) {
     std::swap(under_way_[index], under_way_.back());
-    auto [of, piece] = std::move(under_way_.back());
+    auto [of, task] = std::move(under_way_.back());
     under_way_.pop_back();
-    daemon::PieceResult result = helper_->execute(piece, [&, of = of](daemon::MadeFrame total) {
+    daemon::TaskResult result = helper_->execute(task, [&, of = of](daemon::MadeFrame total) {
       member_.on(daemon::TotalMade{of, std::move(total)});
     });
-    member_.on(daemon::PieceDone{of, std::move(piece), std::move(result)});
+    member_.on(daemon::TaskDone{of, std::move(task), std::move(result)});
   }
 
   // Member::Delegate
@@ -243,8 +243,8 @@ class StretchNode : public Member::Delegate {
   void reported(const std::optional<Member::Evaluation>& evaluation) override {
     if (!evaluation) return;
     const daemon::BestEvaluation before = state_.best;
-    state_.best.take(static_cast<double>(evaluation->counts.correct) / static_cast<double>(evaluation->counts.total),
-                     evaluation->step);
+    state_.best.update(static_cast<double>(evaluation->counts.correct) / static_cast<double>(evaluation->counts.total),
+                       evaluation->step);
     counts_.better += before.step > 0 && state_.best.step != before.step;
     counts_.worse += state_.best.step != evaluation->step;
   }
@@ -285,12 +285,12 @@ class StretchNode : public Member::Delegate {
   std::size_t segments_missing_ = 0;
   struct Given {
     daemon::Origin of;
-    daemon::Piece piece;
+    daemon::Task task;
   };
   std::vector<Given> under_way_;
   std::deque<std::pair<Seat, schema::SharedFrame>> sent_;
   std::set<std::uint64_t> checkpoints_;
-  struct Held {  // until this state has been read no piece is asked for
+  struct Held {  // until this state has been read no task is asked for
     std::uint64_t step, digest;
   };
   std::optional<Held> held_;
@@ -338,7 +338,7 @@ class Stretch {
     const schema::SharedFrame frame = link.front();
     link.pop_front();
     const schema::Frame decoded = schema::decode_frame(frame->bytes()).value();
-    nodes_[ends.second]->member().frame(view_.seat(ends.first), decoded.header, decoded.body, frame);
+    nodes_[ends.second]->member().on_frame(view_.seat(ends.first), decoded.header, decoded.body, frame);
   }
   void collect() {
     for (const Rank from : nodes_.places())

@@ -20,7 +20,7 @@ void in_a_run(std::size_t count, const Sizes& sizes,
   });
 }
 
-TEST(TrainingFaults, WithoutWhoDiesAtAnyPhaseTheOthersGoOn) {
+TEST(TrainingFaults, SurvivorsContinueAfterADeathInAnyPhase) {
   std::uint64_t undone = 0;
   in_a_run(200, {2, 8}, [&](TrainingCluster& cluster, const schema::JobSpec& job) {
     const std::uint64_t frames = cluster.network().delivered() + cluster.random().between(0, 40 * cluster.size());
@@ -119,7 +119,7 @@ TEST(TrainingFaults, ALostConnectionCostsAMemberAtMost) {
   std::printf("%zu times nobody was left out, %zu times one\n", nobody, one);
 }
 
-TEST(TrainingFaults, WithoutWhoIsShutDownTheOthersGoOn) {
+TEST(TrainingFaults, SurvivorsContinueAfterAShutdown) {
   in_a_run(100, {1, 8}, [](TrainingCluster& cluster, const schema::JobSpec& job) {
     cluster.network().run_for(cluster.random().between(0, 100));
     const Seat victim = cluster.any();
@@ -137,7 +137,7 @@ TEST(TrainingFaults, WithoutWhoIsShutDownTheOthersGoOn) {
 }
 
 // In a hold: nobody goes back, and no step in flight is thrown away.
-TEST(TrainingFaults, WhoIsToldToLeaveCostsNoStep) {
+TEST(TrainingFaults, ALeaveCostsNoStep) {
   in_a_run(100, {1, 8}, [](TrainingCluster& cluster, const schema::JobSpec& job) {
     cluster.network().run_for(cluster.random().between(0, 100));
     const Seat victim = cluster.any();
@@ -160,7 +160,7 @@ TEST(TrainingFaults, WhoIsToldToLeaveCostsNoStep) {
 }
 
 // A node that has finished may leave at once; nobody else is disturbed.
-TEST(TrainingFaults, WhoFinishedFirstMayShutDown) {
+TEST(TrainingFaults, AFinishedMemberMayShutDown) {
   for_each_seed(200, {2, 8}, [](std::uint64_t seed, std::size_t nodes) {
     TrainingCluster cluster({nodes, seed, 50, 30'000});
     cluster.start_and_wait(cluster.any(), "run-1", tiny_job(seed, 8, exchange_of(seed)));

@@ -122,8 +122,8 @@ TEST(TrainingOrder, HelpersChangeNothingButTime) {
     const schema::JobSpec job = tiny_job(seed, 10, exchange_of(seed));
     cluster.train(job);
     cluster.expect_reference(job, job.steps);
-    EXPECT_EQ(cluster.trainer(Seat(0)).helped_pieces(), 0u);
-    helped += cluster.trainer(Seat(1)).helped_pieces() + cluster.trainer(Seat(2)).helped_pieces();
+    EXPECT_EQ(cluster.trainer(Seat(0)).helped_tasks(), 0u);
+    helped += cluster.trainer(Seat(1)).helped_tasks() + cluster.trainer(Seat(2)).helped_tasks();
   });
   EXPECT_GT(helped, 500u);
 }

@@ -263,7 +263,7 @@ class ChangingRun {
     const bool is_member = std::ranges::count(seats, ends.second) > 0;
     if (decoded.header.view == view_ && is_member) install(ends.second);
     const bool before_begin = is_new(ends.second) && !node(ends.second).member().begun();
-    const bool taken = node(ends.second).member().frame(ends.first, decoded.header, decoded.body, frame);
+    const bool taken = node(ends.second).member().on_frame(ends.first, decoded.header, decoded.body, frame);
     EXPECT_EQ(taken, decoded.header.view == places_[ends.second].view);
     counts_.early_frames += taken && before_begin;
   }
