@@ -205,12 +205,12 @@ TEST(Misclassifications, ReportADifferenceFromTheRunsEvaluation) {
   run.evaluation_step = 20;
   run.evaluation_accuracy = 0.95;
   const schema::Misclassifications misclassifications = mistakes_of(2, "x");
-  EXPECT_EQ(misclassification_section(misclassifications, run)->find("The run itself"), std::string::npos);
+  EXPECT_EQ(misclassification_section(misclassifications, run)->find("own evaluation"), std::string::npos);
   run.evaluation_accuracy = 0.9;
   EXPECT_NE(misclassification_section(misclassifications, run)->find("The run's own evaluation had 90.00 %"),
             std::string::npos);
   run.evaluation_step = 19;
-  EXPECT_EQ(misclassification_section(misclassifications, run)->find("The run itself"), std::string::npos)
+  EXPECT_EQ(misclassification_section(misclassifications, run)->find("own evaluation"), std::string::npos)
       << "of another state";
 }
 

@@ -363,7 +363,7 @@ class BadNode(unittest.TestCase):
         os.chmod(path, 0o600)
         self.mesh.keygen(path, "--operator", "alice")
         self.mesh.configure(0, key_file=os.path.join(self.mesh.folder, "alice.key"))
-        self.checked().refuses(USAGE, "alice.key is the key file of an operator")
+        self.checked().refuses(USAGE, "alice.key is an operator's key file")
 
     def test_a_key_that_cannot_be_written_is_in_nobodys_way(self):
         path = os.path.join(self.mesh.folder, "full.key")

@@ -91,7 +91,7 @@ TEST(Keys, OddFilesAreRefusedWithTheirPlace) {
   expect_refused(cluster_status(line + "operator = alice some " + line.substr(10)), "read|full");
   expect_refused(cluster_status(line + "secret = " + line.substr(10)), "unknown key \"secret\"");
   expect_refused(cluster_status(format_operator_keys("alice", draw_pair(), {draw_cluster_key()})),
-                 "cluster.key is the key file of an operator");
+                 "cluster.key is an operator's key file");
   const std::string alice = "operator = alice full " + line.substr(10);
   expect_refused(cluster_status(line + alice + alice), "two operators are named alice");
   expect_refused(parse_operator_keys("operator = alice\n", "alice.key").error(), "not a key file");
@@ -122,7 +122,7 @@ TEST_F(KeyFile, ReadableByOthersIsRefused) {
 TEST_F(KeyFile, AnotherKindOfFileIsNamed) {
   expect_refused(read_key_file("/dev/null").error(), "not a regular file");
   expect_refused(read_key_file("/nowhere/cluster.key").error(), "/nowhere/cluster.key");
-  expect_refused(read_key_file(file(std::string(kMaxKeyFileBytes + 1, '#'), 0600)).error(), "too long");
+  expect_refused(read_key_file(file(std::string(kMaxKeyFileBytes + 1, '#'), 0600)).error(), "too large");
 }
 
 }  // namespace
