@@ -91,8 +91,7 @@ std::string within(int ms) { return " within " + std::to_string(ms / 1000) + " s
 // Whether a request has the same effect if the node receives it twice.
 bool is_idempotent(const schema::RequestBody& body) {
   const auto* start = std::get_if<schema::StartRequest>(&body);
-  return (start == nullptr || start->dry_run) && !std::holds_alternative<schema::ResumeRequest>(body) &&
-         !std::holds_alternative<schema::BenchRequest>(body);
+  return (start == nullptr || start->dry_run) && !std::holds_alternative<schema::ResumeRequest>(body);
 }
 
 void set_key(zmq::socket_t& socket, int option, const schema::Key& key) {

@@ -24,7 +24,6 @@ add_library(tgd_daemon_core STATIC
   ${CMAKE_CURRENT_LIST_DIR}/forecast/code_bits.cpp
   ${CMAKE_CURRENT_LIST_DIR}/mesh/probe/burst_meter.cpp
   ${CMAKE_CURRENT_LIST_DIR}/mesh/probe/link_probe.cpp
-  ${CMAKE_CURRENT_LIST_DIR}/mesh/probe/round_trips.cpp
   ${CMAKE_CURRENT_LIST_DIR}/membership/admission.cpp
   ${CMAKE_CURRENT_LIST_DIR}/membership/aftermath.cpp
   ${CMAKE_CURRENT_LIST_DIR}/membership/choose_exchange.cpp
@@ -41,9 +40,5 @@ add_library(tgd_daemon_core STATIC
   ${CMAKE_CURRENT_LIST_DIR}/membership/start.cpp
   ${CMAKE_CURRENT_LIST_DIR}/membership/view_change.cpp
   ${CMAKE_CURRENT_LIST_DIR}/membership/votes.cpp
-  ${CMAKE_CURRENT_LIST_DIR}/forecast/forecast.cpp
-  ${CMAKE_CURRENT_LIST_DIR}/forecast/machine.cpp
-  ${CMAKE_CURRENT_LIST_DIR}/forecast/predict.cpp
-  ${CMAKE_CURRENT_LIST_DIR}/forecast/step_model.cpp
-  ${CMAKE_CURRENT_LIST_DIR}/forecast/zeros.cpp)
+  ${CMAKE_CURRENT_LIST_DIR}/forecast/forecast.cpp)
 target_link_libraries(tgd_daemon_core PUBLIC tgd_schema tgd_kernels tgd_engine tgd_flags)

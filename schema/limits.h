@@ -80,18 +80,12 @@ static_assert(kMaxPictures * kMaxPictureBytes + kMaxMatrixClasses * kMaxMatrixCl
               "pictures and a matrix fit a reply");
 static_assert(kLogSliceBytes <= kFileSliceBytes, "one bound holds for all slices");
 
-// Measurements and predictions.
-inline constexpr std::size_t kMaxForecastNodes = 512;  // nodes of a prediction; a run has at most kMaxMembers
-inline constexpr std::size_t kMaxKernelRates = 32;
-inline constexpr std::size_t kMaxComputeRates = 16;
+// Predictions.
 inline constexpr std::size_t kMaxForecastRows = 32;
 inline constexpr std::size_t kMaxAssumptions = 16;
 inline constexpr std::size_t kMaxAssumptionBytes = 300;
-inline constexpr double kMaxReal = 1e15;                      // a rate, a time or a size
-inline constexpr double kMaxLineMbps = 1e7;                   // bound of the job's link-mbps
-inline constexpr double kMaxCores = 4096;                     // cores of a node
-inline constexpr double kMinCores = 1.0 / kMaxForecastNodes;  // all nodes on one core
-static_assert(kMaxMembers <= kMaxForecastNodes, "whatever can be started can be predicted");
+inline constexpr double kMaxReal = 1e15;     // a rate, a time or a size
+inline constexpr double kMaxLineMbps = 1e7;  // bound of the job's link-mbps
 
 // Examinations (tgctl doctor).
 inline constexpr std::size_t kMaxSentenceBytes = 400;  // one finding, or one piece of advice

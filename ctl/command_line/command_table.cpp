@@ -96,19 +96,18 @@ const std::vector<OptionRow>& option_rows() {
       {"for", "", "STATE", "a state, step=N, or finished (the default)", text(&Command::until)},
       {"timeout", "", "DURATION", "wait at most this long, such as 10m; else forever",
        parsed(&Command::timeout_ms, schema::parse_duration_ms)},
-      {"nodes", "", "N", "number of nodes, 1 to 512", whole(&Command::nodes, {1, schema::kMaxForecastNodes})},
+      {"nodes", "", "N", "number of nodes, 1 to 127", whole(&Command::nodes, {1, schema::kMaxMembers})},
       {"link", "", "RATE", "each node's link, such as 1Gbps; else as measured",
        parsed(&Command::link_mbps, parse_link_mbps)},
       {"seconds", "", "S", "seconds per link and direction, 1 to 20; else 3",
        whole(&Command::seconds, {1, schema::kMaxExamineSeconds})},
       {"no-bandwidth", "", "", "do not measure links: disturbs nothing", on(&Command::no_bandwidth)},
-      {"cores", "", "C", "cores per node; below 1 if nodes share one",
-       real(&Command::cores, {schema::kMinCores, schema::kMaxCores})},
+      {"compute", "", "DURATION", "a node's computing in a step, such as 80ms; else as timed",
+       parsed(&Command::compute_ms, schema::parse_duration_ms)},
       {"operator", "", "NAME", "make keys for this operator and list them", text(&Command::operator_name)},
       {"read-only", "", "", "the operator may look and fetch, but change nothing", on(&Command::read_only)},
       {"rotate", "", "STEP", "replace the cluster key in steps: add, use, drop",
        word(&Command::rotate, {"add", "use", "drop"})},
-      {"svg", "", "FILE", "also draw throughput over the number of nodes", text(&Command::svg)},
   };
   return rows;
 }
@@ -258,13 +257,6 @@ const std::vector<VerbRow>& verb_rows() {
        "Exits with 0 when the state is reached, 124 on a timeout, 5 when the run FAILED and 10 when it is INTERRUPTED "
        "(unless that is what it waits for), 1 when the run ended in another way.",
        {"for", "timeout", "address", "key", "help"}},
-      {Verb::kBench,
-       "bench",
-       "",
-       "measure a node's link, codec and computing",
-       {"tgctl bench", "tgctl bench --json"},
-       "The asked node measures for some seconds and keeps the result for plan; refused while a run is active.",
-       {"json", "address", "key", "help"}},
       {Verb::kDoctor,
        "doctor",
        "",
@@ -279,10 +271,11 @@ const std::vector<VerbRow>& verb_rows() {
        "JOB",
        "predict a job's steps on more nodes, or another link",
        {"tgctl plan deploy/jobs/lenet-synthetic.job --nodes 8 --link 1Gbps",
-        "tgctl plan my.job --nodes 4 --link 1Gbps --cores 2 --svg plan.svg"},
-       "JOB is as for start. Starts nothing. Predicts from the asked node's bench, which is made first if there is "
-       "none, for both exchanges and for a float32 ring all-reduce, at N nodes and in a table of 1 to 512.",
-       {"nodes", "link", "cores", "set", "svg", "json", "address", "key", "help"},
+        "tgctl plan my.job --nodes 4 --link 1Gbps --compute 80ms"},
+       "JOB is as for start. Starts nothing. Predicts a step on N nodes like the asked one, what it is bound by, and a "
+       "table of other numbers of nodes. Without --link and --compute the asked node prepares the job as start "
+       "--dry-run does, to measure its link and to time some steps; it refuses that while a run is on.",
+       {"nodes", "link", "compute", "set", "json", "address", "key", "help"},
        "nodes"},
       {Verb::kModels,
        "models",

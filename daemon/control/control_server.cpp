@@ -63,7 +63,9 @@ struct ControlServer::State {
   void handle(const Client& client, schema::StopRequest request);
   void handle(const Client& client, schema::LeaveRequest request);
   void handle(const Client& client, schema::ResumeRequest request) { pass_on(client, std::move(request)); }
-  void handle(const Client& client, schema::BenchRequest request) { pass_on(client, request); }
+  void handle(const Client& client, const schema::Obsolete&) {
+    answer(client, Error{ErrorKind::kUsage, config.node + " does not know this request; its tgd is newer than tgctl"});
+  }
   void handle(const Client& client, schema::ForecastRequest request) { pass_on(client, std::move(request)); }
   void handle(const Client& client, schema::MisclassificationsRequest request) { pass_on(client, std::move(request)); }
   void handle(const Client& client, const schema::ExamineRequest& request);

@@ -3,7 +3,7 @@
 //
 // It answers by itself: version, status (own part from RunStore at once; the peers are asked over their control ports
 // and merged within kPeerStatusMs), logs, fetch and delete (own files, or relayed to the named node). start, stop,
-// bench, plan, mistakes and the own part of examine go to the node's thread as a ControlCall and are answered through
+// plan, mistakes and the own part of examine go to the node's thread as a ControlCall and are answered through
 // reply(); the peers are asked for theirs, and daemon/doctor/diagnose.h says what follows. One ROUTER (bound), one
 // DEALER per peer, all owned by this thread. An operator with the right to read only is answered status, logs, fetch,
 // version, and examine where links are not measured. merge.h says how the parts of several nodes become one answer.
@@ -27,7 +27,7 @@ namespace tg::daemon {
 
 struct ControlCall {  // for the node's thread; answered by reply(token, ...)
   std::uint64_t token = 0;
-  // StartRequest, ResumeRequest, StopRequest, LeaveRequest, BenchRequest, ForecastRequest, ExamineRequest or
+  // StartRequest, ResumeRequest, StopRequest, LeaveRequest, ForecastRequest, ExamineRequest or
   // MisclassificationsRequest
   schema::RequestBody body;
 };

@@ -1,6 +1,6 @@
 // Everything asked of the control port and not yet answered. Pure: events in, answers out; the control thread owns it.
 //
-//   call    start, stop, bench, plan, ...: waits for the node's thread   answered by reply(token)
+//   call    start, stop, plan, ...: waits for the node's thread          answered by reply(token)
 //   gather  status: waits for every asked peer, or kPeerStatusMs         answered by the merged parts
 //   survey  examine: waits for every asked node, the own one too          answered by the diagnosis (daemon/doctor)
 //   relay   logs, fetch, stop of another: it, or kRelayReplyMs            answered by what it said

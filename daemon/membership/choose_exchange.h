@@ -4,7 +4,7 @@
 //   coding    raw where the slowest link is faster than kRawMbps for each thread of the exchange: there coding takes
 //             longer than the bits that it saves; entropy below, and where no link was measured
 //
-// The job's own choice comes before this rule. Over a grid of the step model the rule is on average within half a
+// The job's own choice comes before this rule. Over a grid of the forecast the rule is on average within half a
 // percent of the best choice (tests/forecast/rule_test.cpp). Links are measured before every run and come with votes.
 #pragma once
 

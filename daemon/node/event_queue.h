@@ -50,14 +50,6 @@ struct PeerBeats {  // in another view, or run, than this node
   std::string run_id;
   std::uint32_t lineage = 1, view = 0;
 };
-struct Benched {
-  std::uint64_t key = 0;
-  Result<schema::BenchReply> result;
-};
-struct DataSeen {  // or not
-  std::uint64_t key = 0;
-  Result<engine::SetSight> result;
-};
 struct MistakesFound {  // or not
   std::uint64_t key = 0;
   Result<schema::Misclassifications> result;
@@ -69,9 +61,9 @@ struct StatesFound {  // of a run that is to go on, on this node's disk
   bool known = true;  // false: it is no run of this node's, found.refused says why
 };
 struct ShutDown {};
-using Event = std::variant<FrameArrived, ConnectionChanged, PeerLost, PeerPrepares, PeerBeats, ControlCall, RunPrepared,
-                           RunFitted, StepHappened, RunSaved, CheckpointWritten, PastRead, Benched, DataSeen,
-                           MistakesFound, StatesFound, ShutDown>;
+using Event =
+    std::variant<FrameArrived, ConnectionChanged, PeerLost, PeerPrepares, PeerBeats, ControlCall, RunPrepared,
+                 RunFitted, StepHappened, RunSaved, CheckpointWritten, PastRead, MistakesFound, StatesFound, ShutDown>;
 
 class EventQueue {
  public:

@@ -52,8 +52,7 @@ Node::Node(const RunContext& context, EventQueue& queue, ControlServer& control,
       control_(control),
       service_manager_(service_manager),
       membership_(membership_options(context)),
-      advisor_(context, queue, control),
-      dry_run_(context, control, advisor_),
+      dry_run_(context, control),
       resumption_(context, queue),
       auto_resume_(context, resumption_),
       pending_(context),
@@ -133,7 +132,7 @@ void Node::take_votes() {
   if (run_)
     if (const std::optional<schema::Vote> vote = run_->candidate().take_vote())
       membership_.prepared(run_->identity().key, *vote, steady_ms(), run_->candidate().data_names());
-  dry_run_.tick(run_ != nullptr);
+  dry_run_.tick();
 }
 
 void Node::tick() {
@@ -147,7 +146,6 @@ void Node::tick() {
     membership_.gave_up(gone.peer, gone.message, gone.up_again, now);
   look_at_links(now);
   membership_.tick(now);
-  advisor_.tick(busy());
   examiner_.tick();
   mistakes_.tick();
   resume_by_itself(now);
@@ -232,8 +230,7 @@ void Node::on(FrameArrived& event) {
   if (const auto* reply = std::get_if<schema::ProbeReply>(&body)) {
     if (is_current(header.run)) run_->candidate().replied(event.from, *reply);
     if (dry_run_.has(header.run)) dry_run_.replied(event.from, *reply);
-    examiner_.on_probe_reply(header.run, event.from, reply->burst);
-    return advisor_.on_probe_reply(header.run, event.from, *reply);
+    return examiner_.on_probe_reply(header.run, event.from, reply->burst);
   }
   if (const auto* slice = std::get_if<schema::FeedSlice>(&body)) return take_slice(event.from, header, *slice);
   if (!of_a_step(body)) return membership_.frame(event.from, header, body, steady_ms());
@@ -242,7 +239,7 @@ void Node::on(FrameArrived& event) {
     ++dropped_frames_;
     return;
   }
-  if (!takes || !run_->view().member().frame(event.from, header, body, std::move(event.keep))) {
+  if (!takes || !run_->view().member().on_frame(event.from, header, body, std::move(event.keep))) {
     ++dropped_frames_;
     ++rejected(Rejection::kOtherRun);
     return membership_.speaks(event.from, header.run, header.view, steady_ms());
@@ -353,7 +350,6 @@ void Node::on(PeerBeats& event) {
 }
 
 void Node::on(ShutDown&) {
-  advisor_.give_way(context_.self.config.node + " is being shut down");
   examiner_.stop_measuring("it is being shut down");
   mistakes_.give_way({ErrorKind::kFailed, context_.self.config.node + " is being shut down"});
   save_held();
@@ -368,9 +364,8 @@ void Node::on(ControlCall& event) {
   if (const auto* request = std::get_if<schema::StopRequest>(&event.body)) return stop(event.token, *request);
   if (const auto* request = std::get_if<schema::LeaveRequest>(&event.body)) return leave(event.token, *request);
   if (const auto* request = std::get_if<schema::ExamineRequest>(&event.body)) return examine(event.token, *request);
-  if (std::holds_alternative<schema::BenchRequest>(event.body)) return advisor_.bench(event.token, draw_bits(), busy());
   if (const auto* request = std::get_if<schema::ForecastRequest>(&event.body))
-    return advisor_.plan(event.token, *request, draw_bits(), busy());
+    return dry_run_.plan(event.token, *request, at_work());
   if (const auto* request = std::get_if<schema::MisclassificationsRequest>(&event.body)) {
     const std::string why = at_work();
     const std::string busy = why.empty() && examiner_.measuring() ? "links are measured (tgctl doctor)" : why;
@@ -386,8 +381,7 @@ bool Node::busy() const {
 std::string Node::at_work() const {
   const RunIdentity* const current = membership_.current();
   if (run_ || current != nullptr) return "run " + (run_ ? run_->identity() : *current).id + " is on";
-  if (advisor_.measuring()) return "it measures for bench or plan";
-  if (dry_run_.on()) return "a run is being tried (start --dry-run)";
+  if (dry_run_.on()) return "a run is being tried (start --dry-run, plan)";
   if (mistakes_.on()) return "the model of an ended run is being evaluated (report --mistakes)";
   return context_.news.progress.orphaned_threads.what();
 }
@@ -413,7 +407,7 @@ void Node::start(std::uint64_t token, const schema::StartRequest& request) {
     return refuse({ErrorKind::kRefused, "run " + identity.id + " exists already; choose another --id"});
   if (request.dry_run) {
     if (const Status free = nothing_left_behind(); !free.ok()) return refuse(free.error());
-    if (dry_run_.on() || run_ || advisor_.measuring() || mistakes_.on())
+    if (dry_run_.on() || run_ || mistakes_.on())
       return refuse(
           {ErrorKind::kRefused, "this node is busy with a run or a measurement; ask again when it has ended"});
     identity.weights = context_.weights();
@@ -615,7 +609,6 @@ void Node::carry_out(PrepareRun& action) {
     control_.watch(action.run.id, job->step_timeout_ms, Per<Seat, bool>(context_.self.names.size(), false));
   else
     control_.watch(action.run.id, job->step_timeout_ms);  // a member may die while it prepares, too
-  advisor_.give_way(context_.self.config.node + " cannot measure while a run is on; ask again when it has ended");
   examiner_.stop_measuring("run " + action.run.id + " began");
   if (action.run.global_batch == 0)
     action.run.global_batch = start && start->record->global_batch != 0
@@ -726,8 +719,8 @@ void Node::carry_out(AnswerStart& action) {
   if (action.status.ok() && run_ && run_->identity().id == action.run_id) {
     schema::StartReply facts = run_->facts(choice_.commit);
     facts.link_mbps = choice_.link_mbps;  // of the slowest member
-    control_.reply(action.token, advisor_.foresee(std::move(facts), *run_, choice_.commit));
-    return;
+    add_prediction(facts, context_, *run_, choice_.commit);
+    return control_.reply(action.token, std::move(facts));
   }
   if (action.status.ok() && action.from_step > 0 && membership_.idle()) {  // without this node, which lacks the state
     schema::StartReply facts;

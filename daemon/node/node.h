@@ -3,7 +3,7 @@
 //
 //   mesh thread ----frames-------+                               +--> Membership (who takes part) --> start, end of Run
 //   control thread --calls-------+--> EventQueue --> Node::run --+--> Member of the Run (steps)   --> mesh, threads
-//   compute thread --gradients---+                               +--> Advisor (bench, plan)       --> ControlServer
+//   compute thread --gradients---+                               +--> DryRun (--dry-run, plan)    --> ControlServer
 //   exchange helpers --results---+                               +--> Examiner (doctor)          --> ControlServer
 //
 // Each event goes straight to who decides; whether it is the current run's is checked here and nowhere else. Events
@@ -25,7 +25,6 @@
 #include "daemon/membership/membership.h"
 #include "daemon/membership/view_links.h"
 #include "daemon/mesh/probe/burst_meter.h"
-#include "daemon/node/advisor.h"
 #include "daemon/node/auto_resume.h"
 #include "daemon/node/dry_run.h"
 #include "daemon/node/event_queue.h"
@@ -71,8 +70,6 @@ class Node {
   void on(CheckpointWritten& event);
   void on(StatesFound& event);
   void on(PastRead& event);
-  void on(Benched& event) { advisor_.on_benched(event); }
-  void on(DataSeen& event) { advisor_.on_data_seen(event, busy()); }
   void on(MistakesFound& event) { mistakes_.on_found(event); }
   void on(ShutDown& event);
   void start(std::uint64_t token, const schema::StartRequest& request);
@@ -131,9 +128,8 @@ class Node {
   ServiceManager& service_manager_;
   Membership membership_;
   std::unique_ptr<Run> run_;
-  Choice choice_;    // of the current run
-  Advisor advisor_;  // bench and plan
-  DryRun dry_run_;   // what a start would do
+  Choice choice_;   // of the current run
+  DryRun dry_run_;  // what a start would do
   Resumption resumption_;
   AutoResume auto_resume_;
   PendingRun pending_;  // what status shows before it begins

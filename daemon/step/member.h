@@ -200,8 +200,8 @@ class Member {
   void start_early();
   void task_done(const Measure& task, const TaskResult& result);
   void task_done(const Contribute& task, const TaskResult& result);
-  void task_done(const Reduce& task, const TaskResult& result) { applied(task.chunk, result.broken); }
-  void task_done(const Apply& task, const TaskResult& result) { applied(task.chunk, result.broken); }
+  void task_done(const Reduce& task, const TaskResult& result) { on_applied(task.chunk, result.broken); }
+  void task_done(const Apply& task, const TaskResult& result) { on_applied(task.chunk, result.broken); }
   void on_applied(std::size_t chunk, const std::optional<Rank>& broken);
   void apply_actions();
   void apply(const Send& action);

@@ -166,9 +166,13 @@ void fields(Is<ResumeRequest> auto& it, auto&& field) {
   field("without", it.without, list(kMaxMembers, node_name()));
 }
 
+// The place of a request or a reply that is no longer sent.
+struct Obsolete {};
+void fields(Is<Obsolete> auto&, auto&&) {}
+
 using RequestBody = std::variant<StatusRequest, StartRequest, StopRequest, LogsRequest, FetchRequest, VersionRequest,
-                                 Heartbeat, BenchRequest, ForecastRequest, DeleteRequest, FetchedRequest,
-                                 ExamineRequest, ResumeRequest, LeaveRequest, MisclassificationsRequest>;
+                                 Heartbeat, Obsolete, ForecastRequest, DeleteRequest, FetchedRequest, ExamineRequest,
+                                 ResumeRequest, LeaveRequest, MisclassificationsRequest>;
 struct Request {
   std::uint64_t id = 0;
   RequestBody body;
@@ -197,12 +201,11 @@ struct StartReply {  // the plan of a start, or of one that is not made (--dry-r
   double compute_seconds = 0;      // for a step, timed while the run was prepared
   double link_mbps = 0;            // payload rate that the prediction uses, else as measured; 0 = not measured
   Outcome predicted = {};
-  std::int64_t measured_ms = 0;          // of the bench that it is predicted from; 0 = the kernels' speeds are assumed
-  std::string unpredicted = {};          // why there is no prediction; empty = there is one
-  std::vector<MemberShare> shares = {};  // parts of the global batch, by rank
-  std::uint64_t device_bytes = 0;        // device memory, beside memory_bytes; 0 = the processor computes
-  std::uint64_t from_step = 0;           // step at which it begins: 0, or that of the resumed state
-  std::uint64_t disk_bytes = 0;          // per node, for states and models
+  std::string unpredicted = {};                    // why there is no prediction; empty = there is one
+  std::vector<MemberShare> shares = {};            // parts of the global batch, by rank
+  std::uint64_t device_bytes = 0;                  // device memory, beside memory_bytes; 0 = the processor computes
+  std::uint64_t from_step = 0;                     // step at which it begins: 0, or that of the resumed state
+  std::uint64_t disk_bytes = 0;                    // per node, for states and models
   std::string data_read = {}, data_warnings = {};  // as in RunStatus
   std::vector<SamplePicture> pictures = {};        // empty unless the request asked for them
   std::uint64_t steps = 0;                         // for the whole run
@@ -221,7 +224,6 @@ void fields(Is<StartReply> auto& it, auto&& field) {
   field("compute_seconds", it.compute_seconds, real());
   field("link_mbps", it.link_mbps, real().called("link rate"));
   field("predicted", it.predicted);
-  field("measured_ms", it.measured_ms);
   field("unpredicted", it.unpredicted, line(kMaxReasonBytes).called("reason"));
   field("shares", it.shares, list(kMaxMembers));
   field("from_step", it.from_step);
@@ -278,7 +280,7 @@ void fields(Is<VersionReply> auto& it, auto&& field) {
   field("protocol", it.protocol);
 }
 
-using ReplyBody = std::variant<Error, MeshStatus, StartReply, StopReply, SliceReply, VersionReply, BenchReply,
+using ReplyBody = std::variant<Error, MeshStatus, StartReply, StopReply, SliceReply, VersionReply, Obsolete,
                                ForecastReply, DoneReply, Examination, Diagnosis, Misclassifications>;
 struct Reply {
   std::uint64_t id = 0;

@@ -92,7 +92,7 @@ double read_real(double value, const char* label, const Rule& rule) {
   // In this form the condition refuses NaN too.
   if (!(value >= 0 && value <= rule.max))
     throw DecodeError{std::string(label) + " is not a number from 0 to " + std::to_string(rule.max)};
-  if (value < rule.min && !(rule.or_zero && value == 0)) throw DecodeError{std::string(label) + " is too small"};
+  if (value < rule.min) throw DecodeError{std::string(label) + " is too small"};
   return value;
 }
 

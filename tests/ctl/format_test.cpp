@@ -393,9 +393,7 @@ TEST(Plan, WarnsBelowItsThresholdWithTheNumbers) {
   plan.members = 1;
   EXPECT_FALSE(speed_up_warning(plan).has_value()) << "one node has nobody to be faster than";
   EXPECT_NE(format_plan(plan).find("1.19 x over one node"), std::string::npos);
-  EXPECT_NE(format_plan(plan).find("assumed speeds"), std::string::npos);
-  plan.measured_ms = kNowMs;
-  EXPECT_NE(format_plan(plan).find("the node's measurement"), std::string::npos);
+  EXPECT_NE(format_plan(plan).find("bound by        link\n"), std::string::npos) << format_plan(plan);
   plan.members = 4;
   plan.unpredicted = "no peer answered";
   EXPECT_FALSE(speed_up_warning(plan).has_value()) << "of what is not known nobody is warned";

@@ -134,31 +134,12 @@ NextView sample_next_view() {
   return {2, {{0, 1, 3, 11, 0xfedcba9876543210}, {2, 2, 1000, 12, 5}}, 812, true, "node-b was shut down"};
 }
 
-ForecastRow sample_row(std::uint64_t nodes) {
-  return {nodes, 16, 64, sample_outcome(1), sample_outcome(20), sample_outcome(40)};
-}
+ForecastRow sample_row(std::uint64_t nodes) { return {nodes, 16, 64, sample_outcome(1), sample_outcome(20)}; }
 
 }  // namespace
 
 Outcome sample_outcome(double first) {
   return {first, first + 1, first + 2, first + 3, first + 4, first + 5, first + 6};
-}
-
-BenchReply sample_bench() {
-  BenchReply bench;
-  bench.node = "node-a";
-  bench.build = "tgd 0.1.0";
-  bench.kernels = "avx512";
-  bench.measured_ms = 1'700'000'000'123;
-  bench.members = 4;
-  bench.cores = 8;
-  bench.threads = 6;
-  bench.link_mbps = 938.5;
-  bench.round_trip_seconds = 210e-6;
-  bench.codec = {{"statistics", 6.5}, {"apply", 1.5}};
-  bench.compute = {{"lenet", 64, 450e-6, 90}};
-  bench.saved = "/var/lib/tgd/bench.json";
-  return bench;
 }
 
 ForecastReply sample_forecast() {
@@ -170,8 +151,6 @@ ForecastReply sample_forecast() {
   reply.line_mbps = 1000;
   reply.payload_mbps = 941.5;
   reply.cores = 0.5;
-  reply.measured_ms = 1'700'000'000'123;
-  reply.measured_now = true;
   reply.exchange = "sharded";
   reply.coding = "raw";
   reply.asked = sample_row(4);
@@ -298,8 +277,7 @@ std::vector<Request> sample_requests() {
       {5, FetchRequest{"first", "node-c", "model.safetensors", 524288}},
       {6, VersionRequest{}},
       {7, Heartbeat{"node-d", 99, "first", Phase::kScalerWait, 12, 3456, 2, 3}},
-      {8, BenchRequest{}},
-      {9, ForecastRequest{"model = lenet\n", 8, 1000, 0.25}},
+      {9, ForecastRequest{"model = lenet\n", 8, 1000, 0.08}},
       {10, DeleteRequest{"first", "node-b"}},
       {11, FetchedRequest{"first", "node-b"}},
       {12, ExamineRequest{true, 3, 1000, 1'700'000'000'123}},
@@ -333,7 +311,6 @@ std::vector<Reply> sample_replies() {
                      0.004,
                      941.5,
                      sample_outcome(1),
-                     1'700'000'000'123,
                      "no peer answered",
                      {{"node-a", 48}, {"node-b", 16}},
                      0,
@@ -348,7 +325,6 @@ std::vector<Reply> sample_replies() {
       {5, SliceReply{"first", "node-a", 9, std::string("a\0\xff", 3), true}},
       {6, VersionReply{"node-a", "0.1.0+0123456789ab", 4}},
       {9, DoneReply{"first", "node-b", 123456}},
-      {7, sample_bench()},
       {8, sample_forecast()},
       {10, sample_examination()},
       {11, sample_diagnosis()},
