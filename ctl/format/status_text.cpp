@@ -304,7 +304,7 @@ std::string format_plan(const schema::StartReply& plan) {
     return format_table(rows);
   }
   const schema::Outcome& step = plan.predicted;
-  rows.push_back({"step", format_seconds(step.step) + ", of it compute " + format_seconds(step.compute) + ", wire " +
+  rows.push_back({"step", format_seconds(step.step) + ": compute " + format_seconds(step.compute) + ", wire " +
                               format_seconds(step.wire) + " at " + format_mbps(plan.link_mbps) + " of payload"});
   rows.push_back({"bound by", bound_of(step)});
   rows.push_back({"sent", format_bytes(step.sent_bytes) + " per node and step"});
@@ -325,10 +325,9 @@ std::optional<std::string> speed_up_warning(const schema::StartReply& plan) {
   if (!plan.unpredicted.empty() || step.speed_up <= 0 || !(step.speed_up < kMinSpeedUp) || plan.members < 2)
     return std::nullopt;
   return std::to_string(plan.members) + " members are predicted to be only " + format_fixed(step.speed_up, 2) +
-         " x as fast as one node: a step of " + format_seconds(step.step) + " computes for " +
-         format_seconds(step.compute) + " and sends for " + format_seconds(step.wire) + " at " +
-         format_mbps(plan.link_mbps) + ", one node takes " + format_seconds(step.step * step.speed_up) +
-         " alone. A larger global-batch helps";
+         " x as fast as one node: a step of " + format_seconds(step.step) + " has " + format_seconds(step.compute) +
+         " of computing and " + format_seconds(step.wire) + " of sending at " + format_mbps(plan.link_mbps) +
+         "; one node alone takes " + format_seconds(step.step * step.speed_up) + ". A larger global-batch helps";
 }
 
 }  // namespace tg::ctl

@@ -391,12 +391,12 @@ TEST(Plan, WarnsBelowItsThresholdWithTheNumbers) {
   plan.predicted.speed_up = 1.19;
   EXPECT_TRUE(speed_up_warning(plan).has_value());
   plan.members = 1;
-  EXPECT_FALSE(speed_up_warning(plan).has_value()) << "one node has nobody to be faster than";
+  EXPECT_FALSE(speed_up_warning(plan).has_value()) << "one member has no speed-up";
   EXPECT_NE(format_plan(plan).find("1.19 x over one node"), std::string::npos);
   EXPECT_NE(format_plan(plan).find("bound by        link\n"), std::string::npos) << format_plan(plan);
   plan.members = 4;
   plan.unpredicted = "no peer answered";
-  EXPECT_FALSE(speed_up_warning(plan).has_value()) << "of what is not known nobody is warned";
+  EXPECT_FALSE(speed_up_warning(plan).has_value()) << "no prediction, no warning";
   EXPECT_NE(format_plan(plan).find("no peer answered"), std::string::npos);
   EXPECT_EQ(format_plan(plan).find("over one node"), std::string::npos);
 }
@@ -420,7 +420,7 @@ TEST(StatusText, ASlowMemberIsMarked) {
 TEST(StatusText, AMemberThatWaitsForDataIsNamed) {
   schema::RunStatus run = sample_run();
   run.members[1].data_wait_share = 0.01;
-  EXPECT_EQ(format_run(run, kNowMs).find("waits for data"), std::string::npos) << "not worth a word";
+  EXPECT_EQ(format_run(run, kNowMs).find("waits for data"), std::string::npos) << "below the shown minimum";
   run.members[1].data_wait_share = 0.126;
   const std::string text = format_run(run, kNowMs);
   EXPECT_GT(text.find("\n  waits for data 13 % of its time\n"), text.find("\nnode-b")) << text;
@@ -486,7 +486,7 @@ TEST(StatusText, TheTimeLeftIsForThePresentMembers) {
   EXPECT_EQ(seconds_left(run_without_c(), kNowMs), 880 * 10.0 / 20);
   schema::RunStatus run = run_without_c();
   run.step = 100;
-  EXPECT_FALSE(seconds_left(run, kNowMs)) << "not a step yet";
+  EXPECT_FALSE(seconds_left(run, kNowMs)) << "no step yet";
 }
 
 TEST(Progress, NoticesArePrintedOnce) {
@@ -506,7 +506,7 @@ TEST(Progress, NoticesArePrintedOnce) {
   run.view_step = 110;
   EXPECT_EQ(notices.update(run), "run first continues at step 110 with the same members");
   RunNotices late;
-  EXPECT_EQ(late.update(run), "") << "what was so before is no news";
+  EXPECT_EQ(late.update(run), "") << "an old state is not an event";
   run.state = RunState::kCompleted;
   run.view = 4;
   EXPECT_EQ(notices.update(run), "") << "it is over";
@@ -570,7 +570,7 @@ TEST(Progress, EvaluationIsShown) {
   EXPECT_TRUE(pace.due(run, 0));
   run.members[0].phase = schema::Phase::kEvaluate;
   EXPECT_NE(progress.update(run, 500, 80).find("  evaluating  "), std::string::npos);
-  EXPECT_TRUE(pace.due(run, 500)) << "a pipe reads it, too";
+  EXPECT_TRUE(pace.due(run, 500)) << "a pipe gets the line too";
   EXPECT_FALSE(pace.due(run, 1000));
 }
 

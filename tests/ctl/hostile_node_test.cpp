@@ -225,7 +225,7 @@ TEST_F(Hostile, ALogThatIsCutWithinACharacterIsShownWhole) {
     return SliceReply{"first", "node-a", text.size(), data, asked.offset + data.size() == text.size()};
   }));
   EXPECT_EQ(ask(full, {"logs", "first"}).out, text);
-  EXPECT_EQ(ask(node, {"logs", "first"}).code, 0) << "a slice that is not full is all there is";
+  EXPECT_EQ(ask(node, {"logs", "first"}).code, 0) << "a slice that is not full is the last";
 }
 
 TEST_F(Hostile, ALogWithoutEndEnds) {
@@ -242,7 +242,7 @@ TEST_F(Hostile, ALogWithoutEndEnds) {
   }));
   EXPECT_EQ(ask(grows, {"logs", "first"}).out.size(), 3 * full.size());
   const HostileNode more(logs_of([&](const LogsRequest&) { return SliceReply{"first", "node-a", 5, full, false}; }));
-  EXPECT_EQ(ask(more, {"logs", "first"}).code, 1) << "more than it says there is";
+  EXPECT_EQ(ask(more, {"logs", "first"}).code, 1) << "more than the total that it reports";
   for (const std::string& data : {std::string(), std::string("x")}) {
     const HostileNode slow(logs_of([&](const LogsRequest&) {
       return SliceReply{"first", "node-a", 1000, data, false};

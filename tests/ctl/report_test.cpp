@@ -211,7 +211,7 @@ TEST(Misclassifications, ReportADifferenceFromTheRunsEvaluation) {
             std::string::npos);
   run.evaluation_step = 19;
   EXPECT_EQ(misclassification_section(misclassifications, run)->find("own evaluation"), std::string::npos)
-      << "of another state";
+      << "the evaluation of another step";
 }
 
 TEST(Misclassifications, AreLessWithoutPicturesOrWithManyClasses) {

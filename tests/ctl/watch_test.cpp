@@ -190,7 +190,7 @@ TEST(Watch, ReportsThatTheNodeDoesNotReply) {
   facts.error = "no tgd answers at 127.0.0.1:7701";
   for_each_screen(facts, [](const std::string& text, const View&) {
     EXPECT_NE(text.find("no reply for 12s, retrying"), std::string::npos) << text;
-    EXPECT_NE(text.find("lenet-1"), std::string::npos) << "what was known before\n" << text;
+    EXPECT_NE(text.find("lenet-1"), std::string::npos) << "the last known state\n" << text;
   });
 }
 
@@ -220,7 +220,7 @@ TEST(Facts, HaveARunsHistory) {
   facts.update(mesh);
   Curves curves;
   facts.add_history("one", curves);  // nothing is written yet
-  EXPECT_LT(facts.histories["one"].history_tries, kMaxHistoryTries) << "it is asked for again";
+  EXPECT_LT(facts.histories["one"].history_tries, kMaxHistoryTries) << "it is fetched again";
   for (std::uint64_t step = 1; step <= 4; ++step) curves.loss.add(step, 1);
   facts.add_history("one", curves);
   EXPECT_EQ(facts.histories["one"].first_step, 1u);

@@ -24,7 +24,7 @@ TEST(ControlForecast, RequestsOutOfBoundsAreRefused) {
     return !back(RequestBody(request)).ok();
   };
   EXPECT_FALSE(refused([](auto&) {}));
-  EXPECT_FALSE(refused([](auto& r) { r.compute_seconds = r.line_mbps = 0; })) << "not told";
+  EXPECT_FALSE(refused([](auto& r) { r.compute_seconds = r.line_mbps = 0; })) << "not given";
   EXPECT_TRUE(refused([](auto& r) { r.spec = std::string(kMaxSpecBytes + 1, 'a'); }));
   EXPECT_TRUE(refused([](auto& r) { r.nodes = 0; }));
   EXPECT_TRUE(refused([](auto& r) { r.nodes = kMaxMembers + 1; }));
