@@ -57,9 +57,8 @@ Result<std::uint64_t> parse_step(const std::string& value) {
 }
 
 // The setters of the option tables of schema.
-using schema::RealRange, schema::WholeRange;
+using schema::WholeRange;
 auto whole(std::uint64_t Command::*field, WholeRange range) { return schema::whole_row("", field, range, "").set; }
-auto real(double Command::*field, RealRange range) { return schema::real_row("", field, range, "").set; }
 auto duration(std::uint64_t Command::*field, WholeRange ms) { return schema::duration_row("", field, ms, "").set; }
 auto word(std::string Command::*field, const std::vector<std::string>& known) {
   return schema::word_row<Command>(

@@ -169,7 +169,8 @@ Result<std::string> misclassification_section(const schema::Misclassifications& 
   const std::size_t classes = misclassifications.classes.size();
   if (misclassifications.counts.size() != classes * classes)
     return Error{ErrorKind::kCorrupt, "the confusion matrix has an invalid size; have tgctl and tgd the same version?"};
-  std::string text = "<h2>Confusion matrix</h2>\n" + counted(misclassifications, run) + "<div class=\"beside\">\n";
+  std::string text =
+      "<h2>Confusion matrix</h2>\n" + accuracy_text(misclassifications, run) + "<div class=\"beside\">\n";
   if (classes == 0)
     text += element("p", "Its " + std::to_string(misclassifications.class_count) +
                              " classes are too many for a matrix, which has at most " +

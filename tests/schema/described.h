@@ -1,5 +1,5 @@
-// Helpers for tests of any described struct (schema/described/rule.h): fill every field with a distinct value, or with the
-// largest that its rule allows; list all fields as text, to compare two values by name; count members.
+// Helpers for tests of any described struct (schema/described/rule.h): fill every field with a distinct value, or with
+// the largest that its rule allows; list all fields as text, to compare two values by name; count members.
 #pragma once
 
 #include <bit>
@@ -30,17 +30,17 @@ class Fill {
   void set(bool& value, const Rule&) { value = true; }
   template <std::floating_point T>
   void set(T& value, const Rule& rule) {
-    value = static_cast<T>(rule.most == Rule::kUnbounded ? next() + 0.5
-                                                         : rule.most * static_cast<double>(next() % 4096) / 4096);
+    value = static_cast<T>(rule.max == Rule::kUnbounded ? next() + 0.5
+                                                        : rule.max * static_cast<double>(next() % 4096) / 4096);
   }
   template <std::unsigned_integral T>
   void set(T& value, const Rule& rule) {
     const std::uint64_t number = next();
-    if (rule.most == Rule::kUnbounded) {
+    if (rule.max == Rule::kUnbounded) {
       value = static_cast<T>(sizeof(T) == 8 ? number << 40 | number : number);
     } else {
-      const auto min = static_cast<std::uint64_t>(rule.min), most = static_cast<std::uint64_t>(rule.most);
-      value = static_cast<T>(min + number % (most - min + 1));
+      const auto min = static_cast<std::uint64_t>(rule.min), max = static_cast<std::uint64_t>(rule.max);
+      value = static_cast<T>(min + number % (max - min + 1));
     }
   }
   void set(std::int64_t& value, const Rule&) { value = 1'700'000'000'000 + static_cast<std::int64_t>(next()); }
