@@ -132,10 +132,10 @@ TEST_F(Export, Misuse) {
     EXPECT_EQ(outcome.out, "");
     EXPECT_NE(outcome.err.find(part), std::string::npos) << outcome.err;
   };
-  expect(to("xml", "first"), 2, "\"xml\" is not csv or tensorboard");
-  expect(tgctl_.run({"export", "first", "-o", out_}), 2, "--to csv or --to tensorboard");
+  expect(to("xml", "first"), 2, "\"xml\" is not one of csv | tensorboard");
+  expect(tgctl_.run({"export", "first", "-o", out_}), 2, "export needs --to FORMAT");
   expect(tgctl_.run({"export", "first", "--to", "csv"}), 2, "export needs -o DIR");
-  expect(tgctl_.run({"export"}), 2, "export needs a RUN|DIR");
+  expect(tgctl_.run({"export"}), 2, "export needs --to FORMAT");
   expect(to("csv", (folder_ / "none").string()), 4, "is neither a folder nor a run's name");
   fs::create_directories(run_);
   expect(to("csv", run_), 2, "metrics.jsonl does not exist; give a run, or a folder that tgctl fetch wrote");

@@ -86,7 +86,7 @@ TEST(FetchSource, SilentMembersAreSkippedAndNamed) {
   EXPECT_EQ(source->nodes, std::vector<std::string>{"b"});
   ASSERT_EQ(source->notes.size(), 1u);
   EXPECT_EQ(source->notes[0].find("a "), 0u) << source->notes[0];
-  expect_error(run_of(kCompleted, {member("a", kCompleted, 0, 0)}), false, ErrorKind::kFailed, "no member");
+  expect_error(run_of(kCompleted, {member("a", kCompleted, 0, 0)}), false, ErrorKind::kFailed, "no reachable member");
 }
 
 TEST(FetchSource, MembersWithoutASavedStateAreNoSource) {
@@ -95,7 +95,7 @@ TEST(FetchSource, MembersWithoutASavedStateAreNoSource) {
   run.members[1].save = schema::SaveState::kInMemory;
   EXPECT_EQ(choose_fetch_source(run, "a", false)->nodes, std::vector<std::string>{"b"});
   run.members[1].save = schema::SaveState::kNothing;
-  expect_error(run, false, ErrorKind::kFailed, "no member");
+  expect_error(run, false, ErrorKind::kFailed, "no reachable member");
 }
 
 TEST(FetchSource, FailedRunGivesItsFurthestMemberByChoice) {
@@ -107,7 +107,7 @@ TEST(FetchSource, FailedRunGivesItsFurthestMemberByChoice) {
   ASSERT_EQ(source->notes.size(), 3u);
   EXPECT_NE(source->notes[0].find("b has 0000000000000006 at step 10"), std::string::npos);
   EXPECT_NE(source->notes[1].find("a has"), std::string::npos);
-  expect_error(run_of(kLost, {member("a", kLost, 0, 0)}), true, ErrorKind::kFailed, "no member");
+  expect_error(run_of(kLost, {member("a", kLost, 0, 0)}), true, ErrorKind::kFailed, "no reachable member");
 }
 
 }  // namespace

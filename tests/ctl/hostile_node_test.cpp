@@ -1,5 +1,5 @@
-// tgctl against a hostile node: the real program asks a ROUTER socket that answers with forged control messages. Records
-// bound what tgctl accepts, every wait ends, and no byte from others controls the terminal.
+// tgctl against a hostile node: the real program asks a ROUTER socket that answers with forged control messages.
+// Records bound what tgctl accepts, every wait ends, and no byte from others controls the terminal.
 #include <gtest/gtest.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
@@ -235,8 +235,8 @@ TEST_F(Hostile, ALogWithoutEndEnds) {
   }));
   const Outcome refused = ask(endless, {"logs", "first", "--follow"});
   EXPECT_EQ(refused.code, 1);
-  EXPECT_NE(refused.err.find("says that its log has 1125899906842624 bytes"), std::string::npos) << refused.err;
-  // The log's length at the first request is the bound, whatever is added meanwhile.
+  EXPECT_NE(refused.err.find("reports a log of 1125899906842624 bytes"), std::string::npos) << refused.err;
+  // The log's length at the first request is the bound, whatever is added poll.
   const HostileNode grows(logs_of([&](const LogsRequest& asked) {
     return SliceReply{"first", "node-a", asked.offset + 3 * full.size(), full, false};
   }));
@@ -356,8 +356,8 @@ TEST_F(Hostile, ProgressExtendsTheDeadline) {
     });
     Result<Client> client = Client::connect(node.address(), "");
     ASSERT_TRUE(client.ok());
-    const Meanwhile meanwhile{schema::StatusRequest{}, [&](const schema::ReplyBody&) { return at_work; }};
-    const Result<schema::ReplyBody> answer = client->ask_patiently(schema::StopRequest{"first"}, 1500, &meanwhile);
+    const ProgressPoll poll{schema::StatusRequest{}, [&](const schema::ReplyBody&) { return at_work; }};
+    const Result<schema::ReplyBody> answer = client->ask_with_probes(schema::StopRequest{"first"}, 1500, &poll);
     EXPECT_EQ(answer.ok(), at_work);
     if (!at_work) {
       EXPECT_EQ(answer.error().kind, ErrorKind::kTimeout);

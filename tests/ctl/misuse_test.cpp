@@ -101,7 +101,7 @@ TEST_F(MisuseTest, UsageErrorsAreTwo) {
   expect(run({"list", "--address", "nonsense"}), 2, "\"nonsense\" is not an address");
   expect(run({"list", "--address", "host:0"}), 2, "is not an address");
   expect(run({"list", "--address", "tcp://host:1"}), 2, "is not an address");
-  expect(run({"wait", "first", "--for", "done"}), 2, "\"done\" is not a state");
+  expect(run({"wait", "first", "--for", "done"}), 2, "\"done\" is not a run state");
   EXPECT_EQ(run({}).code, 2);
 }
 
@@ -139,7 +139,7 @@ TEST_F(MisuseTest, AResumeThatChangesThePastIsTwoWhetherADaemonAnswersOrNot) {
 TEST_F(MisuseTest, AnInvalidRunIdIsFour) { expect(run({"status", "no/such"}), 4, "no run is named \"no/such\""); }
 
 TEST_F(MisuseTest, TheNewestRunIsNotDeletedByThatName) {
-  expect(run({"delete", "@last"}), 2, "@last is not for delete");
+  expect(run({"delete", "@last"}), 2, "delete does not take @last");
   expect(run({"stop", "@last", "--address", port_.name()}), 3, "no tgd answers");
   expect(run({"fetch", "@first", "-o", folder_}), 4, "no run is named \"@first\"");
 }

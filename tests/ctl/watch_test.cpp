@@ -240,12 +240,12 @@ TEST(Facts, HaveARunsHistory) {
 TEST(Watch, ALogIsReadFromNearItsEndAndAgainWhereItGetsShorter) {
   LogTail log;
   const std::uint64_t total = 10 * schema::kLogSliceBytes;
-  EXPECT_TRUE(log.take({"r", "node-a", total, "", false}));
+  EXPECT_TRUE(log.add({"r", "node-a", total, "", false}));
   EXPECT_EQ(log.offset, total - schema::kLogSliceBytes);
-  EXPECT_FALSE(log.take({"r", "node-a", total, std::string(schema::kLogSliceBytes, 'x'), false}));
-  for (int i = 0; i < 100; ++i) log.take({"r", "node-a", 2 * total, std::string(schema::kLogSliceBytes, 'y'), false});
+  EXPECT_FALSE(log.add({"r", "node-a", total, std::string(schema::kLogSliceBytes, 'x'), false}));
+  for (int i = 0; i < 100; ++i) log.add({"r", "node-a", 2 * total, std::string(schema::kLogSliceBytes, 'y'), false});
   EXPECT_LE(log.text.size(), 2 * schema::kLogSliceBytes);
-  EXPECT_FALSE(log.take({"r", "node-a", 0, "", false}));
+  EXPECT_FALSE(log.add({"r", "node-a", 0, "", false}));
   EXPECT_TRUE(log.text.empty());
   EXPECT_EQ(log.offset, 0u);
 }
