@@ -13,7 +13,7 @@ add_library(tgd_daemon_core STATIC
   ${CMAKE_CURRENT_LIST_DIR}/exchange/reports.cpp
   ${CMAKE_CURRENT_LIST_DIR}/exchange/transfers.cpp
   ${CMAKE_CURRENT_LIST_DIR}/simulate/simulated_view.cpp
-  ${CMAKE_CURRENT_LIST_DIR}/step/feed.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/step/snapshot.cpp
   ${CMAKE_CURRENT_LIST_DIR}/step/float_payload.cpp
   ${CMAKE_CURRENT_LIST_DIR}/step/early_end.cpp
   ${CMAKE_CURRENT_LIST_DIR}/step/job_layout.cpp
@@ -25,17 +25,17 @@ add_library(tgd_daemon_core STATIC
   ${CMAKE_CURRENT_LIST_DIR}/mesh/probe/burst_meter.cpp
   ${CMAKE_CURRENT_LIST_DIR}/mesh/probe/link_probe.cpp
   ${CMAKE_CURRENT_LIST_DIR}/membership/admission.cpp
-  ${CMAKE_CURRENT_LIST_DIR}/membership/aftermath.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/membership/outcome_sync.cpp
   ${CMAKE_CURRENT_LIST_DIR}/membership/choose_exchange.cpp
   ${CMAKE_CURRENT_LIST_DIR}/membership/choose_state.cpp
   ${CMAKE_CURRENT_LIST_DIR}/membership/choose_view.cpp
-  ${CMAKE_CURRENT_LIST_DIR}/membership/end.cpp
-  ${CMAKE_CURRENT_LIST_DIR}/membership/joining.cpp
-  ${CMAKE_CURRENT_LIST_DIR}/membership/last_words.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/membership/run_lifecycle.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/membership/joiner.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/membership/disconnect_grace.cpp
   ${CMAKE_CURRENT_LIST_DIR}/membership/liveness.cpp
   ${CMAKE_CURRENT_LIST_DIR}/membership/membership.cpp
   ${CMAKE_CURRENT_LIST_DIR}/membership/proposal_right.cpp
-  ${CMAKE_CURRENT_LIST_DIR}/membership/run_end.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/membership/run_outcome.cpp
   ${CMAKE_CURRENT_LIST_DIR}/membership/split_by_speed.cpp
   ${CMAKE_CURRENT_LIST_DIR}/membership/start.cpp
   ${CMAKE_CURRENT_LIST_DIR}/membership/view_change.cpp

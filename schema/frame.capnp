@@ -43,18 +43,18 @@ struct Frame {
     suspect @22 :Suspect;
     prepare @23 :Prepare;
     promise @24 :Promise;
-    outvoted @25 :Outvoted;
+    nack @25 :Nack;
     accept @26 :Accept;
     accepted @27 :Accepted;
     decide @28 :Decide;
     # From suspect to here: the change from the header's view to the next one.
     join @29 :Join;
     invite @30 :Invite;
-    hold @31 :Hold;
-    feed @32 :Feed;
-    want @33 :Want;
-    feedSlice @34 :FeedSlice;
-    fed @35 :Fed;
+    quiesce @31 :Quiesce;
+    snapshotOffer @32 :SnapshotOffer;
+    snapshotRequest @33 :SnapshotRequest;
+    snapshotChunk @34 :SnapshotChunk;
+    snapshotDone @35 :SnapshotDone;
     leave @36 :Void;
     # Goes to the most senior member, repeatedly: the sender asks to leave the view, which it does while the run is held.
   }
@@ -398,8 +398,8 @@ struct ViewMember {
   # Index among all nodes; below kMaxMembers. Else drop.
 
   since @1 :UInt32;
-  # Number of its first view as a member, from 1. The member with the lowest is the most senior; among equals, that with
-  # the lowest seat.
+  # Number of the view that it has been a member from; 1: from the beginning. The member with the least is the senior;
+  # of equals the lowest seat.
 
   weight @2 :UInt16 = 1;
   # Weight of its share of a batch; 1 to kMaxWeight. Else drop.
@@ -439,7 +439,7 @@ struct Ballot {
 }
 
 struct Suspect {
-  # The sender has lost this member of the view, or cannot continue itself.
+  # The sender has lost this member of the view, or is ineligible itself.
   seat @0 :UInt32;
   # Below kMaxMembers. Else drop.
 
@@ -465,20 +465,20 @@ struct Promise {
   # True: the sender has the state with this number of committed steps in memory.
 
   unfit @5 :Text;
-  # Why it cannot be a member of the next view, or empty; printable, at most kMaxReasonBytes. Else drop.
+  # Why it is ineligible for the next view, or empty; printable, at most kMaxReasonBytes. Else drop.
 
-  leaves @6 :Bool;
-  # True: the sender is being shut down.
+  leaving @6 :Bool;
+  # It is being shut down.
 
-  hears @7 :List(UInt32);
-  # Seats with a working link to the sender in both directions; ascending, at most kMaxMembers. Else drop.
+  reachable @7 :List(UInt32);
+  # The seats with which frames pass both ways; ascending, at most kMaxMembers. Else drop.
 
   acceptedIn @8 :Ballot;
   accepted @9 :NextView;
   # The view that it has accepted, and the ballot in which it did; count 0: none.
 }
 
-struct Outvoted {
+struct Nack {
   # Answer to Prepare and Accept: the sender has promised this higher ballot.
   ballot @0 :Ballot;
 }
@@ -501,8 +501,8 @@ struct Decide {
 }
 
 struct Join {
-  # Goes to all nodes, repeatedly: the sender asks to join an active run. The header has neither run nor view, which the
-  # sender may not know.
+  # To all nodes, repeatedly: the sender asks to become a member of an active run. The header has neither
+  # run nor view, which the sender may not know.
   runId @0 :Text;
   # As in Claim.
 
@@ -511,12 +511,12 @@ struct Join {
   # set.
 
   vote @2 :Vote;
-  hears @3 :List(UInt32);
-  # Seats with a working link to the sender in both directions, each below kMaxMembers, at most that many. Else drop.
+  reachable @3 :List(UInt32);
+  # Seats of the nodes that the sender hears and that hear it, each below kMaxMembers, at most that many. Else drop.
 }
 
 struct Invite {
-  # The most senior member's answer to a joiner that is not prepared. The header has the run's key and its view.
+  # The answer of a run's senior to a node that is not prepared. The header has the run's key and its view.
   runId @0 :Text;
   # As in Claim.
 
@@ -535,10 +535,10 @@ struct Invite {
   # As the run began.
 }
 
-struct Hold {
-  # Goes from the most senior member to the others and to the joiner, each second while the state is transferred.
+struct Quiesce {
+  # The senior to the others and to the joiner, each second while the members are quiesced, and at the release.
   seat @0 :UInt32;
-  # The joiner's seat, below kMaxMembers. Else drop.
+  # The joiner's, below kMaxMembers. Else drop.
 
   done @1 :UInt64;
   # Bytes that the joiner has.
@@ -547,31 +547,31 @@ struct Hold {
   # Bytes of the whole state.
 
   over @3 :Bool;
-  # True: no node joins, and the members begin the next step. A joiner asks again later.
+  # True: release, the members begin the next step. To a joiner: it asks again later.
 
   why @4 :Text;
   # For people. Printable, at most kMaxReasonBytes. Else drop.
 }
 
-struct Feed {
-  # Goes from the most senior member to the joiner: the state that all members hold.
+struct SnapshotOffer {
+  # The senior to the joiner: all members hold this state.
   state @0 :StateId;
   parts @1 :List(UInt64);
-  # Bytes of the parts that are sent one after the other, at most kMaxFeedParts. Else drop. A receiver gives up joining if
-  # they do not fit its model.
+  # Bytes of the parts that make up the snapshot, at most kMaxSnapshotParts. Else drop. A receiver whose model
+  # they do not fit gives the join up.
 }
 
-struct Want {
-  # Goes from the joiner to the most senior member.
+struct SnapshotRequest {
+  # The joiner to the senior.
   from @0 :UInt64;
-  # The joiner has all bytes before this one, and requests kFeedWindowBytes more.
+  # It has all bytes before this one, and takes kSnapshotWindowBytes more.
 
   again @1 :Bool;
   # True: the receiver sends again from this byte on, whatever it has sent before.
 }
 
-struct FeedSlice {
-  # Bytes of the state that is transferred.
+struct SnapshotChunk {
+  # The answer: bytes of the snapshot.
   at @0 :UInt64;
   # Offset of the first one. Not the expected one: counted and dropped.
 
@@ -579,9 +579,9 @@ struct FeedSlice {
   # At most kMaxChunkPayloadBytes. Else drop.
 }
 
-struct Fed {
-  # Goes from the joiner to the most senior member: it has the whole state, and computed its digest.
+struct SnapshotDone {
+  # The joiner has the whole state and has computed its digest.
   state @0 :StateId;
-  hears @1 :List(UInt32);
+  reachable @1 :List(UInt32);
   # As in Join.
 }

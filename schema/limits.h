@@ -49,8 +49,8 @@ inline constexpr std::size_t kMaxChunkPayloadBytes = 1024 * 1024;
 inline constexpr std::size_t kMaxStatistics = 192 * 1024;  // values that batch normalizations measure in a step
 inline constexpr std::size_t kMaxDigests = kMaxSegments;   // segments and running statistics together
 inline constexpr std::size_t kMaxExchangeThreads = 256;
-inline constexpr std::size_t kMaxStates = 16;     // states that a member offers for a resume
-inline constexpr std::size_t kMaxFeedParts = 16;  // parts of the state that a joiner receives
+inline constexpr std::size_t kMaxStates = 16;         // states that a member offers for a resume
+inline constexpr std::size_t kMaxSnapshotParts = 16;  // parts of the state that a joiner receives
 static_assert(kMaxBuckets >= kMaxSegments, "a bucket holds at least one segment");
 
 // Frames.
@@ -162,10 +162,10 @@ static_assert(kMaxWindowsOfTotals * kMaxWindowBytes + kMaxFrameBytes + 2 * kMaxS
                   kMaxQueuedBytesPerPeer / 2,
               "a member that keeps to its windows is far below a flood, with small chunks too");
 static_assert(kMaxQueuedBytesPerPeer < kMaxQueuedBytes, "a flooding member is named before it stops the others");
-// A joiner receives its state in slices; this many bytes are in flight.
-inline constexpr std::size_t kFeedSliceBytes = 512 * 1024;
-inline constexpr std::size_t kFeedWindowBytes = 8 * kFeedSliceBytes;
-static_assert(kFeedSliceBytes <= kMaxChunkPayloadBytes && kFeedWindowBytes < kMaxQueuedBytesPerPeer / 2);
+// A joiner receives its state in chunks; a window of them is in flight.
+inline constexpr std::size_t kSnapshotChunkBytes = 512 * 1024;
+inline constexpr std::size_t kSnapshotWindowBytes = 8 * kSnapshotChunkBytes;
+static_assert(kSnapshotChunkBytes <= kMaxChunkPayloadBytes && kSnapshotWindowBytes < kMaxQueuedBytesPerPeer / 2);
 
 inline constexpr std::size_t kMaxRunsKept = 200;      // runs in a node's status
 inline constexpr std::size_t kMaxUnstartedKept = 20;  // starts that never began, in addition

@@ -40,7 +40,7 @@ Result<ReportData> ask_report(RunSource& source, const schema::RunStatus& run) {
 
 // Has the asked node evaluate the run's model again, for the page.
 Result<std::string> ask_misclassifications(Client& client, const schema::RunStatus& run) {
-  if (!schema::is_fact(run.state))
+  if (!schema::is_authoritative(run.state))
     return Error{ErrorKind::kRefused, "run " + run.id + " is " + to_word(run.state) +
                                           ": --mistakes needs a COMPLETED or STOPPED run; leave it out, or try again "
                                           "then"};

@@ -325,7 +325,7 @@ void ControlServer::State::from_peer(Seat peer, const std::string& bytes) {
     if (hooks.called) hooks.called(peer, who->node);
     if (who->node != names[peer]) return;
   }
-  liveness.heard(peer, steady_ms());
+  liveness.on_data(peer, steady_ms());
   answer(questions.peer_replied(peer, std::move(*reply), bytes.size(), unix_time_ms()));
 }
 
@@ -353,7 +353,7 @@ void ControlServer::State::handle(const Client& client, const schema::ExamineReq
   // A connection may still look as if it stood while nothing comes over it.
   const std::uint64_t now_ms = steady_ms();
   for (const Seat peer : names.places())
-    if (peer != self && (!liveness.alive(peer, now_ms) || !sockets->send_peer(peer, question)))
+    if (peer != self && (!liveness.is_alive(peer, now_ms) || !sockets->send_peer(peer, question)))
       answer(questions.not_asked(*token, peer));
   hooks.call({*token, one});
 }
@@ -406,7 +406,7 @@ void ControlServer::State::handle(const Client& client, const schema::Heartbeat&
   const Seat peer = *found;
   if (peer == self) return complain(beat.node, "a beat under our own name: are two nodes called " + beat.node + "?");
   runs_of_peers[peer] = beat.run_id;
-  liveness.beat(peer, beat, steady_ms());
+  liveness.on_heartbeat(peer, beat, steady_ms());
   const bool as_here = beat.run_id == watching.run_id && beat.view == progress.view && beat.lineage == progress.lineage;
   if (beat.view == 0 || as_here) return;
   if (!hooks.beats || steady_ms() < told_view_ms[peer] + kTellViewMs) return;
@@ -478,7 +478,7 @@ void ControlServer::State::send_beats(std::uint64_t now_ms) {
     // A beat that cannot be sent now is useless later.
     if (peer != self) (void)sockets->send_peer(peer, bytes);
   }
-  liveness.beat(self, beat, now_ms);
+  liveness.on_heartbeat(self, beat, now_ms);
 }
 
 // All nodes know the key of all control ports, so a node that has another name than its peer line answers here.
@@ -493,13 +493,13 @@ void ControlServer::State::ask_names(std::uint64_t now_ms) {
 void ControlServer::State::tick(std::uint64_t now_ms) {
   ask_names(now_ms);
   for (const Seat peer : names.places()) {
-    if (heard[peer].exchange(false, std::memory_order_relaxed)) liveness.heard(peer, now_ms);
+    if (heard[peer].exchange(false, std::memory_order_relaxed)) liveness.on_data(peer, now_ms);
   }
-  for (Verdict& verdict : liveness.tick(now_ms)) hooks.lost(std::move(verdict));
-  for (const Seat seat : liveness.take_preparing())
+  for (Suspicion& verdict : liveness.tick(now_ms)) hooks.lost(std::move(verdict));
+  for (const Seat seat : liveness.take_prepare_progress())
     if (hooks.prepares) hooks.prepares(seat, watching.run_id);
   for (const Seat peer : names.places())
-    reached[peer] = peer == self || (liveness.alive(peer, now_ms) && sockets->problem(peer).empty());
+    reached[peer] = peer == self || (liveness.is_alive(peer, now_ms) && sockets->problem(peer).empty());
   for (Answer& late : questions.expired(now_ms)) answer(std::move(late));
 }
 
@@ -525,7 +525,7 @@ MeshStatus ControlServer::State::own_status() {
       const std::string problem = sockets->problem(peer);
       node.problem = link.problem.empty() || (link.silence && !problem.empty()) ? problem : link.problem;
       if (!link.up || !problem.empty()) node.state = schema::NodeState::kNoLink;
-      if (!liveness.alive(peer, now_ms)) node.state = schema::NodeState::kUnreachable;
+      if (!liveness.is_alive(peer, now_ms)) node.state = schema::NodeState::kUnreachable;
     }
     if (const std::string past = still_in_a_run(peer, status.runs);
         !past.empty() && node.state == schema::NodeState::kUp) {

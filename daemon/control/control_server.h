@@ -43,7 +43,7 @@ class ControlServer {
  public:
   struct Hooks {  // all called on the control thread; must not block
     std::function<void(ControlCall)> call;
-    std::function<void(Verdict)> lost;
+    std::function<void(Suspicion)> lost;
     std::function<void(Seat, const std::string& run_id)> prepares = {};  // it got on with preparing that run
     // Its beats are of that view, which is not this node's; said once a second at most.
     std::function<void(Seat, const std::string& run_id, std::uint32_t lineage, std::uint32_t view)> beats = {};

@@ -80,7 +80,7 @@ schema::Commit choice_of(const StepQuestion& question) {
   schema::Vote vote;
   vote.link_mbps = question.payload_mbps;
   vote.workers = static_cast<std::uint16_t>(workers_for(static_cast<std::uint64_t>(question.threads)));
-  return choose_exchange(asked_of(question.job), std::vector<schema::Vote>(question.nodes, vote)).commit;
+  return choose_exchange(exchange_preference(question.job), std::vector<schema::Vote>(question.nodes, vote)).commit;
 }
 
 schema::Outcome predict_step(const StepQuestion& question, const schema::Commit& choice) {

@@ -95,7 +95,7 @@ void DryRun::answer_with(const schema::Vote& vote) {
   if (!vote.accepted) return answer(Error{vote.kind, vote.message});
   // The other members are taken to be like this one.
   const std::vector<schema::Vote> votes(run_->view().view().size(), vote);
-  const schema::Commit choice = choose_exchange(asked_of(run_->job()), votes).commit;
+  const schema::Commit choice = choose_exchange(exchange_preference(run_->job()), votes).commit;
   schema::StartReply reply = run_->facts(choice);
   if (plan_) {
     Result<schema::ForecastReply> plan =

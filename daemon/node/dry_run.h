@@ -23,7 +23,7 @@ class DryRun {
   DryRun(const RunContext& context, ControlServer& control) : context_(context), control_(control) {}
 
   bool on() const { return run_ != nullptr; }
-  bool has(std::uint64_t key) const { return run_ && run_->identity().key == key; }
+  bool has(std::uint64_t key) const { return run_ && run_->identity().run_key == key; }
   // pictures: predict nothing, show some of the data.
   void begin(std::uint64_t token, RunIdentity identity, schema::JobSpec job, bool pictures);
   // Prepares a run only for what the request does not tell: the time of computing, the link. busy: why nothing can be

@@ -63,7 +63,7 @@ struct StatesFound {  // of a run that is to go on, on this node's disk
 struct ShutDown {};
 using Event =
     std::variant<FrameArrived, ConnectionChanged, PeerLost, PeerPrepares, PeerBeats, ControlCall, RunPrepared,
-                 RunFitted, StepHappened, RunSaved, CheckpointWritten, PastRead, MistakesFound, StatesFound, ShutDown>;
+                 RunFitted, StepHappened, RunSaved, CheckpointWritten, HistoryRead, MistakesFound, StatesFound, ShutDown>;
 
 class EventQueue {
  public:
@@ -90,7 +90,7 @@ class EventQueue {
     }
     // Only payloads lie in the message; what other frames say has been copied out of it, and is no larger.
     const schema::FrameBody& body = frame.frame.body;
-    if (!std::holds_alternative<schema::Chunk>(body) && !std::holds_alternative<schema::FeedSlice>(body))
+    if (!std::holds_alternative<schema::Chunk>(body) && !std::holds_alternative<schema::SnapshotChunk>(body))
       frame.keep.reset();
     const std::size_t bytes = bytes_of(frame);
     {

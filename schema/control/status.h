@@ -32,10 +32,9 @@ Result<RunState> parse_run_state(std::string_view name);  // in upper or lower c
 // True for COMPLETED, STOPPED and FAILED; such a run may be resumed all the same.
 inline bool is_final(RunState s) { return s >= RunState::kStopped && s <= RunState::kFailed; }
 // True for an end on which all members agree; it replaces any other that one of them has recorded.
-inline bool is_fact(RunState s) { return s == RunState::kStopped || s == RunState::kCompleted; }
-// Where two members recorded different ends of a run, the one with the higher value holds
-// (daemon/membership/run_end.h).
-inline int weight_of(RunState end) { return is_fact(end) ? 2 : end == RunState::kFailed ? 1 : 0; }
+inline bool is_authoritative(RunState s) { return s == RunState::kStopped || s == RunState::kCompleted; }
+// Where two members recorded different ends of a run, the higher one holds (daemon/membership/run_outcome.h).
+inline int precedence(RunState end) { return is_authoritative(end) ? 2 : end == RunState::kFailed ? 1 : 0; }
 // True if the node that reports this state no longer trains the run, and will not unless it is resumed.
 inline bool has_ended(RunState s) { return is_final(s) || s == RunState::kInterrupted; }
 

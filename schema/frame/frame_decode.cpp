@@ -115,8 +115,8 @@ Probe read(wire::Probe::Reader from, const AlignedMessage& message) {
   return probe;
 }
 
-FeedSlice read(wire::FeedSlice::Reader from, const AlignedMessage& message) {
-  FeedSlice slice{from.getAt(), message.original(from.getPayload())};
+SnapshotChunk read(wire::SnapshotChunk::Reader from, const AlignedMessage& message) {
+  SnapshotChunk slice{from.getAt(), message.original(from.getPayload())};
   checked_below(slice.payload.size(), kMaxChunkPayloadBytes + 1, "slice bytes");
   return slice;
 }
@@ -135,8 +135,8 @@ FrameBody read_body(wire::Frame::Reader frame, const AlignedMessage& message) {
       return Credit{frame.getCredit().getTakenBytes()};
     case wire::Frame::PROBE:
       return read(frame.getProbe(), message);
-    case wire::Frame::FEED_SLICE:
-      return read(frame.getFeedSlice(), message);
+    case wire::Frame::SNAPSHOT_CHUNK:
+      return read(frame.getSnapshotChunk(), message);
     default: {
       FrameBody body;
       read_union(capnp::DynamicStruct::Reader(frame), static_cast<std::size_t>(frame.which()), body);

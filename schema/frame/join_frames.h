@@ -1,6 +1,6 @@
-// The frames with which a node joins an active run, whether it was a member before or not, and with which a member
-// leaves it without losing a step (DESIGN.md, section 6b; daemon/membership/admission.h). Values; frame.h, which
-// includes this file, says what is checked.
+// The frames by which a node joins an active run, and by which a member leaves one without the loss of a step
+// (DESIGN.md, section 6b; daemon/membership/admission.h). Values; frame.h, which includes this file, says what is
+// checked.
 #pragma once
 
 #include <cstddef>
@@ -16,22 +16,22 @@
 
 namespace tg::schema {
 
-// Asks all nodes, repeatedly, to let the sender join. Its header has neither run nor view.
+// Sent to all nodes repeatedly: the sender asks to become a member. Its header has neither run nor view.
 struct Join {
   std::string run_id;
-  bool prepared = false;                  // the sender has data, model and engine
-  Vote vote = {};                         // hashes and rates if prepared; directory and incarnation always
-  std::vector<std::uint32_t> hears = {};  // seats with a working link in both directions
+  bool prepared = false;                      // the sender has data, model and engine
+  Vote vote = {};                             // hashes and rates if prepared; directory and incarnation always
+  std::vector<std::uint32_t> reachable = {};  // seats with frames both ways
 };
 void fields(Is<Join> auto& it, auto&& field) {
   field("run_id", it.run_id, run_id());
   field("prepared", it.prepared);
   field("vote", it.vote);
-  field("hears", it.hears, list(kMaxMembers, up_to(kMaxMembers - 1)));
+  field("reachable", it.reachable, list(kMaxMembers, up_to(kMaxMembers - 1)));
 }
 inline std::string validation_error(const Join& it) { return validation_error(it.vote); }
 
-// The most senior member's answer to a joiner that is not prepared: the run to prepare. Its header has run and view.
+// The senior's answer to a node that is not prepared: the run to prepare. Its header has the run and its view.
 struct Invite {
   std::string run_id;
   std::string spec;                         // canonical job
@@ -54,15 +54,14 @@ inline std::string validation_error(const Invite& it) {
   return it.view.number == 0 ? "a view without a number" : validation_error(it.view);
 }
 
-// The senior member tells the members and the joiner, each second, how far the state's transfer is, and when it is
-// over.
-struct Hold {
+// The senior sends it to all members and to the joiner, each second while the members are quiesced, and at the release.
+struct Quiesce {
   std::uint32_t seat = 0;          // the joiner's
   std::uint64_t done = 0, of = 0;  // bytes that the joiner has, and all
-  bool over = false;               // no node joins: the members begin the next step
-  std::string why = {};            // why it is over; a joiner may get it at once: why it cannot join now
+  bool over = false;               // release: the members begin the next step
+  std::string why = {};            // the cause of a release; to a joiner also a refusal
 };
-void fields(Is<Hold> auto& it, auto&& field) {
+void fields(Is<Quiesce> auto& it, auto&& field) {
   field("seat", it.seat, up_to(kMaxMembers - 1));
   field("done", it.done);
   field("of", it.of);
@@ -70,42 +69,42 @@ void fields(Is<Hold> auto& it, auto&& field) {
   field("why", it.why, line(kMaxReasonBytes));
 }
 
-// The senior member tells the joiner which state all members hold. Its parts follow as one sequence of bytes.
-struct Feed {
+// Tells the joiner which state all members hold. The snapshot is one sequence of bytes, in these parts.
+struct SnapshotOffer {
   StateId state;
-  std::vector<std::uint64_t> parts = {};  // bytes of each part (daemon/step/feed.h)
+  std::vector<std::uint64_t> parts = {};  // bytes of each part (daemon/step/snapshot.h)
 };
-void fields(Is<Feed> auto& it, auto&& field) {
+void fields(Is<SnapshotOffer> auto& it, auto&& field) {
   field("state", it.state);
-  field("parts", it.parts, list(kMaxFeedParts));
+  field("parts", it.parts, list(kMaxSnapshotParts));
 }
 
 // The joiner has all bytes before `from`, and requests one window more. again: send from there once more.
-struct Want {
+struct SnapshotRequest {
   std::uint64_t from = 0;
   bool again = false;
 };
-void fields(Is<Want> auto& it, auto&& field) {
+void fields(Is<SnapshotRequest> auto& it, auto&& field) {
   field("from", it.from);
   field("again", it.again);
 }
 
-struct FeedSlice {
+struct SnapshotChunk {
   std::uint64_t at = 0;
   std::span<const std::byte> payload;  // aliases the decoded bytes
 };
 
-// The joiner has the whole state, and computed its digest.
-struct Fed {
+// The joiner has the state, and its digest is right.
+struct SnapshotDone {
   StateId state;
-  std::vector<std::uint32_t> hears = {};
+  std::vector<std::uint32_t> reachable = {};
 };
-void fields(Is<Fed> auto& it, auto&& field) {
+void fields(Is<SnapshotDone> auto& it, auto&& field) {
   field("state", it.state);
-  field("hears", it.hears, list(kMaxMembers, up_to(kMaxMembers - 1)));
+  field("reachable", it.reachable, list(kMaxMembers, up_to(kMaxMembers - 1)));
 }
 
-// A member asks the most senior one, repeatedly, to leave the view, which it does where all hold one confirmed state.
+// A member asks the senior, repeatedly, to leave the view, which it does where all hold one confirmed state.
 struct Leave {};
 void fields(Is<Leave> auto&, auto&&) {}
 

@@ -16,7 +16,7 @@ namespace tg::schema {
 // A member of a view. Seat and directory together identify a voter, which outlives the process.
 struct ViewMember {
   std::uint32_t seat = 0;         // index among all nodes
-  std::uint32_t since = 1;        // its first view as a member; the lowest is the most senior
+  std::uint32_t since = 1;        // its first view as a member; the senior has the lowest
   std::uint16_t weight = 1;       // its share of a batch
   std::uint64_t incarnation = 0;  // its process's
   std::uint64_t directory = 0;    // drawn when its state directory was made
@@ -64,7 +64,7 @@ void fields(Is<Ballot> auto& it, auto&& field) {
   field("seat", it.seat, up_to(kMaxMembers - 1));
 }
 
-// The sender has lost this member, or cannot continue itself.
+// The sender has lost this member, or is ineligible itself.
 struct Suspect {
   std::uint32_t seat = 0;
   std::string why;
@@ -85,10 +85,10 @@ struct Promise {
   std::uint64_t directory = 0, incarnation = 0;  // the sender's
   bool has_state = false;                        // it has the state of `step` in memory
   std::uint64_t step = 0;
-  std::string unfit = {};                 // why it cannot be a member of the next view; empty: it can
-  bool leaves = false;                    // it is being shut down
-  std::vector<std::uint32_t> hears = {};  // seats with a working link in both directions
-  Ballot accepted_in = {};                // the ballot of `accepted`; count 0: none
+  std::string unfit = {};                     // why it is ineligible for the next view; empty: eligible
+  bool leaving = false;                       // it is being shut down
+  std::vector<std::uint32_t> reachable = {};  // seats with frames both ways
+  Ballot accepted_in = {};                    // the ballot of `accepted`; count 0: none
   NextView accepted = {};
 };
 void fields(Is<Promise> auto& it, auto&& field) {
@@ -98,17 +98,17 @@ void fields(Is<Promise> auto& it, auto&& field) {
   field("has_state", it.has_state);
   field("step", it.step);
   field("unfit", it.unfit, line(kMaxReasonBytes));
-  field("leaves", it.leaves);
-  field("hears", it.hears, list(kMaxMembers, up_to(kMaxMembers - 1)));
+  field("leaving", it.leaving);
+  field("reachable", it.reachable, list(kMaxMembers, up_to(kMaxMembers - 1)));
   field("accepted_in", it.accepted_in);
   field("accepted", it.accepted);
 }
 
 // The refusal of a Prepare or an Accept: the sender has promised this higher ballot.
-struct Outvoted {
+struct Nack {
   Ballot ballot;
 };
-void fields(Is<Outvoted> auto& it, auto&& field) { field("ballot", it.ballot); }
+void fields(Is<Nack> auto& it, auto&& field) { field("ballot", it.ballot); }
 
 struct Accept {
   Ballot ballot;
@@ -128,7 +128,7 @@ void fields(Is<Accepted> auto& it, auto&& field) {
   field("directory", it.directory);
 }
 
-// The decision. A receiver writes it down, passes it on and then applies it.
+// The decided view. A receiver records it durably, passes it on, then installs it.
 struct Decide {
   NextView view;
 };

@@ -494,7 +494,7 @@ TEST(Progress, NoticesArePrintedOnce) {
   schema::RunStatus run = sample_run();
   EXPECT_EQ(notices.update(run), "");
   run.state = RunState::kPaused;
-  run.reason = "1 of 2 members is away; the run goes on as soon as node-b is back; `tgctl stop` keeps step 120";
+  run.reason = "quorum lost: 1 of 2 voters reachable; resumes when node-b returns; `tgctl stop` keeps step 120";
   EXPECT_EQ(notices.update(run), "run first is PAUSED at step 120: " + run.reason);
   EXPECT_EQ(notices.update(run), "");
   run = run_without_c();

@@ -140,7 +140,7 @@ TEST(Forecast, AStartChoosesWhatAPlanSays) {
       schema::Vote vote;
       vote.link_mbps = mbps;
       EXPECT_EQ(choice_of(one.question),
-                choose_exchange(asked_of(one.job), std::vector<schema::Vote>(nodes, vote)).commit);
+                choose_exchange(exchange_preference(one.job), std::vector<schema::Vote>(nodes, vote)).commit);
       const schema::ForecastReply plan = plan_reply(one.question).value();
       const Outcome start = predict_step(one.question, choice_of(one.question));
       EXPECT_EQ((plan.exchange == "direct" ? plan.asked.direct : plan.asked.sharded).step, start.step);

@@ -170,7 +170,7 @@ class Resumed(unittest.TestCase):
                 mesh.wait_for_step(run, change.start + (30 if number == signal.SIGKILL else 10))  # beyond a checkpoint
             leave(mesh[0], number)
             start_all(mesh)
-            refused = mesh.ctl("resume", run, "--set", f"steps={100000}").ends(4, "some nodes went on without the others", "node-c has step ", "--from 0")
+            refused = mesh.ctl("resume", run, "--set", f"steps={100000}").ends(4, "some nodes continued without the others", "node-c has step ", "--from 0")
             self.assertEqual(mesh.run(run)["state"], "INTERRUPTED")
             # What it says helps.
             newest = max((path for path in glob.glob(mesh[0].run_file(run, "*.safetensors")) if "model" not in path), key=self.step_of)

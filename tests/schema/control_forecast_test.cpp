@@ -14,14 +14,14 @@ namespace {
 constexpr double kNotANumber = std::numeric_limits<double>::quiet_NaN();
 constexpr double kEndless = std::numeric_limits<double>::infinity();
 
-Result<Request> back(const RequestBody& body) { return decode_request(bytes_of(encode_request({1, body}))); }
-Result<Reply> back(const ReplyBody& body) { return decode_reply(bytes_of(encode_reply({1, body}))); }
+Result<Request> sent_and_read(const RequestBody& body) { return decode_request(bytes_of(encode_request({1, body}))); }
+Result<Reply> sent_and_read(const ReplyBody& body) { return decode_reply(bytes_of(encode_reply({1, body}))); }
 
 TEST(ControlForecast, RequestsOutOfBoundsAreRefused) {
   const auto refused = [](const std::function<void(ForecastRequest&)>& spoil) {
     ForecastRequest request{"model = lenet\n", 8, 1000, 0.08};
     spoil(request);
-    return !back(RequestBody(request)).ok();
+    return !sent_and_read(RequestBody(request)).ok();
   };
   EXPECT_FALSE(refused([](auto&) {}));
   EXPECT_FALSE(refused([](auto& r) { r.compute_seconds = r.line_mbps = 0; })) << "not given";
@@ -38,7 +38,7 @@ TEST(ControlForecast, RepliesOutOfBoundsAreRefused) {
   const auto forecast_refused = [](const std::function<void(ForecastReply&)>& spoil) {
     ForecastReply reply = sample_forecast();
     spoil(reply);
-    return !back(ReplyBody(reply)).ok();
+    return !sent_and_read(ReplyBody(reply)).ok();
   };
   EXPECT_TRUE(forecast_refused([](auto& f) { f.cores = -1; }));
   EXPECT_TRUE(forecast_refused([](auto& f) { f.asked.nodes = 0; }));
@@ -52,7 +52,7 @@ TEST(ControlForecast, RepliesOutOfBoundsAreRefused) {
 TEST(ControlForecast, LongWordsAreCutNotSent) {
   ForecastReply reply = sample_forecast();
   reply.assumptions[0] = std::string(2 * kMaxAssumptionBytes, 'a');
-  const Result<Reply> decoded = back(ReplyBody(reply));
+  const Result<Reply> decoded = sent_and_read(ReplyBody(reply));
   ASSERT_TRUE(decoded.ok());
   EXPECT_EQ(std::get<ForecastReply>(decoded->body).assumptions[0].size(), kMaxAssumptionBytes);
 }

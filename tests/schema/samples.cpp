@@ -39,7 +39,7 @@ struct Describe {
   void put(const Part& part) {
     (*this)(part);
   }
-  void operator()(const FeedSlice& b) {
+  void operator()(const SnapshotChunk& b) {
     all(b.at, b.payload.size());
     for (const std::byte byte : b.payload) put(static_cast<std::uint8_t>(byte));
   }
@@ -247,7 +247,7 @@ std::vector<FrameBody> sample_bodies() {
               {0, 2},
               {2, 0},
               sample_next_view()},
-      Outvoted{{4, 2}},
+      Nack{{4, 2}},
       Accept{{3, 1}, sample_next_view()},
       Accepted{{3, 1}, 0xfedcba9876543210},
       Decide{sample_next_view()},
@@ -259,11 +259,11 @@ std::vector<FrameBody> sample_bodies() {
              2,
              sample_next_view(),
              {ExchangeKind::kSharded, Coding::kEntropy, kMaxWindowBytes, kLargeChunkParameters, {}}},
-      Hold{1, 470'000, 733'000'000, true, "node-b joins: 1 % of 733 MB"},
-      Feed{{2, 1, 900, 0xfedcba9876543210}, {1234, 0, 77, 4096}},
-      Want{524'288, true},
-      FeedSlice{1'048'576, kPayload},
-      Fed{{2, 1, 900, 0xfedcba9876543210}, {0, 2}},
+      Quiesce{1, 470'000, 733'000'000, true, "node-b joins: 1 % of 733 MB"},
+      SnapshotOffer{{2, 1, 900, 0xfedcba9876543210}, {1234, 0, 77, 4096}},
+      SnapshotRequest{524'288, true},
+      SnapshotChunk{1'048'576, kPayload},
+      SnapshotDone{{2, 1, 900, 0xfedcba9876543210}, {0, 2}},
       Leave{},
   };
 }

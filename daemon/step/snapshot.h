@@ -24,18 +24,19 @@
 namespace tg::daemon {
 
 // The giver's end. The replica outlives it, and keeps its state.
-class FeedSource {
+class SnapshotSource {
  public:
   struct Past {
     std::string record, views;
     std::uint64_t metrics_bytes = 0;
     std::function<Status(std::uint64_t at, std::span<std::byte> to)> read_metrics = {};  // at most a slice
   };
-  FeedSource(Past past, const Replica& replica);
+  SnapshotSource(Past past, const Replica& replica);
 
   const std::vector<std::uint64_t>& parts() const { return parts_; }
   // The newcomer's word, and what it is sent now: slices up to a window after what it has. An error of what is read.
-  Status want(const schema::Want& want, const std::function<void(std::uint64_t at, std::span<const std::byte>)>& send);
+  Status want(const schema::SnapshotRequest& want,
+              const std::function<void(std::uint64_t at, std::span<const std::byte>)>& send);
 
  private:
   Status read(std::size_t part, std::uint64_t at, std::span<std::byte> to) const;
@@ -48,25 +49,26 @@ class FeedSource {
 };
 
 // The newcomer's end.
-class FeedIntake {
+class SnapshotSink {
  public:
   static constexpr std::uint64_t kAgainMs = 1'000;  // without a slice that it awaits
   using WriteMetrics = std::function<Status(std::span<const std::byte>)>;
   // Errors (kCorrupt): the parts are not those of this replica, which outlives it. metrics come in order.
-  static Result<std::unique_ptr<FeedIntake>> of(const schema::Feed& feed, Replica& replica, WriteMetrics write_metrics);
+  static Result<std::unique_ptr<SnapshotSink>> of(const schema::SnapshotOffer& feed, Replica& replica,
+                                                  WriteMetrics write_metrics);
 
   const schema::StateId& state() const { return state_; }
   // Any slice but the one that is awaited is ignored. Once all are there the replica begins at that state.
-  Status take(const schema::FeedSlice& slice, std::uint64_t now_ms);
+  Status take(const schema::SnapshotChunk& slice, std::uint64_t now_ms);
   // What to ask for now, if anything.
-  std::optional<schema::Want> due(std::uint64_t now_ms);
+  std::optional<schema::SnapshotRequest> due(std::uint64_t now_ms);
   bool whole() const { return next_ == bytes_; }
   std::uint64_t done() const { return next_; }
   const std::string& record() const { return record_; }
   const std::string& views() const { return views_; }
 
  private:
-  FeedIntake(const schema::Feed& feed, Replica& replica, WriteMetrics write_metrics);
+  SnapshotSink(const schema::SnapshotOffer& feed, Replica& replica, WriteMetrics write_metrics);
 
   const schema::StateId state_;
   const std::vector<std::uint64_t> parts_;

@@ -1,4 +1,4 @@
-#include "daemon/membership/run_end.h"
+#include "daemon/membership/run_outcome.h"
 
 #include <string>
 #include <tuple>
@@ -7,15 +7,15 @@
 namespace tg::daemon {
 
 bool overrides(const schema::Ended& a, const schema::Ended& b) {
-  const int weight = weight_of(a.state), other = weight_of(b.state);
+  const int weight = precedence(a.state), other = precedence(b.state);
   if (weight != other) return weight > other;
-  if (is_fact(a.state))
+  if (is_authoritative(a.state))
     return std::tie(b.state, a.since_ms) < std::tie(a.state, b.since_ms);  // never two kinds of one run
   return std::tie(a.since_ms, a.reason) < std::tie(b.since_ms, b.reason);
 }
 
-RunEnd settled(Per<Seat, std::optional<schema::Ended>> words, Seat self) {
-  RunEnd end;
+RunOutcome resolve_outcome(Per<Seat, std::optional<schema::Ended>> words, Seat self) {
+  RunOutcome end;
   end.truth = words[self].value();
   for (const std::optional<schema::Ended>& word : words)
     if (word && overrides(*word, end.truth)) end.truth = *word;
@@ -27,7 +27,7 @@ RunEnd settled(Per<Seat, std::optional<schema::Ended>> words, Seat self) {
   own.digest = end.truth.digest;
   own.asks = false;
   const bool other_state = own.held_step != own.step || own.held_digest != own.digest;
-  if (is_fact(own.state) && other_state && own.save != schema::SaveState::kNothing) {
+  if (is_authoritative(own.state) && other_state && own.save != schema::SaveState::kNothing) {
     own.problem = own.held_step == 0 ? "" : "it has the state of step " + std::to_string(own.held_step);
     own.save = schema::SaveState::kNothing;
   }

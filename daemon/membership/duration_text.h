@@ -1,4 +1,4 @@
-// Small pieces of the sentences that membership and liveness say.
+// Durations as text, for the messages of membership and liveness.
 #pragma once
 
 #include <cstdint>
@@ -6,8 +6,8 @@
 
 namespace tg::daemon {
 
-// A time that has been measured: "12 s".
-inline std::string about_seconds(std::uint64_t ms) { return std::to_string((ms + 500) / 1000) + " s"; }
+// A measured duration: "12 s".
+inline std::string rounded_seconds_text(std::uint64_t ms) { return std::to_string((ms + 500) / 1000) + " s"; }
 
 // "10 s", "250 ms".
 inline std::string seconds_text(std::uint64_t ms) {

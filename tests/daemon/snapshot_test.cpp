@@ -1,5 +1,5 @@
 // What a newcomer is fed: what goes in comes out, whatever is lost on the way; what does not fit is refused.
-#include "daemon/step/feed.h"
+#include "daemon/step/snapshot.h"
 
 #include <gtest/gtest.h>
 
@@ -29,7 +29,7 @@ struct Feeding {
 
   explicit Feeding(engine::Model of, int slots = 1, bool average = true)
       : model(std::move(of)), giver(*space, model, slots, 7, average), newcomer(*space, model, slots, 8, average) {}
-  FeedSource source() {
+  SnapshotSource source() {
     return {{"a record", "a view\n", metrics.size(),
              [this](std::uint64_t at, std::span<std::byte> to) {
                std::memcpy(to.data(), metrics.data() + at, to.size());
@@ -37,30 +37,31 @@ struct Feeding {
              }},
             giver};
   }
-  Result<std::unique_ptr<FeedIntake>> intake(const schema::Feed& feed) {
-    return FeedIntake::of(feed, newcomer, [this](std::span<const std::byte> bytes) {
+  Result<std::unique_ptr<SnapshotSink>> intake(const schema::SnapshotOffer& feed) {
+    return SnapshotSink::of(feed, newcomer, [this](std::span<const std::byte> bytes) {
       fed_metrics.append(reinterpret_cast<const char*>(bytes.data()), bytes.size());
       return Status();
     });
   }
   std::uint64_t digest(const Replica& replica) const { return Replica::combine(replica.segment_digests()); }
-  schema::Feed feed(const FeedSource& source) const { return {{1, 2, 40, digest(giver)}, source.parts()}; }
+  schema::SnapshotOffer feed(const SnapshotSource& source) const { return {{1, 2, 40, digest(giver)}, source.parts()}; }
 };
 
 // The connection breaks at one slice in `lost_in`, if that is not 0: all that is under way is lost.
-void carry_over(FeedSource& source, FeedIntake& intake, std::uint64_t lost_in) {
+void carry_over(SnapshotSource& source, SnapshotSink& intake, std::uint64_t lost_in) {
   simulation::Random random(20);
   Slices under_way;
   std::uint64_t now_ms = 0;
   while (!intake.whole()) {
-    now_ms += under_way.empty() ? FeedIntake::kAgainMs / 2 : 1;
+    now_ms += under_way.empty() ? SnapshotSink::kAgainMs / 2 : 1;
     ASSERT_LT(now_ms, 10'000'000u) << "stuck at " << intake.done() << " bytes";
     while (const auto want = intake.due(now_ms)) {
       const Status sent = source.want(*want, [&](std::uint64_t at, std::span<const std::byte> bytes) {
         under_way.emplace_back(at, std::vector<std::byte>(bytes.begin(), bytes.end()));
       });
       ASSERT_TRUE(sent.ok()) << sent.error().message;
-      EXPECT_LE(under_way.size(), schema::kFeedWindowBytes / schema::kFeedSliceBytes + 8) << "small parts beside it";
+      EXPECT_LE(under_way.size(), schema::kSnapshotWindowBytes / schema::kSnapshotChunkBytes + 8)
+          << "small parts beside it";
     }
     if (under_way.empty()) continue;
     const auto [at, bytes] = std::move(under_way.front());
@@ -75,7 +76,7 @@ void carry_over(FeedSource& source, FeedIntake& intake, std::uint64_t lost_in) {
 }
 
 void expect_same(Feeding& feeding, std::uint64_t lost_in) {
-  FeedSource source = feeding.source();
+  SnapshotSource source = feeding.source();
   auto intake = feeding.intake(feeding.feed(source));
   ASSERT_TRUE(intake.ok()) << intake.error().message;
   EXPECT_NE(feeding.digest(feeding.newcomer), feeding.digest(feeding.giver));
@@ -87,7 +88,7 @@ void expect_same(Feeding& feeding, std::uint64_t lost_in) {
   EXPECT_EQ(feeding.fed_metrics, feeding.metrics);
 }
 
-TEST(Feed, ANewcomerHasWhatItsGiverHas) {
+TEST(Snapshot, AJoinerHasWhatItsDonorHas) {
   for (const bool average : {true, false})
     for (const int slots : {0, 1, 2}) {
       Feeding feeding(simulation::tiny_model(), slots, average);
@@ -97,7 +98,7 @@ TEST(Feed, ANewcomerHasWhatItsGiverHas) {
     }
 }
 
-TEST(Feed, WithTheBestModel) {
+TEST(Snapshot, WithTheBestModel) {
   Feeding feeding(simulation::tiny_model());
   for (Replica* replica : {&feeding.giver, &feeding.newcomer}) replica->make_room_for_best();
   feeding.giver.commit(simulation::draw_statistics(1, 0, 0));
@@ -112,19 +113,19 @@ TEST(Feed, WithTheBestModel) {
   EXPECT_FALSE(std::ranges::equal(given.statistics, feeding.giver.statistics()));
 }
 
-TEST(Feed, OfALargerModelInSlices) {
+TEST(Snapshot, OfALargerModelInChunks) {
   Feeding feeding(engine::make_model(ModelKind::kLenet));
   expect_same(feeding, 0);
 }
 
-TEST(Feed, SlicesThatAreLostAreAskedForAgain) {
+TEST(Snapshot, LostChunksAreRequestedAgain) {
   Feeding feeding(engine::make_model(ModelKind::kLenet));
   expect_same(feeding, 5);
 }
 
-TEST(Feed, ARunWithoutAPastAndWithoutMetrics) {
+TEST(Snapshot, ARunWithoutAPastAndWithoutMetrics) {
   Feeding feeding(simulation::tiny_model());
-  FeedSource source({"r", ""}, feeding.giver);
+  SnapshotSource source({"r", ""}, feeding.giver);
   auto intake = feeding.intake(feeding.feed(source));
   ASSERT_TRUE(intake.ok());
   carry_over(source, **intake, 0);
@@ -132,16 +133,16 @@ TEST(Feed, ARunWithoutAPastAndWithoutMetrics) {
   EXPECT_EQ((*intake)->views(), "");
 }
 
-TEST(Feed, PartsOfAnotherModelAndOddSlicesAreRefused) {
+TEST(Snapshot, PartsOfAnotherModelAndOddSlicesAreRefused) {
   Feeding feeding(simulation::tiny_model());
-  const FeedSource source = feeding.source();
-  const schema::Feed good = feeding.feed(source);
+  const SnapshotSource source = feeding.source();
+  const schema::SnapshotOffer good = feeding.feed(source);
   for (std::size_t part = 0; part < good.parts.size(); ++part) {
-    schema::Feed odd = good;
+    schema::SnapshotOffer odd = good;
     odd.parts[part] = part < 3 ? UINT64_MAX : odd.parts[part] + 4;
     EXPECT_FALSE(feeding.intake(odd).ok()) << part;
   }
-  schema::Feed none = good;
+  schema::SnapshotOffer none = good;
   none.parts.clear();
   EXPECT_FALSE(feeding.intake(none).ok());
   auto intake = feeding.intake(good);

@@ -73,7 +73,7 @@ void expect_one_view(Cluster& cluster, std::size_t least) {
   EXPECT_GE(view->size(), least);
 }
 
-TEST(EndScenarios, WithoutADeadProcessTheOthersGoOnAtOnceAndWithoutADeadMachineInTime) {
+TEST(FailureScenarios, ADeadProcessIsReplacedAtOnceADeadMachineWithinPeerTimeout) {
   in_a_run(300, {2, 64}, [](Cluster& cluster) {
     const Seat victim = cluster.any();
     const bool silent = cluster.seed() % 2 == 0;
@@ -92,7 +92,7 @@ TEST(EndScenarios, WithoutADeadProcessTheOthersGoOnAtOnceAndWithoutADeadMachineI
   });
 }
 
-TEST(EndScenarios, APausedNodeIsLeftOutAndAccusesNobodyWhenItWakes) {
+TEST(FailureScenarios, AFrozenProcessIsEvictedAndSuspectsNoPeer) {
   in_a_run(200, {2, 32}, [](Cluster& cluster) {
     const Seat victim = cluster.any();
     cluster.network().pause(victim, true);
@@ -108,12 +108,12 @@ TEST(EndScenarios, APausedNodeIsLeftOutAndAccusesNobodyWhenItWakes) {
     EXPECT_TRUE(go_on(cluster, rest));
     const Outcome& outcome = cluster.node(victim).outcome("run-1");
     EXPECT_EQ(outcome.end, schema::RunState::kInterrupted);
-    EXPECT_NE(outcome.reason.find(cluster.name(victim) + " was left out: no sign of life from"), std::string::npos)
+    EXPECT_NE(outcome.reason.find(cluster.name(victim) + " was evicted: no sign of life from"), std::string::npos)
         << outcome.reason;
   });
 }
 
-TEST(EndScenarios, AShortPauseHarmsNobody) {
+TEST(FailureScenarios, AShortPauseEvictsNoMember) {
   in_a_run(200, {2, 24}, [](Cluster& cluster) {
     const Seat victim = cluster.any();
     cluster.network().pause(victim, true);
@@ -124,7 +124,7 @@ TEST(EndScenarios, AShortPauseHarmsNobody) {
   });
 }
 
-TEST(EndScenarios, OfTwoThatDoNotHearEachOtherOneIsLeftOut) {
+TEST(FailureScenarios, OfTwoUnlinkedMembersOneIsEvicted) {
   in_a_run(300, {2, 32}, [](Cluster& cluster) {
     const Seat a = cluster.any(), b = cluster.any_but(a);
     cluster.network().block(a, b, true);
@@ -134,7 +134,7 @@ TEST(EndScenarios, OfTwoThatDoNotHearEachOtherOneIsLeftOut) {
   });
 }
 
-TEST(EndScenarios, AnIsolatedNodeIsLeftOut) {
+TEST(FailureScenarios, AnIsolatedNodeIsEvicted) {
   in_a_run(200, {3, 32}, [](Cluster& cluster) {
     const Seat victim = cluster.any();
     const bool in = cluster.seed() % 3 != 0, out = cluster.seed() % 3 != 1;  // one direction of its cable, or both
@@ -148,7 +148,7 @@ TEST(EndScenarios, AnIsolatedNodeIsLeftOut) {
   });
 }
 
-TEST(EndScenarios, ALostConnectionCostsOneAtMost) {
+TEST(FailureScenarios, ALostConnectionEvictsOneMemberAtMost) {
   in_a_run(200, {2, 32}, [](Cluster& cluster) {
     const Seat a = cluster.any(), b = cluster.any_but(a);
     cluster.network().break_connection(a, b);
@@ -157,7 +157,7 @@ TEST(EndScenarios, ALostConnectionCostsOneAtMost) {
   });
 }
 
-TEST(EndScenarios, AHangingEngineIsNamedWithItsPhase) {
+TEST(FailureScenarios, AStuckEngineIsNamedWithItsPhase) {
   in_a_run(100, {1, 16}, [](Cluster& cluster) {
     const Seat victim = cluster.any();
     cluster.node(victim).hang(schema::Phase::kBackward);
@@ -170,7 +170,7 @@ TEST(EndScenarios, AHangingEngineIsNamedWithItsPhase) {
   });
 }
 
-TEST(EndScenarios, AStopAtAnyNodeStopsAll) {
+TEST(FailureScenarios, AStopAtAnyNodeStopsAll) {
   in_a_run(200, {1, 64}, [](Cluster& cluster) {
     EXPECT_TRUE(cluster.node(cluster.any()).stop("run-1").ok());
     if (cluster.seed() % 2) {
@@ -194,7 +194,7 @@ TEST(EndScenarios, SurvivorsContinueAfterAShutdownAtOnce) {
   });
 }
 
-TEST(EndScenarios, TheSameSeedGivesTheSameHistory) {
+TEST(FailureScenarios, TheSameSeedGivesTheSameHistory) {
   const auto history = [](std::uint64_t seed) {
     Cluster cluster({5, seed}, {});
     run_for_a_while(cluster);

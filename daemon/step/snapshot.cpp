@@ -1,4 +1,4 @@
-#include "daemon/step/feed.h"
+#include "daemon/step/snapshot.h"
 
 #include <algorithm>
 #include <cstring>
@@ -15,7 +15,7 @@ namespace {
 enum Part : std::size_t { kRecord, kViews, kMetrics, kArrays };  // the arrays follow
 
 constexpr std::uint64_t kMaxTextBytes = std::uint64_t{64} << 20, kMaxMetricsBytes = std::uint64_t{1} << 40;
-constexpr std::size_t kSliceFloats = schema::kFeedSliceBytes / sizeof(float);
+constexpr std::size_t kSliceFloats = schema::kSnapshotChunkBytes / sizeof(float);
 
 std::uint64_t sum(const std::vector<std::uint64_t>& parts) {
   return std::accumulate(parts.begin(), parts.end(), std::uint64_t{0});
@@ -29,7 +29,7 @@ void add_arrays(std::vector<std::uint64_t>& parts, const Replica& replica) {
 
 // --- the giver ---
 
-FeedSource::FeedSource(Past past, const Replica& replica)
+SnapshotSource::SnapshotSource(Past past, const Replica& replica)
     : past_(std::move(past)),
       replica_(replica),
       parts_{past_.record.size(), past_.views.size(), past_.metrics_bytes},
@@ -38,7 +38,7 @@ FeedSource::FeedSource(Past past, const Replica& replica)
   bytes_ = sum(parts_);
 }
 
-Status FeedSource::read(std::size_t part, std::uint64_t at, std::span<std::byte> to) const {
+Status SnapshotSource::read(std::size_t part, std::uint64_t at, std::span<std::byte> to) const {
   if (part == kMetrics) return past_.read_metrics(at, to);
   if (part < kArrays) {
     std::memcpy(to.data(), (part == kRecord ? past_.record : past_.views).data() + at, to.size());
@@ -52,16 +52,16 @@ Status FeedSource::read(std::size_t part, std::uint64_t at, std::span<std::byte>
   return {};
 }
 
-Status FeedSource::want(const schema::Want& want,
-                        const std::function<void(std::uint64_t at, std::span<const std::byte>)>& send) {
+Status SnapshotSource::want(const schema::SnapshotRequest& want,
+                            const std::function<void(std::uint64_t at, std::span<const std::byte>)>& send) {
   if (want.from > bytes_ || want.from > sent_) return {};
   if (want.again) sent_ = want.from;
-  const std::uint64_t until = std::min(bytes_, want.from + schema::kFeedWindowBytes);
+  const std::uint64_t until = std::min(bytes_, want.from + schema::kSnapshotWindowBytes);
   while (sent_ < until) {
     std::size_t part = 0;
     std::uint64_t begin = 0;
     while (sent_ >= begin + parts_[part]) begin += parts_[part++];
-    const std::size_t count = std::min<std::uint64_t>(begin + parts_[part] - sent_, schema::kFeedSliceBytes);
+    const std::size_t count = std::min<std::uint64_t>(begin + parts_[part] - sent_, schema::kSnapshotChunkBytes);
     const std::span<std::byte> bytes = std::as_writable_bytes(slice_.span()).first(count);
     if (Status read = this->read(part, sent_ - begin, bytes); !read.ok()) return read;
     send(sent_, bytes);
@@ -72,7 +72,7 @@ Status FeedSource::want(const schema::Want& want,
 
 // --- the newcomer ---
 
-FeedIntake::FeedIntake(const schema::Feed& feed, Replica& replica, WriteMetrics write_metrics)
+SnapshotSink::SnapshotSink(const schema::SnapshotOffer& feed, Replica& replica, WriteMetrics write_metrics)
     : state_(feed.state),
       parts_(feed.parts),
       replica_(replica),
@@ -80,24 +80,24 @@ FeedIntake::FeedIntake(const schema::Feed& feed, Replica& replica, WriteMetrics 
       bytes_(sum(parts_)),
       slice_(kSliceFloats) {}
 
-Result<std::unique_ptr<FeedIntake>> FeedIntake::of(const schema::Feed& feed, Replica& replica,
-                                                   WriteMetrics write_metrics) {
+Result<std::unique_ptr<SnapshotSink>> SnapshotSink::of(const schema::SnapshotOffer& feed, Replica& replica,
+                                                       WriteMetrics write_metrics) {
   std::vector<std::uint64_t> arrays;
   add_arrays(arrays, replica);
   const std::vector<std::uint64_t>& parts = feed.parts;
   const bool fits = parts.size() == kArrays + arrays.size() && parts[kRecord] <= kMaxTextBytes &&
                     parts[kViews] <= kMaxTextBytes && parts[kMetrics] <= kMaxMetricsBytes &&
                     std::equal(arrays.begin(), arrays.end(), parts.begin() + kArrays);
-  if (fits) return std::unique_ptr<FeedIntake>(new FeedIntake(feed, replica, std::move(write_metrics)));
+  if (fits) return std::unique_ptr<SnapshotSink>(new SnapshotSink(feed, replica, std::move(write_metrics)));
   return Error{ErrorKind::kCorrupt, "the state that is given is not of this model; do all run the same build of tgd?"};
 }
 
-Status FeedIntake::take(const schema::FeedSlice& slice, std::uint64_t now_ms) {
+Status SnapshotSink::take(const schema::SnapshotChunk& slice, std::uint64_t now_ms) {
   if (slice.at != next_ || whole()) return {};
   while (next_ >= begin_ + parts_[part_]) begin_ += parts_[part_++];
   const std::size_t count = slice.payload.size();
   const std::uint64_t at = next_ - begin_;
-  if (count == 0 || count > parts_[part_] - at || count > schema::kFeedSliceBytes ||
+  if (count == 0 || count > parts_[part_] - at || count > schema::kSnapshotChunkBytes ||
       (part_ >= kArrays && count % sizeof(float) != 0))
     return Error{ErrorKind::kCorrupt, "a slice that is of no part of the state"};
   if (part_ < kMetrics) {
@@ -115,12 +115,12 @@ Status FeedIntake::take(const schema::FeedSlice& slice, std::uint64_t now_ms) {
   return {};
 }
 
-std::optional<schema::Want> FeedIntake::due(std::uint64_t now_ms) {
+std::optional<schema::SnapshotRequest> SnapshotSink::due(std::uint64_t now_ms) {
   const bool again = now_ms >= asked_ms_ + kAgainMs;
   if (whole() || !(again || asks_)) return std::nullopt;
   asks_ = false;
   asked_ms_ = now_ms;
-  return schema::Want{next_, again};
+  return schema::SnapshotRequest{next_, again};
 }
 
 }  // namespace tg::daemon
