@@ -56,7 +56,7 @@ struct Frame {
     snapshotChunk @34 :SnapshotChunk;
     snapshotDone @35 :SnapshotDone;
     leave @36 :Void;
-    # Goes to the most senior member, repeatedly: the sender asks to leave the view, which it does while the run is held.
+    # Goes to the senior, repeatedly: the sender asks to leave the view, which it does while the members are quiesced.
   }
   # An unknown member is dropped.
 }
@@ -398,7 +398,7 @@ struct ViewMember {
   # Index among all nodes; below kMaxMembers. Else drop.
 
   since @1 :UInt32;
-  # Number of the view that it has been a member from; 1: from the beginning. The member with the least is the senior;
+  # Number of its first view as a member, from 1. The member with the lowest is the senior;
   # of equals the lowest seat.
 
   weight @2 :UInt16 = 1;
@@ -501,8 +501,8 @@ struct Decide {
 }
 
 struct Join {
-  # To all nodes, repeatedly: the sender asks to become a member of an active run. The header has neither
-  # run nor view, which the sender may not know.
+  # Goes to all nodes, repeatedly: the sender asks to become a member of an active run. The header has neither run nor
+  # view, which the sender may not know.
   runId @0 :Text;
   # As in Claim.
 
@@ -512,11 +512,11 @@ struct Join {
 
   vote @2 :Vote;
   reachable @3 :List(UInt32);
-  # Seats of the nodes that the sender hears and that hear it, each below kMaxMembers, at most that many. Else drop.
+  # Seats with a working link to the sender in both directions, each below kMaxMembers, at most that many. Else drop.
 }
 
 struct Invite {
-  # The answer of a run's senior to a node that is not prepared. The header has the run's key and its view.
+  # The senior's answer to a node that is not prepared. The header has the run's key and its view.
   runId @0 :Text;
   # As in Claim.
 
@@ -536,9 +536,9 @@ struct Invite {
 }
 
 struct Quiesce {
-  # The senior to the others and to the joiner, each second while the members are quiesced, and at the release.
+  # Goes from the senior to the others and to the joiner, each second while the members are quiesced, and at the release.
   seat @0 :UInt32;
-  # The joiner's, below kMaxMembers. Else drop.
+  # The joiner's seat, below kMaxMembers. Else drop.
 
   done @1 :UInt64;
   # Bytes that the joiner has.
@@ -547,31 +547,31 @@ struct Quiesce {
   # Bytes of the whole state.
 
   over @3 :Bool;
-  # True: release, the members begin the next step. To a joiner: it asks again later.
+  # True: release, and the members begin the next step. A joiner asks again later.
 
   why @4 :Text;
   # For people. Printable, at most kMaxReasonBytes. Else drop.
 }
 
 struct SnapshotOffer {
-  # The senior to the joiner: all members hold this state.
+  # Goes from the senior to the joiner: the state that all members hold.
   state @0 :StateId;
   parts @1 :List(UInt64);
-  # Bytes of the parts that make up the snapshot, at most kMaxSnapshotParts. Else drop. A receiver whose model
-  # they do not fit gives the join up.
+  # Bytes of the parts that make up the snapshot, at most kMaxSnapshotParts. Else drop. A receiver gives up
+  # joining if they do not fit its model.
 }
 
 struct SnapshotRequest {
-  # The joiner to the senior.
+  # Goes from the joiner to the senior.
   from @0 :UInt64;
-  # It has all bytes before this one, and takes kSnapshotWindowBytes more.
+  # The joiner has all bytes before this one, and requests kSnapshotWindowBytes more.
 
   again @1 :Bool;
   # True: the receiver sends again from this byte on, whatever it has sent before.
 }
 
 struct SnapshotChunk {
-  # The answer: bytes of the snapshot.
+  # Bytes of the snapshot, in answer to a SnapshotRequest.
   at @0 :UInt64;
   # Offset of the first one. Not the expected one: counted and dropped.
 
@@ -580,7 +580,7 @@ struct SnapshotChunk {
 }
 
 struct SnapshotDone {
-  # The joiner has the whole state and has computed its digest.
+  # Goes from the joiner to the senior: it has the whole state, and computed its digest.
   state @0 :StateId;
   reachable @1 :List(UInt32);
   # As in Join.

@@ -1,5 +1,5 @@
-// A described struct (rule.h) as JSON. JsonView::kShown is what --json prints, JsonView::kKept what run.json keeps and is
-// read from. A number that is not finite is null; digests are strings. Pure; any thread.
+// A described struct (rule.h) as JSON. JsonView::kShown is what --json prints, JsonView::kKept what run.json keeps and
+// is read from. A number that is not finite is null; digests are strings. Pure; any thread.
 #pragma once
 
 #include <cmath>
