@@ -28,9 +28,9 @@ double share_of(std::uint64_t count, std::uint64_t of) {
 
 class Matrix {
  public:
-  explicit Matrix(const schema::Misclassifications& misclassifications)
-      : misclassifications_(misclassifications),
-        classes_(misclassifications.classes.size()),
+  explicit Matrix(const schema::Misclassifications& found)
+      : found_(found),
+        classes_(found.classes.size()),
         few_(classes_ <= kFewClasses),
         cell_(classes_ <= 12             ? 40
               : few_                     ? 28
@@ -40,7 +40,7 @@ class Matrix {
               : classes_ <= kSomeClasses ? 10
                                          : 8) {
     std::size_t longest = 1;
-    for (const std::string& name : misclassifications.classes) {
+    for (const std::string& name : found.classes) {
       labels_.push_back(fit_line(name, kMaxLabel));
       longest = std::max(longest, schema::text_width(labels_.back()));
     }
@@ -83,7 +83,7 @@ class Matrix {
   }
 
   std::string row_of(std::size_t row) const {
-    const std::uint32_t* const counts = misclassifications_.counts.data() + row * classes_;
+    const std::uint32_t* const counts = found_.counts.data() + row * classes_;
     std::uint64_t of = 0;
     for (std::size_t column = 0; column < classes_; ++column) of += counts[column];
     std::string text = label(left_ - kGap, y(row) + middle(), "end", labels_[row]);
@@ -100,17 +100,17 @@ class Matrix {
     constexpr double kLeast = 0.06, kSeldom = 1.6;
     const double deepest = few_ ? 0.5 : 0.9, share = share_of(count, of);
     const double depth = kLeast + (deepest - kLeast) * (hit ? share : std::min(kSeldom * std::sqrt(share), 1.0));
-    std::string text =
-        "<rect class=\"" + std::string(hit ? "hit" : "miss") + "\" x=\"" + px(x(column)) + "\" y=\"" + px(y(row)) +
-        "\" width=\"" + px(cell_) + "\" height=\"" + px(cell_) + "\" fill-opacity=\"" + format_fixed(depth, 2) + "\">" +
-        element("title", misclassifications_.classes[row] + " classified as " + misclassifications_.classes[column] +
-                             ": " + std::to_string(count) + " of " + std::to_string(of)) +
-        "</rect>";
+    std::string text = "<rect class=\"" + std::string(hit ? "hit" : "miss") + "\" x=\"" + px(x(column)) + "\" y=\"" +
+                       px(y(row)) + "\" width=\"" + px(cell_) + "\" height=\"" + px(cell_) + "\" fill-opacity=\"" +
+                       format_fixed(depth, 2) + "\">" +
+                       element("title", found_.classes[row] + " classified as " + found_.classes[column] + ": " +
+                                            std::to_string(count) + " of " + std::to_string(of)) +
+                       "</rect>";
     if (few_) text += label(x(column) + cell_ / 2, y(row) + middle(), "middle", std::to_string(count));
     return text;
   }
 
-  const schema::Misclassifications& misclassifications_;
+  const schema::Misclassifications& found_;
   const std::size_t classes_;
   const bool few_;
   const double cell_, font_;
@@ -119,22 +119,21 @@ class Matrix {
   double left_ = 0, top_ = 0;
 };
 
-std::string accuracy_text(const schema::Misclassifications& misclassifications, const schema::RunStatus& run) {
-  const double accuracy = share_of(misclassifications.correct, misclassifications.samples);
-  std::string text = misclassifications.node + " evaluated the model of step " +
-                     std::to_string(misclassifications.step) + ": " + std::to_string(misclassifications.correct) +
-                     " of " + std::to_string(misclassifications.samples) + " test samples are correct, " +
-                     format_percent(accuracy, 2) + ".";
-  if (run.evaluated && run.evaluation_step == misclassifications.step && run.evaluation_accuracy != accuracy)
+std::string accuracy_text(const schema::Misclassifications& found, const schema::RunStatus& run) {
+  const double accuracy = share_of(found.correct, found.samples);
+  std::string text = found.node + " evaluated the model of step " + std::to_string(found.step) + ": " +
+                     std::to_string(found.correct) + " of " + std::to_string(found.samples) +
+                     " test samples are correct, " + format_percent(accuracy, 2) + ".";
+  if (run.evaluated && run.evaluation_step == found.step && run.evaluation_accuracy != accuracy)
     text += " The run's own evaluation had " + format_percent(run.evaluation_accuracy, 2) +
             ": with other processors, devices or threads, close decisions may differ.";
   return element("p", text) + "\n";
 }
 
-std::string confusion_list(const schema::Misclassifications& misclassifications) {
-  if (misclassifications.confusions.empty()) return "";
+std::string confusion_list(const schema::Misclassifications& found) {
+  if (found.confusions.empty()) return "";
   std::string text = "<div>\n<h3>Most confused</h3>\n<ul>\n";
-  for (const schema::Confusion& pair : misclassifications.confusions)
+  for (const schema::Confusion& pair : found.confusions)
     text += element("li", pair.actual + " classified as " + pair.predicted + ": " + std::to_string(pair.count) +
                               " of " + std::to_string(pair.total) + " (" +
                               format_percent(share_of(pair.count, pair.total), 1) + ")") +
@@ -142,16 +141,13 @@ std::string confusion_list(const schema::Misclassifications& misclassifications)
   return text + "</ul>\n</div>\n";
 }
 
-Result<std::string> worst_section(const schema::Misclassifications& misclassifications) {
+Result<std::string> worst_section(const schema::Misclassifications& found) {
   std::string text = "<h2>Worst misclassifications</h2>\n";
-  if (misclassifications.correct == misclassifications.samples)
-    return text + element("p", "None: all samples are correct.") + "\n";
-  if (misclassifications.worst.empty()) return text + element("p", "These samples are not pictures.") + "\n";
-  text +=
-      element("p", "The " + std::to_string(misclassifications.worst.size()) + " test samples with the greatest loss.",
-              "soft") +
-      "\n<div class=\"pictures\">\n";
-  for (const schema::Misclassification& one : misclassifications.worst) {
+  if (found.correct == found.samples) return text + element("p", "None: all samples are correct.") + "\n";
+  if (found.worst.empty()) return text + element("p", "These samples are not pictures.") + "\n";
+  text += element("p", "The " + std::to_string(found.worst.size()) + " test samples with the greatest loss.", "soft") +
+          "\n<div class=\"pictures\">\n";
+  for (const schema::Misclassification& one : found.worst) {
     const Result<std::string> png = png_of(one.picture);
     if (!png) return png.error();
     text += "<figure><img alt=\"\" src=\"data:image/png;base64," + base64(*png) + "\">" +
@@ -164,30 +160,27 @@ Result<std::string> worst_section(const schema::Misclassifications& misclassific
 
 }  // namespace
 
-Result<std::string> misclassification_section(const schema::Misclassifications& misclassifications,
-                                              const schema::RunStatus& run) {
-  const std::size_t classes = misclassifications.classes.size();
-  if (misclassifications.counts.size() != classes * classes)
+Result<std::string> misclassification_section(const schema::Misclassifications& found, const schema::RunStatus& run) {
+  const std::size_t classes = found.classes.size();
+  if (found.counts.size() != classes * classes)
     return Error{ErrorKind::kCorrupt, "the confusion matrix has an invalid size; have tgctl and tgd the same version?"};
-  std::string text =
-      "<h2>Confusion matrix</h2>\n" + accuracy_text(misclassifications, run) + "<div class=\"beside\">\n";
+  std::string text = "<h2>Confusion matrix</h2>\n" + accuracy_text(found, run) + "<div class=\"beside\">\n";
   if (classes == 0)
-    text += element("p", "Its " + std::to_string(misclassifications.class_count) +
+    text += element("p", "Its " + std::to_string(found.class_count) +
                              " classes are too many for a matrix, which has at most " +
                              std::to_string(schema::kMaxMatrixClasses) + ".") +
             "\n";
   else
     text +=
-        std::string("<figure") + (classes <= kFewClasses ? "" : " class=\"whole\"") + ">" +
-        Matrix(misclassifications).svg() +
+        std::string("<figure") + (classes <= kFewClasses ? "" : " class=\"whole\"") + ">" + Matrix(found).svg() +
         element("p",
                 "Rows are actual classes, columns are predicted ones. A deeper colour is a larger share of the row; "
                 "the diagonal is correct. Recall: the correct share of the row.",
                 "soft") +
         "</figure>\n";
-  const Result<std::string> pictures = worst_section(misclassifications);
+  const Result<std::string> pictures = worst_section(found);
   if (!pictures) return pictures;
-  return text + confusion_list(misclassifications) + "</div>\n" + *pictures;
+  return text + confusion_list(found) + "</div>\n" + *pictures;
 }
 
 }  // namespace tg::ctl

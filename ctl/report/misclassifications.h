@@ -11,7 +11,6 @@
 namespace tg::ctl {
 
 // Markup for ReportData::misclassifications (page.h). kCorrupt: the reply has invalid sizes.
-Result<std::string> misclassification_section(const schema::Misclassifications& misclassifications,
-                                              const schema::RunStatus& run);
+Result<std::string> misclassification_section(const schema::Misclassifications& found, const schema::RunStatus& run);
 
 }  // namespace tg::ctl

@@ -125,8 +125,7 @@ class Fetcher {
     if (const Status status = fetch_records(); !status) return status.error();
     if (const Status status = fetch_metrics(); !status) return status.error();
     if (!fetched(kMetricsFile))
-      return Error{ErrorKind::kFailed,
-                   "no node has metrics of run " + run_.id + "; tgctl status shows which nodes are up"};
+      return Error{ErrorKind::kFailed, "no node has metrics of run " + run_.id + "; tgctl status shows the nodes"};
     return std::move(files_.front());
   }
   Status keep() {

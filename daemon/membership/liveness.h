@@ -51,9 +51,8 @@ class Liveness {
  public:
   explicit Liveness(LivenessOptions options);
 
-  void on_data(Seat peer, std::uint64_t now_ms);  // any data
-  void on_heartbeat(Seat peer, const schema::Heartbeat& beat,
-                    std::uint64_t now_ms);  // this node's as well: seat == self
+  void on_data(Seat peer, std::uint64_t now_ms);  // any data. A heartbeat may be this node's own
+  void on_heartbeat(Seat peer, const schema::Heartbeat& beat, std::uint64_t now_ms);
   // The seats that have made progress in preparing the watched run since the last call.
   std::vector<Seat> take_prepare_progress();
   // Watching begins with a run (deadlines start now) and ends with it; without a run no node is suspected. Called at
