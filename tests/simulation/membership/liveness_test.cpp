@@ -6,7 +6,7 @@
 namespace tg::daemon {
 namespace {
 
-using schema::Beat;
+using schema::Heartbeat;
 using schema::Phase;
 
 constexpr Seat kA{0}, kB{1}, kC{2};
@@ -29,7 +29,7 @@ class LivenessTest : public testing::Test {
     return lines;
   }
   void beat(Seat seat, Phase phase, std::uint64_t progress, const std::string& run = "run-1") {
-    liveness_.on_heartbeat(seat, Beat{"", 1, run, phase, 12, progress}, now_ms_);
+    liveness_.on_heartbeat(seat, Heartbeat{"", 1, run, phase, 12, progress}, now_ms_);
   }
 
   Liveness liveness_{{{"node-a", "node-b", "node-c"}, kA, 10'000}};
