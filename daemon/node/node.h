@@ -85,7 +85,7 @@ class Node {
   void show_last_run();
   void watch(const std::string& run);
   void cannot_go_on(const schema::Fail& cause);
-  void save_held();
+  void save_unsaved();
   void on_snapshot_chunk(Seat from, const schema::FrameHeader& header, const schema::SnapshotChunk& slice);
   void log_run(const std::string& id);
 
@@ -128,8 +128,8 @@ class Node {
   ServiceManager& service_manager_;
   Membership membership_;
   std::unique_ptr<Run> run_;
-  ExchangeChoice choice_;   // of the current run
-  DryRun dry_run_;  // what a start would do
+  ExchangeChoice choice_;  // of the current run
+  DryRun dry_run_;         // what a start would do
   Resumption resumption_;
   AutoResume auto_resume_;
   PendingRun pending_;  // what status shows before it begins
