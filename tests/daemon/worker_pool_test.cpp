@@ -158,15 +158,16 @@ struct Node : Member::Delegate {
 
   void begin(const schema::Commit& choice, std::size_t helpers) {
     member->begin(choice, {*space, counting_kernels(), replica, gradient.floats(), pool});
-    std::vector<std::unique_ptr<Worker>> workers;
-    for (std::size_t i = 0; i < helpers; ++i) workers.push_back(member->make_worker());
-    pool = std::make_unique<WorkerPool>(std::move(workers), std::make_shared<Timeline>(), [this](StepEvent&& event) {
-      if (std::holds_alternative<TaskDone>(event)) ++helped;
-      const auto told = std::make_shared<StepEvent>(std::move(event));
-      calls.post([this, told] { std::visit([this](const auto& one) { member->on_event(one); }, *told); });
-    });
+    std::vector<std::unique_ptr<Worker>> helpers_made;
+    for (std::size_t i = 0; i < helpers; ++i) helpers_made.push_back(member->make_worker());
+    workers =
+        std::make_unique<WorkerPool>(std::move(helpers_made), std::make_shared<Timeline>(), [this](StepEvent&& event) {
+          if (std::holds_alternative<TaskDone>(event)) ++helped;
+          const auto told = std::make_shared<StepEvent>(std::move(event));
+          calls.post([this, told] { std::visit([this](const auto& one) { member->on_event(one); }, *told); });
+        });
   }
-  bool work() { return pool->work(*member); }
+  bool work() { return workers->work(*member); }
 
   const schema::JobSpec job;
   const Seat self;
@@ -185,7 +186,7 @@ struct Node : Member::Delegate {
   std::uint64_t early_steps = 0;
   double read = 0;
   std::atomic<std::uint64_t> helped{0};
-  std::unique_ptr<WorkerPool> pool;  // last: its threads use the others
+  std::unique_ptr<WorkerPool> workers;  // last: its threads use the others
 };
 
 schema::JobSpec job_of(schema::ExchangeKind exchange, GradientFormat gradients) {
@@ -225,7 +226,7 @@ void train(const schema::JobSpec& job, const Per<Seat, std::size_t>& helpers, No
   }
   for (const auto& node : nodes) {
     EXPECT_FALSE(node->member->failed()) << node->member->failed()->message;
-    node->pool.reset();
+    node->workers.reset();
   }
 }
 
@@ -266,12 +267,12 @@ TEST(WorkerPool, StatisticsAreForIdleHelpers) {
   gate.close();
   EXPECT_TRUE(node.work());
   EXPECT_TRUE(gate.wait_for(2));
-  EXPECT_EQ(node.pool->idle_helper(), ThreadRole::kBusyThread);
+  EXPECT_EQ(node.workers->idle_helper(), ThreadRole::kBusyThread);
   EXPECT_FALSE(node.work()) << "no statistics behind another task";
   EXPECT_TRUE(node.member->next_task(ThreadRole::kIdleThread)) << "the third bucket's are still there";
-  node.pool->stop();
+  node.workers->stop();
   gate.open();
-  node.pool.reset();
+  node.workers.reset();
 }
 
 TEST(WorkerPool, RawCodesAreReadByTheUpdateItself) {
@@ -315,7 +316,7 @@ bool dies(std::uint64_t last, std::size_t helpers) {
       return true;
     }
   }
-  for (const auto& node : nodes) node->pool.reset();  // none of them hangs
+  for (const auto& node : nodes) node->workers.reset();  // none of them hangs
   if (!member.failed()) return false;
   EXPECT_EQ(member.failed()->node, "node-1");
   const std::string& said = member.failed()->message;
@@ -340,29 +341,29 @@ TEST(WorkerPool, EndsWithWhatIsUnderWayAndDropsWhatWaits) {
   Node& node = *nodes[Seat(0)];
   node.begin({}, 0);
   while (const auto call = calls.take(false)) call();
-  std::vector<std::unique_ptr<Worker>> workers;
-  workers.push_back(node.member->make_worker());
+  std::vector<std::unique_ptr<Worker>> helpers_made;
+  helpers_made.push_back(node.member->make_worker());
   std::binary_semaphore begun{0}, may_end{0};
   std::atomic<int> done{0};
-  auto pool =
-      std::make_unique<WorkerPool>(std::move(workers), std::make_shared<Timeline>(), [&](const StepEvent& event) {
+  auto workers =
+      std::make_unique<WorkerPool>(std::move(helpers_made), std::make_shared<Timeline>(), [&](const StepEvent& event) {
         if (!std::holds_alternative<TaskDone>(event)) return;
         begun.release();
         may_end.acquire();
         ++done;
       });
   const auto give_statistics = [&] {  // of three buckets
-    ASSERT_EQ(pool->idle_helper(), ThreadRole::kIdleThread);
-    pool->submit(node.member->next_task(ThreadRole::kIdleThread).value(), node.member->origin());
+    ASSERT_EQ(workers->idle_helper(), ThreadRole::kIdleThread);
+    workers->submit(node.member->next_task(ThreadRole::kIdleThread).value(), node.member->origin());
   };
   give_statistics();
   begun.acquire();  // the helper tells of the first one and does not go on
   give_statistics();
-  pool->stop();
-  EXPECT_FALSE(pool->idle_helper());
+  workers->stop();
+  EXPECT_FALSE(workers->idle_helper());
   EXPECT_EQ(done, 0);
   may_end.release();
-  pool.reset();
+  workers.reset();
   EXPECT_EQ(done, 1) << "what waited is dropped";
 }
 
