@@ -111,7 +111,8 @@ VirtualNode::Frozen ExchangeNode::run_freezes() {
   return {committed_steps(), member_->unfit()};
 }
 
-// To the state that the next view begins with: who holds it confirms it, who is a step ahead of it goes back.
+// Takes the node to the state that the next view begins with: a node that holds it confirms it, one that is a step
+// ahead of it goes back.
 void ExchangeNode::install(std::uint64_t start) {
   helper_.reset();
   snapshot_source_.reset();
@@ -147,7 +148,7 @@ void ExchangeNode::run_is_left(std::uint64_t start) {
   if (committed_steps() == start || committed_steps() == start + 1) install(start);
 }
 
-// --- a newcomer ---
+// --- a joiner ---
 
 void ExchangeNode::run_is_to_hold() { member_->request_quiesce(); }
 

@@ -44,7 +44,9 @@ class ExchangeNode : public VirtualNode, private daemon::Member::Delegate {
   std::uint64_t undone() const { return undone_; }
   std::uint64_t cut_short() const { return cut_short_; }  // views that ended in a step
   double last_loss() const { return last_loss_; }
-  std::uint64_t next_step_frames() const { return next_step_frames_; }  // of step k+1 while this member was in k
+  std::uint64_t next_step_frames() const {
+    return next_step_frames_;
+  }  // that came while this member was in the step before
   std::uint64_t helped_tasks() const { return helped_tasks_; }
   const schema::JobSpec& job() const { return job_; }
 
@@ -101,7 +103,7 @@ class ExchangeNode : public VirtualNode, private daemon::Member::Delegate {
   schema::JobSpec job_;
   std::unique_ptr<daemon::Replica> replica_;
   std::unique_ptr<daemon::Member> member_;
-  std::unique_ptr<daemon::Worker> helper_;  // of all helpers: they never run at the same time here
+  std::unique_ptr<daemon::Worker> helper_;  // for all helpers: they never run at the same time here
   const std::size_t helpers_;
   std::size_t helped_ = 0;  // tasks under way with them
   AlignedArray<float> drawn_;
@@ -110,7 +112,7 @@ class ExchangeNode : public VirtualNode, private daemon::Member::Delegate {
   std::unique_ptr<daemon::SnapshotSink> intake_;
   Seat giver_;
   std::uint32_t givers_view_ = 0;
-  bool ended_ = false, told_ = false;  // of the run; of this view's failure
+  bool ended_ = false, told_ = false;  // the run has ended; this view's failure has been told
   std::uint64_t global_batch_ = 0;
   schema::Commit choice_;
   std::map<std::uint64_t, std::uint64_t> confirmed_digests_;

@@ -1,4 +1,5 @@
-// What goes next: transfers before statistics, for whom and when; the bucket that is ready last before the others.
+// What an exchange does next: transfers before statistics, to which peer and when; the bucket that is ready last before
+// the others.
 #include <gtest/gtest.h>
 
 #include "daemon/exchange/exchange.h"

@@ -90,7 +90,7 @@ TEST(ExchangeRefusal, WhatBelongsElsewhere) {
   each("gives credit for", [](Sharded& node) { node.from(kB, schema::Credit{1u << 30}); });
 }
 
-// Else chunks could be applied while somebody may still go back a step.
+// Otherwise chunks could be applied while a member may still go back a step.
 TEST(ExchangeRefusal, ScalersBeforeTheStepFrame) {
   Alone node(schema::ExchangeKind::kDirect, kWide, {"node-a", "node-b"}, 0);
   const std::vector<float> scalers(node.layout.buckets[1].coded_segments.size(), 1.0f);

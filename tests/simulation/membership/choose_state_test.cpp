@@ -1,4 +1,4 @@
-// The newest state that all have, or all who went on without the others, against a plain search.
+// The newest state that all nodes have, or all that continued without the others, against a plain search.
 #include "daemon/membership/choose_state.h"
 
 #include <gtest/gtest.h>
@@ -120,7 +120,7 @@ TEST(ChooseState, ANodeWithoutTheRunJoinsItIfAPersonResumes) {
   EXPECT_NE(refusal(chosen({wiped, wiped})), "");
 }
 
-// Of three nodes the first two went on in view 2.
+// The first two of three nodes went on in view 2.
 TEST(ChooseState, AnAutomaticResumeWaitsForTheMembersOfTheNewestView) {
   const auto by_itself = [](const std::vector<Seat>& nodes, const Per<Seat, Offer>& offers) {
     return choose_state("run-1", {}, nodes, offers, names(3), {.unasked = true});
@@ -137,7 +137,7 @@ TEST(ChooseState, AnAutomaticResumeWaitsForTheMembersOfTheNewestView) {
             "node-1");
   EXPECT_NE(refusal(by_itself(all(3), {went_on, wiped, left})).find("node-1 has none (it was emptied)"),
             std::string::npos);
-  // Who went on may be told so by one that did not learn of it in time: node-2 knows view 1 only.
+  // A node that went on may be named by one that did not learn of it in time: node-2 knows view 1 only.
   const Offer told{{{1, 1, 30, 3}}, "", 1, 2, {0, 1}};
   EXPECT_EQ(refusal(by_itself({Seat(0), Seat(2)}, {left, {}, told})),
             "node-1 was a member of the last view and is not reachable; start its tgd, or tgctl resume run-1 --without "

@@ -1,5 +1,5 @@
-// A running run on a virtual network: whatever happens to one of its nodes, the others go on in time and agree with
-// whom.
+// A running run on a virtual network: whatever happens to one of its nodes, the others go on in time and agree on
+// the members.
 #include <algorithm>
 
 #include "tests/simulation/simulator/cluster.h"
@@ -54,7 +54,7 @@ void expect_to_go_on_without(Cluster& cluster, const std::vector<Seat>& victims,
   EXPECT_FALSE(cluster.two_runs_at_once());
 }
 
-// Nobody has ended FAILED, and who goes on agrees on one view with at least so many members.
+// No node has ended FAILED, and those that go on agree on one view with at least so many members.
 void expect_one_view(Cluster& cluster, std::size_t least) {
   std::optional<daemon::View> view;
   for (const Seat seat : cluster.living()) {

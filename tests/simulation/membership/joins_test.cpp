@@ -1,5 +1,5 @@
-// A node comes into a run that is on: who lets it in (admission.h), who comes (joining.h), and the change that makes it
-// a member. Whole runs with joins: training/schedules_test.cpp.
+// A node joins an active run: the senior admits it (admission.h), the node asks and installs (joiner.h), and a view
+// change makes it a member. Whole runs with joins: training/schedules_test.cpp.
 #include <gtest/gtest.h>
 
 #include <string>
@@ -189,7 +189,7 @@ TEST(Admission, OnlyTheSeniorReleasesAMember) {
   EXPECT_EQ(b.receives(kA, Quiesce{2, 1, 2, true, "node-c was lost"}, kKey, 2), "release: node-c was lost");
 }
 
-// --- who leaves ---
+// --- a member leaves ---
 
 TEST(Admission, AMemberLeavesWhileAllAreQuiesced) {
   Machine a = running(kA, 3);
@@ -299,7 +299,7 @@ TEST(Leaving, ARefusalSaysWhy) {
   EXPECT_EQ(alone.leaves().find("no: run run-1 is PAUSED"), 0u);
 }
 
-// --- the newcomer ---
+// --- the joiner ---
 
 schema::NextView members() { return next_view({kA, kB}); }
 Invite invite() { return {"run-1", schema::canonical_job({}), {1, 1, 1}, 64, 1, members(), {}}; }

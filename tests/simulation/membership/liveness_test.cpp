@@ -16,7 +16,7 @@ class LivenessTest : public testing::Test {
   LivenessTest() { liveness_.watch("run-1", 60'000, 0); }
 
   // Ticks every 100 ms from now_ms_ to `until`, with what `each` feeds before each tick. Returns the verdicts, a line
-  // for each: whom it accuses, and its sentence.
+  // for each: the member that it accuses, and its sentence.
   template <class Each>
   std::string run(std::uint64_t until_ms, Each each) {
     std::string lines;

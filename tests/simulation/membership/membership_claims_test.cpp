@@ -1,4 +1,4 @@
-// The right to propose: claims, grants, who is refused and why.
+// The right to propose: claims, grants, which claims are refused and why.
 #include "tests/simulation/simulator/machine.h"
 
 namespace tg::daemon {
@@ -23,7 +23,7 @@ TEST(Membership, OtherSeatsClaimFirst) {
   EXPECT_EQ(b->state(), RunState::kStarting);
 }
 
-// A machine that is dead for good: the first of the others grants, and nobody asks it.
+// A machine that is dead for good: the first of the others grants, and no node asks it.
 TEST(Membership, AStartWithoutANodeIsTheOthersAlone) {
   Machine c(kC, 3);
   c.disconnects(kA);

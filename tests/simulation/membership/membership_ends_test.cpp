@@ -90,7 +90,7 @@ TEST(Membership, StopBeforeTheRunBegins) {
   Machine late = b, prepared = preparing();
   EXPECT_EQ(b.receives(kC, Commit{}), "begin run-1, direct\nask to stop\nwrite view 1") << "it had left already";
 
-  // A proposer that does not decide holds nobody who was asked to stop.
+  // A proposer that does not decide holds back no node that was asked to stop.
   EXPECT_EQ(late.waits(4'999), "");
   EXPECT_EQ(late.waits(1), "drop");
   EXPECT_EQ(prepared.stops(), "vote no to c: refused: run run-1 was stopped at node-b before it began");

@@ -1,4 +1,4 @@
-// A run that goes on: who has which states, which one is chosen, and what comes between.
+// A run is resumed: which node has which states, which state is chosen, and what may come between.
 #include "tests/simulation/simulator/machine.h"
 
 namespace tg::daemon {

@@ -79,7 +79,7 @@ TEST(Membership, TheFirstVoteOfANodeCounts) {
   EXPECT_EQ(a.receives(kC, yes()), "commit sharded to b c\nbegin run-1, sharded\nanswer run-1: RUNNING\nwrite view 1");
 }
 
-// Which files differ is told by those who have them, so it waits for the own names.
+// The nodes that have the files say which ones differ, so the verdict waits for the proposer's own names.
 TEST(Membership, DifferingDataNameCountsAndTheFile) {
   engine::NamedSums here, there;
   for (const char* name : {"a.png", "b.png", "c.png"}) {

@@ -91,7 +91,7 @@ TEST(ResumeScenarios, AShutDownOfAllIsInterruptedAndResumed) {
   });
 }
 
-// After a drawn number of the resume's frames somebody dies. Then all come back, and it is resumed once more.
+// After a drawn number of the resume's frames a node dies. Then all come back, and it is resumed once more.
 TEST(ResumeScenarios, ADeathAtAnyPointLosesNothing) {
   std::size_t begun = 0, not_begun = 0, older = 0;
   for_each_seed(600, {2, 24}, [&](std::uint64_t seed, std::size_t nodes) {
@@ -102,7 +102,7 @@ TEST(ResumeScenarios, ADeathAtAnyPointLosesNothing) {
     const std::uint64_t after_frames = cluster.network().delivered() + cluster.random().between(0, 5 * nodes);
     cluster.run_until([&] { return cluster.network().delivered() >= after_frames; }, 2'000);
     cluster.kill(victim, cluster.random().one_in(2));
-    // Where it has begun it goes on without the victim, or waits for it; elsewhere nobody has anything to do with it.
+    // Where the run has begun it goes on without the victim, or waits for it; elsewhere no node takes part in it.
     const auto resolve_outcome = [&] {
       return std::ranges::all_of(cluster.living(), [&](Seat seat) {
         const auto state = cluster.node(seat).membership().state();

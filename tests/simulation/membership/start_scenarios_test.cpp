@@ -8,11 +8,12 @@ namespace tg::simulation {
 namespace {
 
 constexpr std::uint64_t kStartSettleMs = 60'000;  // start-timeout and peer-timeout are within
-// Of membership on one link: claim, grant, proposal, vote, verdict, ...; in a change who is there is asked each second.
+// Membership's frames on one link: claim, grant, proposal, vote, verdict, ...; a view change asks each voter once a
+// second.
 constexpr std::size_t kMaxWaitingFrames = 48;
 
-// Whatever happened: nobody hangs, every living client has its answer, no queue has grown, never two runs at once. Who
-// is in a run trains in one view, or says that too few are there.
+// Whatever happened: no node hangs, every living client has its answer, no queue has grown, never two runs at once. The
+// nodes in a run train in one view, or say that too few are there.
 bool is_settled(Cluster& cluster) {
   std::optional<daemon::View> view;
   for (const Seat seat : cluster.living()) {

@@ -94,7 +94,7 @@ class Process {
   View view_;
   std::uint64_t committed_ = 0, digest_ = 1, digest_before_ = 0;
   std::map<std::uint64_t, std::set<Seat>> announced_;  // in this view, by step
-  std::vector<std::pair<Seat, Announce>> early_;       // of later views
+  std::vector<std::pair<Seat, Announce>> early_;       // for later views
 };
 
 class World {
@@ -235,7 +235,7 @@ void Process::carry_out(const WriteVote& action) {
       world_.wrote(self_, write.vote);
       disk_.vote = write.vote;
     }
-    // Where it hurts most: what it has written is told by nobody, or by nobody to anybody.
+    // The worst moment to die: this node alone has written the vote, and has not sent it.
     if (world_.strikes()) world_.strike(self_);
     if (world_.process(self_) != this) return;
     event([&](ViewChange& change) { change.on_vote_written(!full, world_.now_ms()); });
@@ -389,7 +389,7 @@ void World::tick() {
   at(now_ms_ + kTickMs, [this] { tick(); });
 }
 
-// As liveness does: who beats, but not in this run, was restarted.
+// Does what liveness does: a node whose heartbeats are not of this run was restarted.
 void World::look_for_strangers(Seat seat) {
   for (const schema::ViewMember& member : process(seat)->change().view().members()) {
     const Seat peer(member.seat);
@@ -493,7 +493,7 @@ void World::restart(Seat seat, bool wiped) {
   processes_[seat] = std::make_unique<Process>(*this, seat, disks_[seat], ++incarnations_, false);
   for (const Seat peer : seats()) {
     if (peer == seat) continue;
-    // Who had not noticed its death does by its hello.
+    // A node that had not noticed its death does so by its hello.
     if (Process* const other = process(peer)) {
       other->event([&](ViewChange& change) {
         change.on_peer_lost(seat, ViewChange::Loss::kUnreachable, names_[seat] + " was restarted", now_ms_);
@@ -623,7 +623,7 @@ void World::confirmed(std::uint32_t view, std::uint64_t step, std::uint64_t dige
   EXPECT_EQ(found->second, digest) << "P2: two confirmed states " << step;
 }
 
-// The newest view that anybody knows is one that its members train in, if a quorum of its voters is there.
+// The newest view that any node knows is one that its members train in, if a quorum of its voters is there.
 void World::expect_settled() {
   std::map<Seat, std::uint64_t> before;
   for (const Seat seat : seats())
@@ -644,7 +644,8 @@ void World::expect_settled() {
   if (!is_quorum(newest, there)) {
     for (const Seat seat : there) {
       if (!process(seat)->trains()) continue;
-      EXPECT_NE(process(seat)->change().pause_reason(), "") << names_[seat] << " does not say what it waits for, " << what;
+      EXPECT_NE(process(seat)->change().pause_reason(), "")
+          << names_[seat] << " does not say what it waits for, " << what;
     }
     return;
   }

@@ -38,7 +38,7 @@ TEST(ViewChange, AJuniorThatDiesIsEvicted) {
             "write view 1, promised 1a"
             "\nfreeze"
             "\npromise 1a to a: step 13, reaches a c");
-  // All whom it hears have promised.
+  // All nodes that it hears have promised.
   EXPECT_EQ(a.receives(kB, b.sent<Promise>()),
             "accept 1a to b c: view 2 of a b from 12"
             "\nwrite view 1, promised 1a, accepted 1a"
@@ -447,7 +447,7 @@ TEST(ViewChange, AVoteThatIsNotWrittenIsNotSent) {
   EXPECT_EQ(b.receives(kA, Prepare{ballot(1, kA)}),
             "write view 1, promised 1a\nfreeze\npromise 1a to a: step 12, reaches a c");
 
-  // Of what was decided, too.
+  // A decision cannot be written to a full disk, either.
   Machine behind = left_out;
   EXPECT_EQ(behind.receives(kA, Decide{next_view({kA, kB, kC})}), "write view 2\nsuspect b to a c (view 2): " + full);
   EXPECT_EQ(behind->pause_reason(), full);
@@ -563,7 +563,7 @@ TEST(ViewChange, OnlyMembersAreWaitedForAtTheEnd) {
             "end run-1: COMPLETED (a saved, b saved, c ?)\nended? to c: COMPLETED, saved");
 }
 
-// Who was left out hears of it as soon as it is there again, and of the end as well.
+// A node that was evicted hears of it as soon as it is reachable again, and of the end as well.
 TEST(ViewChange, AnEvictedNodeLearnsTheOutcome) {
   Machine c = running(kC, 3);
   c.receives(kA, Decide{next_view({kA, kB})});

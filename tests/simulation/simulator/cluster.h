@@ -60,7 +60,7 @@ class Cluster {
   bool run_until(const std::function<bool()>& done, std::uint64_t within_ms);
   bool runs_within(std::uint64_t ms, const std::string& id = "run-1");  // on every node
   bool ends_within(std::uint64_t ms, const std::string& id = "run-1");  // on every living node
-  bool all_idle();                                                      // of those alive and awake
+  bool all_idle();                                                      // all that are alive and awake
   bool all_run(const std::string& id);
   bool ended(const std::string& id);  // every living node has an end for it
   std::vector<Seat> living();
@@ -80,7 +80,7 @@ class Cluster {
   std::map<std::uint64_t, std::size_t> begun_;           // members in a run, by key
   bool two_at_once_ = false;
   std::uint64_t token_ = 0;
-  std::map<Seat, std::uint64_t> tokens_;  // of the last start
+  std::map<Seat, std::uint64_t> tokens_;  // each seat's, of its last start
 };
 
 }  // namespace tg::simulation

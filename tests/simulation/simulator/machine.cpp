@@ -309,7 +309,7 @@ std::string Machine::rekeys(Seat peer) {
   return after(
       [=](Membership& machine, std::uint64_t now_ms) { machine.on_connection_changed(peer, false, now_ms, true); });
 }
-// Votes and commits say of whom they are, as all nodes' do.
+// Votes and commits name their sender, as all nodes' do.
 std::string Machine::receives(Seat from, const schema::FrameBody& said, std::uint64_t key, std::uint32_t view) {
   schema::FrameBody body = said;
   if (auto* const vote = std::get_if<schema::Vote>(&body)) {

@@ -20,10 +20,10 @@
 #include "schema/options/job.h"
 
 namespace tg::daemon {
-inline constexpr std::uint64_t kKey = 77;  // of run-1; words show a key only where it is another one
+inline constexpr std::uint64_t kKey = 77;  // run-1's; lines show a key only where it is another one
 inline constexpr std::uint64_t kToken = 5;
 inline constexpr Seat kA{0}, kB{1}, kC{2}, kD{3};  // node-a, node-b, node-c, node-d
-// Of a node in these tests.
+// The state directory that a node has in these tests.
 constexpr std::uint64_t directory_of(Seat seat) { return 100 + seat.index(); }
 constexpr std::uint64_t incarnation_of(Seat seat) { return 200 + seat.index(); }
 
@@ -31,7 +31,8 @@ class Machine {
  public:
   Machine(Seat self, std::size_t members, bool connected = true, std::uint16_t weight = 1);
   Machine(const Machine& other);  // at the same point: it has seen the same events
-  // How it will stand when it is asked. It hears whom it is connected to and has not lost, but for these.
+  // The state that the node reports when it is asked. It hears all nodes that it is connected to and has not lost, but
+  // for these.
   Machine& has_committed(std::uint64_t step);
   Machine& does_not_reach(Seat peer);
   Machine& disk_is_full(bool full = true);
@@ -62,8 +63,8 @@ class Machine {
   std::string stopping();           // the union of flags says stop
   std::string finished(Seat peer);  // its last report is in
   std::string remembers(PastRun run, std::uint64_t key = kKey);
-  std::string remembers_voter(const VoterState& vote);                                       // of run-1
-  std::string receives_heartbeat(Seat from, std::uint32_t view, std::uint32_t lineage = 1);  // of run-1
+  std::string remembers_voter(const VoterState& vote);                                       // run-1's
+  std::string receives_heartbeat(Seat from, std::uint32_t view, std::uint32_t lineage = 1);  // run-1's
   std::string saves(const schema::Ended& own);                                               // run-1's state, or not
   std::string discovers_run();                                                               // run-1, without this node
   std::string is_quiesced();                                                                 // with all members
@@ -111,7 +112,7 @@ class Machine {
 
  public:
   const VoterState& vote() const { return vote_; }  // on its disk
-  ChangeTimes installed() const;                    // of the view that it installed at the last event
+  ChangeTimes installed() const;                    // for the view that it installed at the last event
 };
 
 // The first view of run-1 of so many.
@@ -129,11 +130,11 @@ inline schema::Vote yes() { return {true, ErrorKind::kFailed, "", 1, 2, 3, 4, 0.
 inline schema::Grant granted() { return {true, ""}; }
 // To a machine of three.
 inline schema::Propose proposal(const std::string& id, const std::string& spec = "") { return {id, spec, {1, 1, 1}}; }
-// Of run-1, from the newest state.
+// Proposes to resume run-1, from the newest state.
 inline schema::Propose to_go_on(const schema::Resume& resume = {}) {
   return {"run-1", schema::canonical_job({}), {1, 1, 1}, resume};
 }
-// Of lineage 1, view 1, with these steps, newest first; a state's digest is its step plus `odd`.
+// An offer of states of lineage 1, view 1, with these steps, newest first; a state's digest is its step plus `odd`.
 schema::Offer states(const std::vector<std::uint64_t>& steps, std::uint64_t odd = 0);
 
 // --- what is done at an end ---
@@ -156,7 +157,7 @@ Machine proposing();
 Machine running_proposer();
 // It runs run-1 of so many; node-a proposed it.
 Machine running(Seat self, std::size_t members);
-// It was a member of run-1 of so many and was started again; it is connected to nobody.
+// A node that was one of so many members of run-1 and was started again; it is connected to no node.
 Machine restarted(Seat self, std::size_t members);
 // node-b is a member of it and node-c proposes; node-a, which grants, does neither.
 Machine preparing();

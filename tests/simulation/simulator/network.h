@@ -3,8 +3,9 @@
 //
 // Data frames travel over one first-in-first-out link per direction, as over ZeroMQ's TCP. A broken connection loses
 // what is in flight; what is sent until both ends are connected again is lost or kept, by chance. A blocked direction
-// (a partition) keeps frames until it is unblocked and nobody is told. Beats travel beside the links, in any order. A
-// paused node receives nothing until it resumes, then everything. Times are microseconds, node clocks milliseconds.
+// (a partition) keeps frames until it is unblocked and neither end is told. Heartbeats travel beside the links, in any
+// order. A paused node receives nothing until it resumes, then everything. Times are microseconds, node clocks
+// milliseconds.
 #pragma once
 
 #include <algorithm>
@@ -111,7 +112,7 @@ class Network {
     std::uint64_t last_told_us = 0;     // news of one pair reach an end in order
     std::uint64_t last_heard_us = 0;    // a frame or a beat arrived
     std::deque<SharedMessage> waiting;  // sent and not delivered
-    std::size_t held = 0;               // of them: while blocked or not connected
+    std::size_t held = 0;               // how many of them wait while blocked or not connected
   };
   struct Pair {
     bool connected = false;

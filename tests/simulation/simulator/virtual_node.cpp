@@ -187,7 +187,7 @@ void VirtualNode::carry_out(const daemon::PrepareRun& action) {
   ids_[action.run.run_key] = action.run.id;
   phase_ = schema::Phase::kPrepare;
   before_run_.clear();
-  const std::size_t accused = action.joins ? options_.names.size() : 0;  // or nobody
+  const std::size_t accused = action.joins ? options_.names.size() : 0;  // or none
   liveness_.watch(action.run.id, options_.step_timeout_ms, network_.now_ms(), Per<Seat, bool>(accused, false));
   const std::uint64_t delay_ms = network_.random().between(options_.least_prepare_ms, options_.most_prepare_ms);
   network_.after(options_.self, delay_ms * 1000, [this, run = action.run] {

@@ -47,7 +47,7 @@ enum class Moment : std::uint8_t {
   kDecided,
   kInstall,
   kQuiesce,       // all members are held
-  kSnapshotDone,  // the newcomer has the state
+  kSnapshotDone,  // the joiner has the state
   kJoin,
   kScalerWait,
   kReduce,
@@ -143,7 +143,7 @@ class VirtualNode : public Machine {
   virtual Frozen run_freezes() { return {step_, ""}; }
   virtual void run_changes(const schema::NextView&) {}
   virtual void run_is_left(std::uint64_t /*start*/) {}
-  // A newcomer is fed, by a member and as one. The clockwork has no state to be fed.
+  // A joiner receives a snapshot: this node as its donor, and as the joiner. The clockwork has no state to send.
   virtual void run_is_to_hold() {}
   virtual schema::SnapshotOffer run_feeds() { return {}; }
   virtual void run_gives(Seat, const schema::SnapshotRequest&) {}

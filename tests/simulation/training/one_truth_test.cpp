@@ -1,5 +1,5 @@
-// However members die around the end of a run, in the end all records say the same, and nobody who has said COMPLETED
-// or STOPPED was wrong.
+// However members die around the end of a run, in the end all records say the same, and no node that has said
+// COMPLETED or STOPPED was wrong.
 #include "tests/simulation/training/training_cluster.h"
 
 namespace tg::simulation {

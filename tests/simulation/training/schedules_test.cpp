@@ -93,7 +93,7 @@ class Schedule {
     random().one_in(2) ? cluster_.kill(other, false) : cluster_.network().break_connection(victim, other);
   }
 
-  // So do those of a join: one goes and comes back, and dies then, or who lets it in does.
+  // The victim leaves, returns, and dies while it joins, or the member that admits it dies.
   void doom_at_a_join(Moment moment, Seat victim, Seat other) {
     for (const Seat seat : cluster_.seats())
       if (moment == Moment::kQuiesce ? seat != other : seat == victim) doomed_[seat] = {moment, 0};
@@ -267,7 +267,7 @@ TEST(Schedules, ThePromisesHold) {
   for (const auto& [moment, deaths] : seen.deaths) std::printf(" %d: %zu", static_cast<int>(moment), deaths);
   std::printf("\n");
   EXPECT_TRUE(history.flush()) << path;
-  if (seed_asked_for() || nodes > 0 || count < 390) return;  // of the suite's own: they come everywhere
+  if (seed_asked_for() || nodes > 0 || count < 390) return;  // the suite's own schedules come everywhere
   EXPECT_GT(seen.undone, 0u);
   EXPECT_GT(seen.joins, 50u);
   EXPECT_EQ(seen.deaths.size(), kMoments);

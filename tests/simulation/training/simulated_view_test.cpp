@@ -81,7 +81,7 @@ struct DrawnLearning : daemon::SimulatedLearning {
   std::uint64_t fails_at = UINT64_MAX, not_finite_at = UINT64_MAX;
 };
 
-struct Part {  // of a run: a view
+struct Part {  // a view of a run
   std::vector<std::size_t> seats;
   std::uint64_t last = kViewSteps;
 };
@@ -245,7 +245,8 @@ TEST(SimulatedViewDeathTest, ToReadOfAKeeperThatStandsElsewhereIsABug) {
   EXPECT_DEATH(behind.replica->parameters(), "keeper_");
 }
 
-// A simulated view ends with a confirmed state, or the whole run with it: nobody goes back, so no rule says who first.
+// A simulated view ends with a confirmed state, or the whole run with it: no member
+// goes back, so no rule says which one goes first.
 TEST(SimulatedViewDeathTest, ToUndoOfAKeeperIsABug) {
   Room room(kViewModes[1]);
   SimulatedNode keeper{std::make_shared<Replica>(*room.space, tiny_model(), 1, 7), {}};

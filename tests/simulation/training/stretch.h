@@ -25,7 +25,7 @@ using daemon::Replica;
 using daemon::StateArrays;
 
 inline constexpr std::size_t kNodes = 4;
-inline constexpr std::uint64_t kBatch = 37;  // of the run: no number of members divides it
+inline constexpr std::uint64_t kBatch = 37;  // a run's global batch: no number of members divides it
 
 inline constexpr std::uint64_t kSteps = 12;
 
@@ -67,7 +67,7 @@ inline schema::JobSpec job_of(const Mode& mode, std::uint64_t seed) {
   return job;
 }
 
-// Of the exchange, in every view.
+// The choice of exchange for every view.
 inline schema::Commit choice_of(const schema::JobSpec& job) {
   return {job.exchange.value_or(schema::ExchangeKind::kDirect), job.coding.value_or(schema::Coding::kEntropy),
           schema::kMinWindowBytes, schema::kSmallChunkParameters};
@@ -153,7 +153,8 @@ class StretchNode : public Member::Delegate {
   const std::set<std::uint64_t>& checkpoints() const { return checkpoints_; }
   std::deque<std::pair<Seat, schema::SharedFrame>>& sent() { return sent_; }
 
-  // As a workers ends: what is under way is executed to its end, what waits is dropped, and nobody hears of either.
+  // Ends them as a worker pool does: what is under way is executed to its end, what waits is dropped, and no result is
+  // reported.
   void end_helpers() {
     while (!under_way_.empty())
       if (random_.one_in(2))

@@ -1,7 +1,7 @@
 // A run that is cut at any moment into stretches equals the whole, bit for bit: each stretch has new members with an
 // exchange that begins at its step. What they begin with is either a copy of a state that all had confirmed, as a run
-// that is resumed, or what they hold, as a run whose members change: who is a step ahead goes back, who has not yet
-// confirmed the state does so.
+// that is resumed, or what they hold, as a run whose members change: a member that is a step ahead goes back, one
+// that has not yet confirmed the state does so.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -58,7 +58,7 @@ struct CutRun {
     }
   }
 
-  // Of the states that all members have confirmed the newest; the others may be of nodes that had no part in it.
+  // Cuts to the newest state that all members have confirmed; the others may belong to nodes that had no part in it.
   void cut_to_copies(Stretch& stretch, StretchCounts& counts) {
     std::map<std::uint64_t, std::uint64_t> digests;  // by step
     std::set<std::uint64_t> asked;
@@ -92,7 +92,7 @@ struct CutRun {
     }
   }
 
-  // Of the states that the members hold the oldest: at most one step back. Some of them go on.
+  // Cuts to the oldest state that the members hold: at most one step back. Some of them go on.
   void cut_in_place(StretchCounts& counts) {
     first_step = UINT64_MAX;
     for (const Seat seat : seats) first_step = std::min(first_step, states[seat]->replica->committed_rounds().value());

@@ -43,7 +43,7 @@ class ChangingRun {
     const bool stops = random.one_in(4);
     for (std::size_t changes = 0; !over() && !testing::Test::HasFailure(); ++changes) {
       const bool ends = changes == kMaxChanges;
-      // Or a change in a change: nobody has begun yet.
+      // Now and then a change follows within a change: no member has begun yet.
       if (ends || !random.one_in(6))
         run(ends ? UINT64_MAX : random.between(1, most_events * seats.size() * seats.size() / 16));
       if (!ends && random.one_in(3)) run_into_a_report();
@@ -59,7 +59,8 @@ class ChangingRun {
   }
 
   void change() {
-    // Two at most die or leave, but not all; who has finished dies, or tells the others that there is no change.
+    // Two at most die or leave, but not all; a member that has finished dies, or tells the others that there is no
+    // change.
     std::vector<Seat> promisers = seats, living = seats;
     std::uint64_t gone = random.one_in(3) ? random.between(1, 2) : 0;
     for (const Seat seat : seats) {
@@ -79,7 +80,7 @@ class ChangingRun {
     }
     counts_.same_list += living.size() == seats.size();
     counts_.alone += living.size() == 1;
-    // Who promises later may do what the frames on their way let it do.
+    // A member that promises later may do what the frames on their way let it do.
     shuffle(promisers);
     std::uint64_t start = UINT64_MAX, newest = 0;
     const std::uint64_t between_promises = random.one_in(2) ? 0 : 60, between_installs = random.one_in(2) ? 0 : 40;
@@ -165,14 +166,14 @@ class ChangingRun {
   Random random;
   std::vector<std::uint16_t> weights;  // by seat
   NodeStates states;
-  std::vector<Seat> seats;  // of the newest view
+  std::vector<Seat> seats;  // the newest view's
   std::vector<ReferenceView> views_by_step;
   bool expects_failure = false;
   std::optional<Seat> spoilt;  // its memory, between two views
 
  private:
   struct Place {
-    std::unique_ptr<StretchNode> node;  // of the newest view that it knows
+    std::unique_ptr<StretchNode> node;  // in the newest view that it knows
     std::uint32_t view = 0;
     std::uint64_t standing = 0;
     bool dead = false;
@@ -259,7 +260,7 @@ class ChangingRun {
     link.pop_front();
     if (!living(ends.second)) return;
     const schema::Frame decoded = schema::decode_frame(frame->bytes()).value();
-    // Whoever sends it has told of the decision before.
+    // Its sender has sent the decision before.
     const bool is_member = std::ranges::count(seats, ends.second) > 0;
     if (decoded.header.view == view_ && is_member) install(ends.second);
     const bool before_begin = is_new(ends.second) && !node(ends.second).member().begun();
@@ -290,9 +291,9 @@ class ChangingRun {
   ChangeCounts& counts_;
   Per<Seat, Place> places_;
   std::uint32_t view_ = 0;  // that is decided
-  bool is_fact_ = false;    // somebody has finished, and tells the others
+  bool is_fact_ = false;    // a member has finished, and tells the others
   std::uint64_t first_step_ = 0;
-  std::optional<std::uint64_t> digest_;  // of the state that the view begins with
+  std::optional<std::uint64_t> digest_;  // the state's that the view begins with
   std::map<Ends, Link> links_;
 };
 
