@@ -176,7 +176,7 @@ class SavedArraysTest : public testing::Test {
     EXPECT_TRUE(file.ok()) << file.error().message;
     return *std::move(file);
   }
-  // Of a state file with those tensors.
+  // Returns the error of a state file with those tensors.
   std::string refusal(const std::function<void(std::vector<engine::TensorSource>&)>& change) {
     StateFile file = saved(arrays_of(replica));
     change(file.tensors);

@@ -44,7 +44,7 @@ TEST_P(EachLanes, DoAllThatIsGivenAndTellItOnce) {
   EXPECT_EQ(told, first_ranks(kWorks));
 }
 
-// Without so many threads at once nobody passes the barrier, and the test does not end.
+// Without so many threads at once none passes the barrier, and the test does not end.
 TEST_P(EachLanes, WorkSideBySide) {
   const std::size_t count = GetParam();
   std::barrier all_are_here(static_cast<std::ptrdiff_t>(count));

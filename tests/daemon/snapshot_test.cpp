@@ -1,4 +1,4 @@
-// What a newcomer is fed: what goes in comes out, whatever is lost on the way; what does not fit is refused.
+// A joiner receives a snapshot: what goes in comes out, whatever is lost on the way; what does not fit is refused.
 #include "daemon/step/snapshot.h"
 
 #include <gtest/gtest.h>

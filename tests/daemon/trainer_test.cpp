@@ -252,7 +252,7 @@ void expect_gradient(schema::WeightDecayPath weight_decay_path) {
   }
 }
 
-// What is prepared for a run that has been stopped is prepared for nobody, and takes the next run's processors.
+// Preparing for a run that has been stopped is of no use, and takes the next run's processors.
 TEST(Trainer, EndsPreparingWhenItGoes) {
   // The thread outlives what it does not come back to.
   const auto prepares = std::make_shared<std::binary_semaphore>(0), ended = std::make_shared<std::binary_semaphore>(0);
@@ -606,7 +606,7 @@ TEST(Trainer, DropsARefitThatWasAbandoned) {
                 if (part.weights.size() > 2) {
                   kit.engine.reset();
                   came->release();
-                  while (true) advance();  // until nobody needs it any more
+                  while (true) advance();  // until it is not needed any more
                 }
                 return take_part(kit, part);
               });
@@ -683,7 +683,7 @@ TEST(Preparation, FitsAnotherShareAsIfItHadBegunWithIt) {
   const ViewPart of_three{.self = Rank(1), .weights = {1, 1, 2}}, of_two{.self = Rank(0), .weights = {1, 2}};
   Kit refitted(12, of_three), fresh(12, of_two);
   EXPECT_EQ(refitted.kit.view->local_batch, 3u);
-  (void)refitted.gradient();  // of step 0; the next ones are being filled
+  (void)refitted.gradient();  // step 0's; the next ones are being filled
   ASSERT_TRUE(refitted.fit(of_two, 1).ok());
   EXPECT_EQ(refitted.kit.view->local_batch, 4u);
   EXPECT_GT(refitted.kit.view->step_seconds, 0);
