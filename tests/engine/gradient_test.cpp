@@ -29,7 +29,7 @@ constexpr double kStep = 1e-6;
 constexpr double kGradientTolerance = 1e-4;
 // The loss is a float32 forward pass: logits to 1e-6 or so, relative.
 constexpr double kLossTolerance = 1e-5;
-constexpr std::uint64_t kSeed = 0x123456789;  // of dropout
+constexpr std::uint64_t kSeed = 0x123456789;  // dropout's
 
 std::vector<double> in_double(const AlignedArray<float>& values) { return {values.begin(), values.end()}; }
 

@@ -36,7 +36,7 @@ struct Forward {
   const Batch& batch;
   std::uint64_t seed;
   std::vector<const Images*> inputs = {};
-  std::size_t index = 0;  // of the operator
+  std::size_t index = 0;  // the operator's
 
   const double* segment(std::size_t i) const { return parameters.data() + model.segments[i].offset; }
   const Images& first() const { return *inputs[0]; }

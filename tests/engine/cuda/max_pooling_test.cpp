@@ -14,7 +14,7 @@
 namespace tg::engine::cuda {
 namespace {
 
-constexpr float kPoolingTolerance = 4e-6F;  // of the sum of up to nine gradients below 2, in float32
+constexpr float kPoolingTolerance = 4e-6F;  // for the sum of up to nine gradients below 2, in float32
 
 struct PoolingCase {
   int batch;

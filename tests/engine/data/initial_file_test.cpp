@@ -47,7 +47,7 @@ void write_model(const std::string& path, const Model& model, const std::vector<
 }
 
 std::vector<float> filled(const InitialFile& file, const Segment& segment, std::size_t index, bool statistic = false) {
-  constexpr std::size_t kPart = 500;  // of a block: parts begin and end anywhere
+  constexpr std::size_t kPart = 500;  // not a whole block: parts begin and end anywhere
   std::vector<float> values(segment.padded_count(), -1);
   for (std::size_t first = 0; first < values.size(); first += kPart) {
     const std::span<float> part = std::span(values).subspan(first, std::min(kPart, values.size() - first));
