@@ -1,4 +1,4 @@
-// A log's reader that stalls, ends or has no room: who writes never waits, and what was lost is counted and told.
+// A log's reader that stalls, ends or has no room: a writer never waits, and lost lines are counted and reported.
 #include "kernels/base/line_writer.h"
 
 #include <fcntl.h>
@@ -119,7 +119,7 @@ TEST_F(LineWriterTest, AReaderThatLeavesCostsLinesAndMayComeBack) {
   };
   attach();
   ::close(std::exchange(writer_,
-                        ::open(path.c_str(), O_WRONLY | O_CLOEXEC)));  // who reads waits for lines, not for its end
+                        ::open(path.c_str(), O_WRONLY | O_CLOEXEC)));  // the reader waits for lines, not for its end
   LineWriter lines(path, note);
   lines.write("heard");
   EXPECT_EQ(read_until("heard"), "heard\n");
