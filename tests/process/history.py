@@ -115,7 +115,7 @@ class History:
         for story in self.stories:
             for stretch in story.stretches():
                 first = views[stretch.key, stretch.view]
-                if story.name not in stretch.members and stretch is story.stretches()[-1]:  # else told by who let it in
+                if story.name not in stretch.members and stretch is story.stretches()[-1]:  # else the senior that admitted it said so
                     yield f"P1: {story.name} has a line of view {stretch.view}, whose members are {stretch.members}"
                 for field in START:
                     if getattr(first, field) != getattr(stretch, field):

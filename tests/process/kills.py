@@ -40,13 +40,13 @@ from test_recompute import recompute
 PEER_TIMEOUT = 2.0
 KILL, TERM, STOP, CUT, ONE_WAY, FAULT = "SIGKILL", "SIGTERM", "SIGSTOP", "cut", "cut one way", "fault"
 SIGNALS = {KILL: signal.SIGKILL, TERM: signal.SIGTERM, STOP: signal.SIGSTOP}
-SILENT = (STOP, CUT, ONE_WAY)  # nobody tells of it; the others miss a sign of life
+SILENT = (STOP, CUT, ONE_WAY)  # no node reports it; the others miss a sign of life
 PAUSED_FOR = 1.5  # seconds without another state until it is believed
 DISK_CALLS = {"open": 7, "write": 60, "fsync": 14, "rename": 7}  # about as many as a run makes
 MODELS = ("model.safetensors", "model-raw.safetensors")
 # What a trial may be; power is a command of its own.
 KINDS = ("training", "returning", "saving", "ending", "stopping")
-MOST_KILLS = 4  # of all nodes, in one run
+MOST_KILLS = 4  # in one run, all nodes together
 
 
 def settings(network=False, threads=1):

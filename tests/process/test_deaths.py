@@ -130,7 +130,7 @@ class Silent(Death):
             stopped, elapsed = time.time(), Elapsed()
             report = self.see_gone_on(mesh, run, mesh[2], stopped, elapsed, PEER_TIMEOUT + SLACK, survivors, ["node-c"])
             print(f"stopped: {report}")
-            # It wakes up, learns that the others went on, and accuses nobody.
+            # It wakes up, learns that the others went on, and suspects no member.
             mesh[2].signal(signal.SIGCONT)
             record = wait_recorded(mesh[2], run, "INTERRUPTED")
             self.assertRegex(record["reason"], "node-c was evicted: .*node-c.*; the run continues without it", f"log {mesh[2].log}")

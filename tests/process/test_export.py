@@ -70,7 +70,7 @@ class Export(unittest.TestCase):
             mesh.ctl("export", run, "--to", "csv", "-o", os.path.dirname(path)).refuses(1, f"{path} already exists; --force replaces it")
             exported(mesh, "@last", "csv", "of-run", "--force")
 
-            # Of one that was ended early; one that goes on has to end first.
+            # A run that was stopped early can be exported; an active run has to end first.
             going = mesh.detach({"steps": 100000})
             mesh.wait_for_step(going, 5)
             mesh.ctl("export", going, "--to", "csv", "-o", os.path.join(mesh.folder, "going")).refuses(1, "RUNNING", f"tgctl stop {going}")

@@ -209,7 +209,7 @@ class Rotation(unittest.TestCase):
                 mesh.wait_for_step(run, before + 20)
             left_behind.finish().ends(FORBIDDEN, "your key was rotated out", "A run goes on")
             mesh.ctl("--key", old, "status").ends(FORBIDDEN)
-            # Each mesh port was bound with the new key, which has cut its links; nobody was left out for that.
+            # Each mesh port was bound with the new key, which has cut its links; no member was evicted for that.
             for node in mesh.nodes:
                 self.assertRegex(node.log_text(), "event=connection-lost|is being bound with the new cluster key")
             mesh.ctl_ok("stop", run)

@@ -8,7 +8,7 @@ from mesh import QUICK, Mesh
 from patience import wait_until
 
 JOB = {"steps": 120, "data-train": 1024, "evaluate-every": 60, "digest-every": 10, "schedule": "constant"}
-SENIOR, JUNIOR = 0, 1  # of two equals the lower seat is the senior
+SENIOR, JUNIOR = 0, 1  # with two equal members the lower seat is the senior
 
 
 class TwoNodes(unittest.TestCase):

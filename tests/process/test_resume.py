@@ -12,7 +12,7 @@ from mesh import Mesh
 from patience import wait_until
 from resuming import RECIPES, job_of, kill_all, start_all, stretches, wait_for_checkpoint, whole
 
-SLOW = {"steps": 2000, "checkpoint-every": "50ms"}  # nobody waits for its end
+SLOW = {"steps": 2000, "checkpoint-every": "50ms"}  # no test waits for its end
 
 
 def interrupt(mesh, job, after=1, how=kill_all):

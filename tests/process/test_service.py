@@ -9,7 +9,7 @@ import unittest
 from mesh import Mesh
 from patience import PATIENCE
 
-SPAN_S = 2  # of the watchdog; it is fed four times in it
+SPAN_S = 2  # the watchdog's; it is fed four times in it
 
 
 class Service(unittest.TestCase):
@@ -75,7 +75,7 @@ class Service(unittest.TestCase):
         mesh[0].start()
         self.hear_until("^WATCHDOG=1$")
         self.assertFalse(self.silent_for(SPAN_S))
-        del os.environ["NOTIFY_SOCKET"]  # the other node is nobody's
+        del os.environ["NOTIFY_SOCKET"]  # the other node has no service manager
         self.addCleanup(os.environ.__setitem__, "NOTIFY_SOCKET", "")
         mesh[1].start()
         mesh.wait_ready()

@@ -97,7 +97,7 @@ class Life(unittest.TestCase):
             follower.finish().ends(130, f"detached; run {run} continues")
             step = mesh.run(run)["step"]
             wait_until(f"run {run} goes on after step {step}", lambda: mesh.run(run)["step"] > step + 2)
-            # Whoever follows a run that is stopped gets a good end.
+            # A client that follows a run that is stopped ends with success.
             watcher = mesh.follow("wait", run, node=1)
             mesh.ctl_ok("stop", run)
             watcher.finish().ends(0)
