@@ -98,7 +98,7 @@ std::string repeats(const Subject& subject, const Work& work) {
   const Step first = step_of(*engine, subject.space, work.parameters.span(), work.batch, 1);
   for (int repeat = 1; repeat < kRepeats; ++repeat) {
     if (repeat % 3 == 0) work.evaluate(*engine, at.floats().address());
-    if (repeat % 4 == 0) engine->forward(at.floats().address(), work.batch);  // a forward that nobody went back from
+    if (repeat % 4 == 0) engine->forward(at.floats().address(), work.batch);  // a forward without a backward
     same_gradient(step_of(*engine, subject.space, work.parameters.span(), work.batch, 1), first,
                   text("repeat %d", repeat));
   }

@@ -18,7 +18,7 @@ using namespace kernels;
 
 constexpr std::size_t kAlexnet = 61'102'592;  // floats of AlexNet's segments, padding included
 constexpr std::size_t kSlice = 512 * 1024;    // as daemon/exchange/gradient_statistics.h cuts them
-constexpr std::size_t kPart = 1024 * 1024;    // of the reference's work
+constexpr std::size_t kPart = 1024 * 1024;    // the reference's unit of work
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 constexpr float kScaler = 2.5F;
 constexpr DrawKey kKey{.seed = 0xC0FFEE0123456789, .seat = 5, .segment = 77, .step = 123456};

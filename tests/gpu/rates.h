@@ -13,7 +13,7 @@ namespace tg::gpu {
 struct RateOptions {
   ModelKind model = ModelKind::kLenet;
   int batch = 64;
-  double seconds = 1;               // of timed steps in each arithmetic; ten steps at least
+  double seconds = 1;               // for timed steps in each arithmetic; ten steps at least
   std::vector<engine::Math> maths;  // one after the other, each with an accelerator of its own
 };
 

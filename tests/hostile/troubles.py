@@ -10,7 +10,7 @@ from patience import Elapsed
 from rotating import rotate
 from zmtp import Stranger
 
-HEALTH_SECONDS = 5  # in which /healthz answers, whoever else is at the port
+HEALTH_SECONDS = 5  # in which /healthz answers, however many clients are at the port
 
 
 class Troubles:

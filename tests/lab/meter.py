@@ -78,7 +78,7 @@ class Meter:
             while not self._stop.wait(SAMPLE_SECONDS):
                 self._sample()
         except (OSError, RuntimeError):
-            pass  # a node has died: whoever started the run says so
+            pass  # a node has died: the caller that runs the job reports it
 
     def _sample(self):
         row = [cpu_seconds(pid) for pid in self.pids] + [sent_bytes(pid, self.interface) for pid in self.pids]

@@ -30,7 +30,7 @@ from network import Network, NetworkUnavailable, _do  # noqa: E402
 
 GRAINS = {"coarse": (65536, 80 * 1024), "fine": (16384, 20 * 1024), "finest": (4096, 6 * 1024)}  # GSO and bucket, bytes
 COARSE_BYTES = 4e6
-PAYLOAD_SHARE = 1448 / 1538  # of the line rate: what TCP with timestamps gets out of frames of 1500 bytes
+PAYLOAD_SHARE = 1448 / 1538  # times the line rate: what TCP with timestamps gets out of frames of 1500 bytes
 FRAME_SHARE = 1514 / 1538  # what the kernel counts of a frame
 HOST_QUEUE_BYTES = 1000 * 1514
 PORT_QUEUE_BYTES = 512 * 1024
