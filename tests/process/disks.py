@@ -37,7 +37,7 @@ class SmallDisks(Mesh):
                 shutil.rmtree(self.folder, ignore_errors=True)
 
     def keep(self):
-        """What lies on the disks, for whoever looks why a test failed."""
+        """Keeps what lies on the disks, to find out why a test failed."""
         for node in self.nodes:
             shutil.copytree(node.state_dir, node.state_dir + "-kept", ignore=shutil.ignore_patterns(FILLER, "*.sock"))
 

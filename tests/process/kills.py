@@ -84,7 +84,7 @@ class Kills:
         Trial(self, number).life()
 
     def reference(self, recipe):
-        """Digest and seconds of a run that nobody interrupts."""
+        """Digest and seconds of a run without an interruption."""
         if recipe not in self.references:
             began = time.time()
             run = self.mesh.start(job_of(recipe, self.mesh.folder))
@@ -280,8 +280,8 @@ class Trial:
         return states
 
     def until_over(self, stops=False):
-        """Until the run has ended where nobody was hurt. Whether it was PAUSED and the dead had to come back. stops: a stop that
-        no living node has heard is asked for again."""
+        """Waits until the run has ended on all unhurt nodes. Returns whether it was PAUSED and the dead had to come back. stops: a
+        stop that no living node has heard is asked for again."""
         paused, states = False, {}
 
         def over():
@@ -307,7 +307,7 @@ class Trial:
         return set(self.states().values()) <= {"PAUSED", None}
 
     def ends(self):
-        """Of each node that has a record: the end that it tells."""
+        """The end that each node's record tells, of the nodes that have one."""
         records = {node.name: node.record(self.run) for node in self.mesh.nodes if os.path.exists(node.run_file(self.run, "run.json"))}
         return {name: (record["state"], record["reason"], record["since"]) for name, record in records.items()}
 

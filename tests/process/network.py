@@ -92,7 +92,7 @@ class Network:
         self._refuse(index, "INPUT", "-i", self.INTERFACE)
 
     def part(self, one, other):
-        """These two do not hear each other; everybody else hears both."""
+        """These two do not hear each other; all others hear both."""
         self._refuse(one, "OUTPUT", "-d", self.addresses[other])
         self._refuse(one, "INPUT", "-s", self.addresses[other])
 

@@ -62,7 +62,7 @@ class Descriptors(unittest.TestCase):
                     self.assertEqual(mesh[1].end(), 0)
 
     def test_idle_connections_cost_no_run_its_state(self):
-        """Whoever connects to the ports, shakes hands and says nothing: what a run is saved with is kept."""
+        """Clients connect to the ports, shake hands and send nothing: the descriptors that a run is saved with stay free."""
         with Mesh(2, absent=[0, 1]) as mesh:
             for node in mesh.nodes:
                 start_under(node, "prlimit", "--nofile=256:256")

@@ -109,7 +109,7 @@ class Faults(unittest.TestCase):
         self.changes(4, 1, "kill@accept:1", pauses=False, members=(0, 2))
 
     def test_decide(self):
-        """Accepted by a quorum, and who has counted that dies: its vote is needed, and the value stays."""
+        """A quorum has accepted, and the coordinator that has counted it dies: its vote is needed, and the value stays."""
         self.changes(4, 0, "kill@decide:1", pauses=True, members=(1, 2))
 
     def test_decided(self):
@@ -148,7 +148,7 @@ class Parted(unittest.TestCase):
     """Nodes in namespaces whose links are cut while they train, and healed. (At any links: Schedules, ChooseView.)"""
 
     def parted(self, nodes, cut, go_on, out):
-        """These go on; the others are PAUSED where they can be reached by nobody, and learn at healing that they are out."""
+        """These go on; the others are PAUSED where no node can reach them, and learn at healing that they are out."""
         try:
             network = Network(nodes, cut=True).__enter__()
         except NetworkUnavailable as reason:

@@ -136,7 +136,7 @@ class Verified(unittest.TestCase):
 
 class Timelines(unittest.TestCase):
     def test_a_damaged_one_is_named_and_left_out(self):
-        """Nobody else has a copy of it. One of an earlier fetch does not stay either."""
+        """No other node has a copy of it. One of an earlier fetch does not stay either."""
         with Mesh(2) as mesh:
             run = mesh.start({"trace": "true"})
             mesh.wait_ended(run)

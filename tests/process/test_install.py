@@ -30,7 +30,7 @@ def said(*words):
 
 
 def verbs():
-    """Of tgctl, as its help has them, without help itself."""
+    """tgctl's verbs, as its help has them, without help itself."""
     return sorted(set(re.findall(r"^  ([a-z]+) ", said(TGCTL, "--help"), re.M)) - {"help"})
 
 

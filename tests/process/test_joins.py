@@ -171,7 +171,7 @@ class PowerBack(Joining):
             self.finish(mesh, run, None)
 
     def test_whoever_missed_a_beginning_and_the_end_changes_neither(self):
-        """The first node, which begins for all: it wants to go on with what is over, and has a state that nobody else has."""
+        """The first node, which begins for all: it wants to go on with what is over, and has a state that no other node has."""
         with Mesh(3, MESH) as mesh:
             _, run = self.begin(mesh, self.JOB)
             self.wait_for_a_checkpoint(mesh.nodes, run, 1)

@@ -1,4 +1,4 @@
-"""A mesh with keys: who gets in, who may do what, what a wrong key says, and a rotation in the middle of a run."""
+"""A mesh with keys: which peers and clients get in, what each may do, what a wrong key says, and a rotation in the middle of a run."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""Who reads a node's log, or does not, never decides whether the node goes on; and a node ends when it is told to,
+"""A node goes on whether its log is read or not, and ends when it is told to,
 whatever is stuck."""
 
 import fcntl
@@ -67,7 +67,7 @@ class Stderr(unittest.TestCase):
             expect_shut_down(self, mesh, run)
 
     def test_an_error_at_the_start(self):
-        """Said to nobody, and the exit status is right all the same."""
+        """No reader takes the error, and the exit status is right all the same."""
         reader, writer = full_pipe()
         with Mesh(1, {"listen": "192.0.2.1", "insecure": "true"}, absent=[0]) as mesh:
             mesh[0].stderr = writer
@@ -88,7 +88,7 @@ class Stderr(unittest.TestCase):
 
 class RunLog(unittest.TestCase):
     def test_a_stuck_disk(self):
-        """The run's log is a pipe that nobody opens for reading, so that opening it hangs: as a dead network disk does."""
+        """The run's log is a pipe that is not opened for reading, so that opening it hangs: as a dead network disk does."""
         with Mesh(2, absent=[1]) as mesh:
             starting = mesh.follow("start", mesh.job_file({"steps": 3}), "--id", "stuck")
             wait_until("the run waits for node-b", lambda: [run["state"] for run in mesh.status()["runs"]] == ["PENDING"])

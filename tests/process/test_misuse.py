@@ -49,7 +49,7 @@ class NoMesh(unittest.TestCase):
         self.tgctl("status", address=self.nobody).refuses(UNREACHABLE, "nothing listens there; is tgd running", "the mesh port + 1")
 
     def test_another_server_answers(self):
-        """What it says is shown: an ssh server greets whoever connects."""
+        """What it says is shown: an ssh server greets each client."""
         with socket.create_server((self.host, 0)) as server:
             def greet_all():
                 connections = []  # open until the server closes: it waits for the client's words

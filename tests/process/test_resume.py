@@ -170,7 +170,7 @@ class ByThemselves(unittest.TestCase):
             self.assertEqual(whole(mesh, run), digest)
 
     def test_unless_it_is_in_vain(self):
-        """Until all are back, status says who is not; a job that kills its nodes is begun three times more, no oftener."""
+        """Until all nodes are back, status names those that are not; a job that kills its nodes is begun three times more, no oftener."""
         job = {"steps": 60, "checkpoint-every": "0s", "auto-resume": None}
         with Mesh(2) as mesh:
             digest = whole(mesh, mesh.start(job))

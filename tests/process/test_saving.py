@@ -26,7 +26,7 @@ class Saving(unittest.TestCase):
         return folders[0]
 
     def heal(self, mesh):
-        """Everybody again, without any fault."""
+        """Restarts all nodes without any fault."""
         for index in range(len(mesh)):
             mesh.configure(index, fault=None)
         mesh.restart()

@@ -258,7 +258,7 @@ class Width(unittest.TestCase):
 
 class Absent(unittest.TestCase):
     def start_pending(self, mesh, job):
-        """Starts a run that has to wait for somebody, and waits until it is shown as such."""
+        """Starts a run that has to wait for a node, and waits until it is shown as such."""
         follower = mesh.follow("start", mesh.job_file(job), "--id", "patient")
         wait_until("run patient is shown as PENDING", lambda: [run["state"] for run in mesh.status()["runs"]] == ["PENDING"])
         return follower

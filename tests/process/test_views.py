@@ -52,7 +52,7 @@ class Ends(unittest.TestCase):
 
 
 class ComesBack(unittest.TestCase):
-    """A new process of a member is no member: it knows the run, and harms nobody."""
+    """A new process of a member is no member: it knows the run, and harms no member."""
 
     def check_outsider(self, mesh, run, back, witness):
         log = len(mesh[back].log_text())
@@ -119,7 +119,7 @@ class Resumed(unittest.TestCase):
             self.assertEqual(whole(mesh, run), digest)
 
     def test_shut_down_while_some_have_evaluated(self):
-        """Of the step that a shutdown comes in, some may know how it was evaluated, and others not."""
+        """Some members may know the evaluation of the step that a shutdown comes in, and others not."""
         with Mesh(2, MESH) as mesh:
             job = JOB | {"steps": 40, "evaluate-every": 1, "checkpoint-every": "0s"}
             digest = whole(mesh, mesh.start(job))
@@ -160,7 +160,7 @@ class Resumed(unittest.TestCase):
             json.dump(record, file)
 
     def went_on_without(self, number, checkpoint):
-        """node-a is alone at the end, and has what nobody else has."""
+        """node-a is alone at the end, and has what no other node has."""
         with Mesh(3, MESH) as mesh:
             run = mesh.detach(JOB | {"checkpoint-every": checkpoint})
             mesh.wait_for_step(run, 5)

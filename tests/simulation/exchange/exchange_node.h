@@ -44,9 +44,7 @@ class ExchangeNode : public VirtualNode, private daemon::Member::Delegate {
   std::uint64_t undone() const { return undone_; }
   std::uint64_t cut_short() const { return cut_short_; }  // views that ended in a step
   double last_loss() const { return last_loss_; }
-  std::uint64_t next_step_frames() const {
-    return next_step_frames_;
-  }  // that came while this member was in the step before
+  std::uint64_t next_step_frames() const { return next_step_frames_; }  // they came while this member was a step back
   std::uint64_t helped_tasks() const { return helped_tasks_; }
   const schema::JobSpec& job() const { return job_; }
 
