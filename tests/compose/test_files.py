@@ -37,7 +37,7 @@ def keys(value):
 
 
 def without_settings(text):
-    """${MESH_DATA:-./data} is ./data where nobody has set it."""
+    """${MESH_DATA:-./data} is ./data where it is not set."""
     return re.sub(r"\$\{\w+:-([^}]*)\}", r"\1", str(text))
 
 

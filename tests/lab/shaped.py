@@ -13,7 +13,7 @@ costs more CPU than a small machine has. The bucket is also what passes unshaped
 up to 0.16 ms too kind at 1 Gbit/s; `finest` (4 KiB, 6 kB) for links of some 100 Mbit/s and less, where the CPU can afford
 it. `auto` is what grain_for takes of the first two.
 
-Needs root, or a user who may make user namespaces (become_root); NetworkUnavailable says what is missing. Everything is
+Needs root, or a user that may make user namespaces (become_root); NetworkUnavailable says what is missing. Everything is
 removed at the end, and what a killed lab left behind by the next one.
 """
 
@@ -38,7 +38,7 @@ _UNITS = {"gbit": 1e9, "mbit": 1e6, "kbit": 1e3}
 
 
 def bits_per_second(rate):
-    """Of "1gbit", "250mbit"; None for "none"."""
+    """The bits per second of "1gbit" or "250mbit"; None for "none"."""
     if rate == "none":
         return None
     match = re.fullmatch(r"(\d+(?:\.\d+)?)(gbit|mbit|kbit)", rate)

@@ -182,7 +182,7 @@ class GoogleNetSlim(nn.Module):
 
 
 def make(model, shape, classes, dropout=False):
-    """The network of that name. Without its dropout unless that is asked for: nobody draws as we do."""
+    """The network of that name. Without its dropout unless that is asked for: PyTorch does not draw as we do."""
     models = torchvision.models
     network = {
         "lenet": lambda: LeNet(),
