@@ -37,7 +37,7 @@ Dial dial(zmq::context_t& context, const SocketOptions& options, const std::opti
   set_socket_options(made.dealer, options);
   if (introduction) {
     set_key(made.dealer, ZMQ_CURVE_SERVERKEY, introduction->server);
-    set_key(made.dealer, ZMQ_CURVE_PUBLICKEY, introduction->own.open);
+    set_key(made.dealer, ZMQ_CURVE_PUBLICKEY, introduction->own.public_key);
     set_key(made.dealer, ZMQ_CURVE_SECRETKEY, introduction->own.secret);
   }
   const std::string events = "inproc://dial-" + std::to_string(++count);

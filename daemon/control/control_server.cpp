@@ -67,15 +67,15 @@ struct ControlServer::State {
     answer(client, Error{ErrorKind::kUsage, config.node + " does not know this request; its tgd is newer than tgctl"});
   }
   void handle(const Client& client, schema::ForecastRequest request) { pass_on(client, std::move(request)); }
-  void handle(const Client& client, schema::MistakesRequest request) { pass_on(client, std::move(request)); }
+  void handle(const Client& client, schema::MisclassificationsRequest request) { pass_on(client, std::move(request)); }
   void handle(const Client& client, const schema::ExamineRequest& request);
   void handle(const Client& client, schema::LogsRequest request);
   void handle(const Client& client, schema::FetchRequest request);
   void handle(const Client& client, schema::DeleteRequest request);
   void handle(const Client& client, schema::FetchedRequest request);
   void handle(const Client& client, schema::VersionRequest request);
-  void handle(const Client& client, const schema::Beat& beat);
-  bool is_rival(const schema::Beat& beat) const;
+  void handle(const Client& client, const schema::Heartbeat& beat);
+  bool is_rival(const schema::Heartbeat& beat) const;
   std::string still_in_a_run(Seat seat, const std::vector<schema::RunStatus>& runs) const;
   std::string why_forbidden(const User& user, const schema::RequestBody& body) const;
   void pass_on(const Client& client, schema::RequestBody body);
@@ -148,7 +148,7 @@ ControlServer::State::State(const NodeConfig& node_config, std::uint64_t own_inc
       self(node_config.seat()),
       incarnation(own_incarnation),
       build(std::move(own_build)),
-      beat_ms(std::clamp<std::uint64_t>(node_config.peer_timeout_ms / 10, 1, schema::kMaxBeatMs)),
+      beat_ms(std::clamp<std::uint64_t>(node_config.peer_timeout_ms / 10, 1, schema::kMaxHeartbeatMs)),
       keyring(own_keyring),
       store(run_store),
       progress(own_progress),
@@ -293,7 +293,7 @@ void ControlServer::State::from_client(const ClientMessage& message) {
                         config.node + " (tgd " + build + ") cannot read the request: " + request.error().message});
   }
   const Client client{message.identity, request->id};
-  if (const auto* beat = std::get_if<schema::Beat>(&request->body); beat && !message.user.may_be(beat->node))
+  if (const auto* beat = std::get_if<schema::Heartbeat>(&request->body); beat && !message.user.may_be(beat->node))
     return complain(message.address, "a beat of " + beat->node + " with the key of " + format_user(message.user));
   else if (beat && is_rival(*beat))
     return complain(message.address,
@@ -304,7 +304,7 @@ void ControlServer::State::from_client(const ClientMessage& message) {
 }
 
 // The mesh's link decides which process a peer is; while it is up no other one counts.
-bool ControlServer::State::is_rival(const schema::Beat& beat) const {
+bool ControlServer::State::is_rival(const schema::Heartbeat& beat) const {
   const std::optional<Seat> peer = names.place_of(beat.node);
   if (!peer || !hooks.link) return false;
   const LinkView link = hooks.link(*peer);
@@ -399,7 +399,7 @@ void ControlServer::State::handle(const Client& client, schema::VersionRequest) 
   answer(client, schema::VersionReply{config.node, build});
 }
 
-void ControlServer::State::handle(const Client& client, const schema::Beat& beat) {
+void ControlServer::State::handle(const Client& client, const schema::Heartbeat& beat) {
   (void)client;  // beats are one way
   const std::optional<Seat> found = names.place_of(beat.node);
   if (!found) return complain(beat.node, "a beat of a node that no peer line names");
@@ -464,7 +464,7 @@ void ControlServer::State::send_relays() {
 }
 
 void ControlServer::State::send_beats(std::uint64_t now_ms) {
-  schema::Beat beat;
+  schema::Heartbeat beat;
   beat.node = config.node;
   beat.incarnation = incarnation;
   beat.run_id = watching.run_id;

@@ -337,7 +337,7 @@ std::optional<User> ControlSockets::Impl::user_of(const Message& message) {
 void ControlSockets::Impl::bind_keys_of_now() {
   if (!keyring.has_keys()) return;
   const schema::KeyPair own = keyring.control();
-  if (own.open != bound.open && doorkeeper.rebind(router, own)) bound = own;
+  if (own.public_key != bound.public_key && doorkeeper.rebind(router, own)) bound = own;
 }
 
 // Holds the port's bound: above it nothing is sent until what was sent before has been taken, or its connection is
@@ -345,7 +345,7 @@ void ControlSockets::Impl::bind_keys_of_now() {
 bool ControlSockets::Impl::send(zmq::socket_t& socket, const std::string& id, const std::shared_ptr<Untaken>& owed,
                                 const std::string& bytes) {
   const bool short_one = owed->bytes() == 0 && bytes.size() <= schema::kShortAnswerBytes;
-  const std::size_t most = schema::kMaxUntakenBytesInAll - (short_one ? 0 : schema::kUntakenBytesOfReaders);
+  const std::size_t most = schema::kMaxUnreadBytesPerPort - (short_one ? 0 : schema::kUnreadBytesForReaders);
   if (owed->bytes_in_all() + bytes.size() > most) return false;
   auto answer = std::make_unique<Untold>(Untold{bytes, owed});
   owed->add(bytes.size());
@@ -373,7 +373,7 @@ void ControlSockets::Impl::cut(const std::string& id, const std::string& why) {
 // Cuts those who take the least, until the others leave room for so many bytes more. The room is there when libzmq has
 // seen that they are gone.
 void ControlSockets::Impl::make_room(std::size_t bytes) {
-  constexpr std::size_t kMost = schema::kMaxUntakenBytesInAll - schema::kUntakenBytesOfReaders;
+  constexpr std::size_t kMost = schema::kMaxUnreadBytesPerPort - schema::kUnreadBytesForReaders;
   if (untaken->bytes + bytes <= kMost) return;
   settle();
   std::size_t of_open = bytes;
@@ -488,8 +488,8 @@ bool ControlSockets::send_client(const std::string& identity, const std::string&
   const auto client = impl_->clients.find(id);
   if (client == impl_->clients.end()) return false;
   const std::shared_ptr<Untaken> untaken = client->second.untaken;
-  if (untaken->bytes() + bytes.size() > schema::kMaxUntakenBytes) impl_->settle();
-  if (untaken->bytes() > 0 && untaken->bytes() + bytes.size() > schema::kMaxUntakenBytes) {
+  if (untaken->bytes() + bytes.size() > schema::kMaxUnreadBytes) impl_->settle();
+  if (untaken->bytes() > 0 && untaken->bytes() + bytes.size() > schema::kMaxUnreadBytes) {
     impl_->cut(id, kReadsNothing);
     return false;
   }

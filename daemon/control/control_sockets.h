@@ -2,7 +2,7 @@
 // may open (state-dir/control.sock, mode 0600), one DEALER per peer, and an eventfd that wakes the owner. Only
 // control_sockets.cpp calls ZeroMQ for the control port; its exceptions end there.
 // One owner thread, except wake(). Sends never wait: what cannot be sent now is not sent. A client that does not take
-// its answers is cut off when kMaxUntakenBytes wait for it, or when it has the most of what may wait in all; above
+// its answers is cut off when kMaxUnreadBytes wait for it, or when it has the most of what may wait in all; above
 // that nobody but who reads is answered until it has fallen. What a cut client still has queued is dropped.
 #pragma once
 
@@ -42,7 +42,7 @@ class ControlSockets {
   void tick();
 
   std::optional<ClientMessage> receive_client();
-  // Bytes of answers that TCP clients have not taken, kMaxUntakenBytesInAll at most.
+  // Bytes of answers that TCP clients have not taken, kMaxUnreadBytesPerPort at most.
   std::size_t untaken_bytes() const;
   // A reply from the peer's DEALER. Messages of several parts arrive as an empty one.
   std::optional<std::string> receive_peer(Seat peer);

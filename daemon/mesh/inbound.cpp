@@ -224,7 +224,7 @@ void Inbound::end_gone_keys() {
 bool Inbound::has_another_key() const {
   if (!keyring_.has_keys()) return false;
   const std::lock_guard lock(bound_mutex_);
-  return keyring_.own(0).open != bound_.open;
+  return keyring_.own(0).public_key != bound_.public_key;
 }
 
 // Before they are cut: nobody begins what they could not carry to its end. The peers learn it from our hellos.

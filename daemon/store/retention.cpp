@@ -30,8 +30,8 @@ std::vector<Deletion> runs_to_delete(std::vector<EndedRun> runs, const Retention
   const auto begins = std::stable_partition(runs.begin(), runs.end(), [](const EndedRun& run) { return !run.begun; });
   std::vector<EndedRun> unbegun(runs.begin(), begins);
   runs.erase(runs.begin(), begins);
-  while (unbegun.size() > schema::kMaxUnbegunKept)
-    drop(unbegun, unbegun.begin(), std::to_string(schema::kMaxUnbegunKept) + " starts that never began are kept");
+  while (unbegun.size() > schema::kMaxUnstartedKept)
+    drop(unbegun, unbegun.begin(), std::to_string(schema::kMaxUnstartedKept) + " starts that never began are kept");
   if (runs.empty()) return gone;
   const EndedRun newest = std::move(runs.back());
   runs.pop_back();

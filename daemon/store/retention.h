@@ -1,6 +1,6 @@
 // Chooses the runs to delete so that a node keeps no more than configured. Pure.
 //
-// Starts that never began have a bound of their own (kMaxUnbegunKept) and displace no other runs. The others are
+// Starts that never began have a bound of their own (kMaxUnstartedKept) and displace no other runs. The others are
 // deleted in this order: runs without a model, with a fetched model, FAILED ones, then the rest; the oldest first. A
 // model that was never fetched is not deleted because of its age, and the newest run stays.
 #pragma once

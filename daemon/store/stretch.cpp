@@ -54,12 +54,12 @@ Result<Stretch> stretch_from_line(const std::string& line) {
     if (!json.contains("settings")) json["settings"] = OrderedJson::object();  // an older tgd wrote it
     std::string problem;
     Stretch stretch;
-    schema::TakeJson take(json, problem, schema::TakeJson::Absent::kIsOff);
-    fields(stretch, take);
+    schema::JsonReader reader(json, problem, schema::JsonReader::Missing::kError);
+    fields(stretch, reader);
     for (const std::string& name : stretch.members)
-      if (!schema::is_node_name(name)) take.complain("members", "a list of names");
+      if (!schema::is_node_name(name)) reader.set_problem("members", "a list of names");
     for (const auto& [name, build] : stretch.builds)
-      if (!schema::is_node_name(name)) take.complain("builds", "an object of builds");
+      if (!schema::is_node_name(name)) reader.set_problem("builds", "an object of builds");
     if (!problem.empty()) return Error{ErrorKind::kCorrupt, problem};
     return stretch;
   } catch (const std::exception& error) {

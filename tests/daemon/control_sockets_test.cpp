@@ -85,11 +85,11 @@ class Port : public testing::Test {
 TEST_F(Port, WhatIsOwedStaysBelowItsBoundAndWhoReadsIsAnswered) {
   open();
   constexpr std::size_t kClients = 100;
-  static_assert(kClients * schema::kMaxUntakenBytes > 2 * schema::kMaxUntakenBytesInAll);
+  static_assert(kClients * schema::kMaxUnreadBytes > 2 * schema::kMaxUnreadBytesPerPort);
   Greedy greedy = greedy_clients(kClients);
   EXPECT_TRUE(tests::eventually([&] {
     ask(greedy);
-    return most_untaken_ > schema::kMaxUntakenBytesInAll / 2;
+    return most_untaken_ > schema::kMaxUnreadBytesPerPort / 2;
   })) << most_untaken_;
   for (int more = 0; more < 20; ++more) ask(greedy);
   Dial honest = dial(clients_, {}, std::nullopt, endpoint_);
@@ -99,7 +99,7 @@ TEST_F(Port, WhatIsOwedStaysBelowItsBoundAndWhoReadsIsAnswered) {
     turn(schema::kFileSliceBytes);
     return honest.dealer.recv(answer, zmq::recv_flags::dontwait).has_value();
   }));
-  EXPECT_LE(most_untaken_, schema::kMaxUntakenBytesInAll);
+  EXPECT_LE(most_untaken_, schema::kMaxUnreadBytesPerPort);
 }
 
 // The port owes as much as it may: who reads its answers gets each of them, the first one too, and so do beats.
@@ -107,7 +107,7 @@ TEST_F(Port, WhoReadsIsAnsweredAtOnceWhateverIsOwedToOthers) {
   open();
   Greedy greedy = greedy_clients(100);
   constexpr std::size_t kFull =
-      schema::kMaxUntakenBytesInAll - schema::kUntakenBytesOfReaders - 2 * schema::kFileSliceBytes;
+      schema::kMaxUnreadBytesPerPort - schema::kUnreadBytesForReaders - 2 * schema::kFileSliceBytes;
   ASSERT_TRUE(tests::eventually([&] { return ask(greedy), sockets_->untaken_bytes() > kFull; }));
   Dial honest = dial(clients_, {}, std::nullopt, endpoint_);
   for (int question = 0; question < 8; ++question) {
@@ -128,7 +128,7 @@ TEST_F(Port, WhoReadsIsAnsweredAtOnceWhateverIsOwedToOthers) {
         << question << " got no answer with " << sockets_->untaken_bytes() << " bytes untaken";
     zmq::message_t answer;
     ASSERT_TRUE(tests::eventually([&] { return honest.dealer.recv(answer, zmq::recv_flags::dontwait).has_value(); }));
-    EXPECT_LE(sockets_->untaken_bytes(), schema::kMaxUntakenBytesInAll);
+    EXPECT_LE(sockets_->untaken_bytes(), schema::kMaxUnreadBytesPerPort);
   }
 }
 
@@ -184,7 +184,7 @@ TEST_F(Port, AnAnswerThatIsEncryptedAheadIsOwedUntilTheClientHasIt) {
   std::filesystem::permissions(path, std::filesystem::perms::owner_read);
   open(path);
   Dial client = dial(clients_, {.received_messages = 1},
-                     Introduction{schema::member_keys(cluster), schema::control_keys(cluster).open}, endpoint_);
+                     Introduction{schema::member_keys(cluster), schema::control_keys(cluster).public_key}, endpoint_);
   const auto port = static_cast<std::uint16_t>(std::stoi(endpoint_.substr(endpoint_.rfind(':') + 1)));
   constexpr std::uint64_t kAnswer = schema::kFileSliceBytes;
   int connection = -1;
@@ -265,13 +265,13 @@ TEST_F(Port, AReplacedKeyIsHeardNoMoreAndItsConnectionEnds) {
   const std::string path = directory_.path() + "/cluster.key";
   const auto write = [&](const schema::KeyPair& pair, schema::Rights rights) {
     tests::write_text(path + ".new",
-                      schema::format_cluster(cluster) + schema::format_operator({"alice", rights, pair.open}));
+                      schema::format_cluster(cluster) + schema::format_operator({"alice", rights, pair.public_key}));
     std::filesystem::permissions(path + ".new", std::filesystem::perms::owner_read);
     std::filesystem::rename(path + ".new", path);
   };
   write(alice, schema::Rights::kFull);
   open(path);
-  Dial dialled = dial(clients_, {}, Introduction{alice, schema::control_keys(cluster).open}, endpoint_);
+  Dial dialled = dial(clients_, {}, Introduction{alice, schema::control_keys(cluster).public_key}, endpoint_);
   dialled.dealer.send(zmq::str_buffer("y"), zmq::send_flags::none);
   std::optional<ClientMessage> message;
   const auto heard = [&] {
@@ -312,7 +312,7 @@ TEST_F(Port, AKeyThatWasRotatedOutIsHeardNoMore) {
   write(schema::format_cluster(after) + schema::format_cluster(before));
   open(path);
   const auto dial_as = [&](const schema::KeyPair& own) {
-    return dial(clients_, {}, Introduction{own, schema::control_keys(after).open}, endpoint_);
+    return dial(clients_, {}, Introduction{own, schema::control_keys(after).public_key}, endpoint_);
   };
   Dial member = dial_as(schema::member_keys(before)), node = dial_as(schema::node_keys(before, "node-a"));
   Dial kept = dial_as(schema::member_keys(after));
