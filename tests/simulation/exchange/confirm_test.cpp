@@ -60,7 +60,7 @@ TEST(Confirm, AnExchangeMayBeginAtAnyStep) {
   EXPECT_TRUE(exchange.has_failed()) << "two steps ahead";
 }
 
-TEST(Confirm, ByAllWordsAtTheBarrier) {
+TEST(Confirm, OnceAllMembersReachTheBarrier) {
   const Members members = Members::of(77, View::of_all(3), Seat(0), kNames, {});
   Barrier barrier(members);
   EXPECT_EQ(barrier.missing(Round(8)).size(), 3u);

@@ -13,7 +13,7 @@ namespace {
 
 using simulation::tiny_segments;
 
-TEST(ExchangeCredit, TheWindowBoundsWhatIsOnItsWay) {
+TEST(ExchangeCredit, TheWindowBoundsTheBytesInFlight) {
   Alone node(schema::ExchangeKind::kDirect);
   ASSERT_GT(node.layout.chunks.size(), 6u);
   EXPECT_EQ(node.contribute_all(), 2u);
@@ -26,7 +26,7 @@ TEST(ExchangeCredit, TheWindowBoundsWhatIsOnItsWay) {
   EXPECT_FALSE(node.failure());
 }
 
-TEST(ExchangeCredit, WhatIsBeingMadeCounts) {
+TEST(ExchangeCredit, ChunksBeingEncodedCount) {
   Alone node(schema::ExchangeKind::kDirect, kExpected + 1);
   std::vector<Contribute> under_way;
   while (const auto work = node.exchange.next_task(ThreadRole::kOnlyThread))
@@ -157,7 +157,7 @@ TEST(ExchangeCredit, IsGivenAfterSoManyBytes) {
 }
 
 // Else totals would gather without a bound where they come faster than they can be applied.
-TEST(ExchangeCredit, OfATotalIsGivenWhenItIsHandedOut) {
+TEST(ExchangeCredit, ATotalsIsGivenWhenItIsHandedOut) {
   Alone node(schema::ExchangeKind::kSharded, 1 << 20);
   node.contribute_all();
   std::size_t theirs = 0;

@@ -44,7 +44,7 @@ TEST(ExchangeOrder, StatisticsWaitForAllThatCanRun) {
   EXPECT_EQ(node.next(ThreadRole::kIdleThread), "nothing");
 }
 
-TEST(ExchangeOrder, WhatTheCreditHoldsBackCannotRun) {
+TEST(ExchangeOrder, ChunksWithoutCreditCannotRun) {
   OneToMeasure node(schema::ExchangeKind::kDirect, kPayload);
   EXPECT_EQ(node.next(ThreadRole::kIdleThread), "contribute");
   EXPECT_EQ(node.next(ThreadRole::kBusyThread), "nothing");

@@ -34,7 +34,7 @@ struct Sharded : Alone {
 using enum schema::ChunkPhase;
 using enum schema::PayloadFormat;
 
-TEST(ExchangeRefusal, CodesThatCameAlready) {
+TEST(ExchangeRefusal, CodesTwice) {
   Sharded node;
   const std::size_t chunk = node.chunk_of(Rank(0));
   node.codes_from(kB, chunk, kPayload);
@@ -55,7 +55,7 @@ TEST(ExchangeRefusal, CodesOfAChunkThatIsBeingSummed) {
   node.expect_blamed(kC, "twice");
 }
 
-TEST(ExchangeRefusal, ATotalThatCameAlready) {
+TEST(ExchangeRefusal, ATotalTwice) {
   Sharded node;
   node.contribute_all();
   const std::size_t chunk = node.chunk_of(kB);
@@ -71,7 +71,7 @@ TEST(ExchangeRefusal, ATotalWithoutOurCodes) {
   node.expect_blamed(kB, "summed without the codes of node-a");
 }
 
-TEST(ExchangeRefusal, WhatBelongsElsewhere) {
+TEST(ExchangeRefusal, FramesForAnotherMember) {
   const auto each = [](const char* what, const std::function<void(Sharded&)>& send) {
     Sharded node;
     node.contribute_all();

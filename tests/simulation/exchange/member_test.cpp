@@ -122,7 +122,7 @@ struct Lone : Nobody {
   std::vector<Step> told;  // confirmed
 };
 
-TEST(Member, OnceFrozenNothingChangesWhatItHolds) {
+TEST(Member, AFrozenOneKeepsItsState) {
   Lone lone;
   lone.begin();
   for (std::size_t b = 0; b < lone.buckets; ++b) lone.member->on_event(lone.ready(b));

@@ -54,7 +54,7 @@ TEST(ChooseExchange, WithoutALinkEntropy) {
   EXPECT_EQ(chosen({}, one_silent).coding, Coding::kEntropy);
 }
 
-TEST(ChooseExchange, WhatIsAskedBinds) {
+TEST(ChooseExchange, AnExplicitChoiceBinds) {
   EXPECT_EQ(chosen({ExchangeKind::kDirect, {}, 0}, votes(4, 100)).exchange, ExchangeKind::kDirect);
   EXPECT_EQ(chosen({ExchangeKind::kSharded, {}, 0}, votes(2, 100)).exchange, ExchangeKind::kSharded);
   EXPECT_EQ(chosen({{}, Coding::kRaw, 0}, votes(4, 100)).coding, Coding::kRaw);

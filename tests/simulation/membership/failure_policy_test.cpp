@@ -98,7 +98,7 @@ TEST(FailurePolicy, EveryCauseHasTheEffectOfTheTable) {
   }
 }
 
-TEST(RunOutcome, FactsOverFailuresOverInterruptionsAndOfEqualsTheFirst) {
+TEST(RunOutcome, AuthoritativeOverFailedOverInterruptedAndTheFirstOfEquals) {
   const auto word = [](RunState state, std::int64_t since_ms) {
     return an_end(state, since_ms, std::to_string(since_ms));
   };

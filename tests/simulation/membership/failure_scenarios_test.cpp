@@ -124,7 +124,7 @@ TEST(FailureScenarios, AShortPauseEvictsNoMember) {
   });
 }
 
-TEST(FailureScenarios, OfTwoUnlinkedMembersOneIsEvicted) {
+TEST(FailureScenarios, OneOfTwoUnlinkedMembersIsEvicted) {
   in_a_run(300, {2, 32}, [](Cluster& cluster) {
     const Seat a = cluster.any(), b = cluster.any_but(a);
     cluster.network().block(a, b, true);

@@ -116,7 +116,7 @@ TEST(Membership, AllMembersSplitABatchByTheWeightsThatTheProposerKnows) {
   EXPECT_EQ(b.receives(kA, told), "prepare run-1 with a b c split 1:3:10") << "whatever it knows of the others itself";
 }
 
-TEST(Membership, TheSpeedsThatAllVotesTellSplitABatch) {
+TEST(Membership, TheSpeedsInAllVotesSplitABatch) {
   const std::string job = "split = speed\n";
   const auto takes = [](double step_seconds, std::uint32_t local_batch) {
     schema::Vote vote = yes();
@@ -199,7 +199,7 @@ TEST(Membership, AClaimIsAskedAgainWhenTheGranterIsBack) {
   EXPECT_EQ(b.connects(kA), "claim run-1 to a");
 }
 
-TEST(Membership, AGrantIsGivenBackIfAMemberLeftMeanwhile) {
+TEST(Membership, AGrantIsReturnedIfAMemberLeftMeanwhile) {
   Machine b(kB, 3);
   EXPECT_EQ(b.start(), "claim run-1 to a");
   EXPECT_EQ(b.disconnects(kC), "");

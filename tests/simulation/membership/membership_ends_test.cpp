@@ -226,7 +226,7 @@ TEST(Membership, AShutdownWaitsBrieflyForTheOthersReports) {
             "end run-1: INTERRUPTED: node-b was shut down (a ?, b saved, c ?)\ngoodbye to a c: node-b was shut down");
 }
 
-TEST(Membership, ARestartedMemberAsksAndIsTold) {
+TEST(Membership, ARestartedMemberLearnsTheOutcome) {
   Machine b(kB, 3, false);
   PastRun run{"run-1", Per<Seat, bool>(3, true), {}};
   run.end.truth = an_end(RunState::kInterrupted, 90, "node-b ended without a word", schema::SaveState::kNothing, 0);

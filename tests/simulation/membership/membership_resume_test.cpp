@@ -214,7 +214,7 @@ TEST(Resume, AnOlderBeginningIsRefused) {
   EXPECT_EQ(b.receives(kC, a.sent<Fail>()), "drop");
 }
 
-TEST(Resume, OnlyWhatWasOfferedIsPrepared) {
+TEST(Resume, OnlyOfferedStatesArePrepared) {
   Machine b = offering();
   const std::string no = "node-b has not offered the state of step 900 of run run-1; resume it again";
   EXPECT_EQ(b.receives(kC, to_go_on(at(900, 901))), "vote no to c: refused: " + no) << "other bits";
@@ -327,7 +327,7 @@ TEST(Resume, AResumeWithoutPeersLeavesTheRecord) {
   EXPECT_EQ(stopped.stops(), "answer run-1: refused: run run-1 was stopped at node-a before it began\ndrop");
 }
 
-TEST(Resume, AStopBeforeItGoesOn) {
+TEST(Resume, AStopBeforeTheRunContinues) {
   const std::string at_a = "run run-1 was stopped at node-a before it began";
   EXPECT_EQ(finding().stops(), resume_fails("node-a", "refused", at_a));
   for (Machine b : {looking(), offering()}) {
@@ -346,7 +346,7 @@ TEST(Resume, ShuttingDownWhileItLooks) {
 
 // --- two at once ---
 
-TEST(Resume, OfTwoResumesOrAResumeAndAStartOneProceeds) {
+TEST(Resume, OneOfTwoResumesOrOfAResumeAndAStartProceeds) {
   Machine a = finding();
   const std::string taken =
       "run run-1 is already STARTING, proposed by node-a; wait for it, or stop it: tgctl stop run-1";

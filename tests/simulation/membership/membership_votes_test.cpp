@@ -31,7 +31,7 @@ TEST(Membership, TheFirstSeatProposesAtOnceAndCommitsWithTheLastVote) {
   EXPECT_EQ(a->state(), RunState::kRunning);
 }
 
-TEST(Membership, ARefusedVoteFailsTheProposalForAllInItsOwnWords) {
+TEST(Membership, ARefusedVoteFailsTheProposalForAllWithItsReason) {
   Machine a = proposing();
   EXPECT_EQ(a.prepares(yes()), "");
   EXPECT_EQ(a.receives(kC, Vote{false, ErrorKind::kInvalidJob, "node-c has no data in /data"}),

@@ -18,7 +18,7 @@ Machine paused() {
   return d;
 }
 
-TEST(Paused, ThePauseNamesWhatIsMissingAndTheWayOut) {
+TEST(Paused, ThePauseNamesTheMissingNodesAndTheNextStep) {
   Machine d = paused();
   EXPECT_EQ(d->state(), RunState::kPaused);
   EXPECT_EQ(d->pause_reason(),

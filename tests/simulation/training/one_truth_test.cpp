@@ -75,7 +75,7 @@ void die_around_the_end(TrainingCluster& cluster, std::uint64_t steps) {
     if (cluster.network().dead(seat)) cluster.restart(seat);
 }
 
-TEST(OneTruth, AfterDeathsAtAnyMomentOfTheEnd) {
+TEST(OneTruth, HoldsAfterDeathsAtAnyMomentOfTheEnd) {
   Said said;
   for_each_seed(400, {1, 5}, [&](std::uint64_t seed, std::size_t nodes) {
     Faults faults;

@@ -235,7 +235,7 @@ TEST(SimulatedView, WithOneReplicaTheOthersKeepNoState) {
   EXPECT_EQ(room.nodes[0].replica->parameters().address(), room.nodes[1].replica->parameters().address());
 }
 
-TEST(SimulatedViewDeathTest, ToReadOfAKeeperThatStandsElsewhereIsABug) {
+TEST(SimulatedViewDeathTest, ReadingAFollowerAtAnotherStepIsABug) {
   Room room(kViewModes[1]);
   SimulatedNode keeper{std::make_shared<Replica>(*room.space, tiny_model(), 1, 7), {}};
   const SimulatedNode ahead = daemon::follower_of(keeper, *room.space, tiny_model());
@@ -247,7 +247,7 @@ TEST(SimulatedViewDeathTest, ToReadOfAKeeperThatStandsElsewhereIsABug) {
 
 // A simulated view ends with a confirmed state, or the whole run with it: no member
 // goes back, so no rule says which one goes first.
-TEST(SimulatedViewDeathTest, ToUndoOfAKeeperIsABug) {
+TEST(SimulatedViewDeathTest, UndoingAFollowerIsABug) {
   Room room(kViewModes[1]);
   SimulatedNode keeper{std::make_shared<Replica>(*room.space, tiny_model(), 1, 7), {}};
   const SimulatedNode node = daemon::follower_of(keeper, *room.space, tiny_model());

@@ -165,9 +165,9 @@ void expect_the_whole(const Mode& mode, bool same_members) {
   EXPECT_GT(counts.evaluations, 0u);
 }
 
-TEST_P(Stretches, OfTheSameMembersEqualTheWhole) { expect_the_whole(GetParam(), true); }
+TEST_P(Stretches, TheSameMembersEqualTheWhole) { expect_the_whole(GetParam(), true); }
 
-TEST_P(Stretches, OfOtherMembersEqualAReplayByTheirList) { expect_the_whole(GetParam(), false); }
+TEST_P(Stretches, OtherMembersEqualAReplayByTheirList) { expect_the_whole(GetParam(), false); }
 
 // What these tests would see of an average that does not wait.
 TEST(Stretch, AnAverageThatMovesAtTheCommitIsCaught) {

@@ -38,7 +38,7 @@ TEST(TrainingFaults, SurvivorsContinueAfterADeathInAnyPhase) {
 }
 
 // From the first view on, and in those that follow.
-TEST(TrainingFaults, MembersSplitABatchByTheSpeedThatTheirVotesTell) {
+TEST(TrainingFaults, MembersSplitABatchByTheSpeedInTheirVotes) {
   for_each_seed(60, {2, 8}, [](std::uint64_t seed, std::size_t nodes) {
     TrainingCluster cluster({nodes, seed});
     schema::JobSpec job = tiny_job(seed, kEndlessSteps, exchange_of(seed));
@@ -77,7 +77,7 @@ TEST(TrainingFaults, ACableThatCarriesOneWayCostsAMemberAtMostAndPilesUpNothing)
   });
 }
 
-TEST(TrainingFaults, AMemberThatSleepsIsLeftOutUnlessItIsNeeded) {
+TEST(TrainingFaults, ASleepingMemberIsEvictedUnlessItIsNeeded) {
   in_a_run(100, {2, 8}, [](TrainingCluster& cluster, const schema::JobSpec& job) {
     cluster.network().run_for(cluster.random().between(0, 100));
     const Seat victim = cluster.any();

@@ -299,7 +299,7 @@ class ChangingRun {
 
 class ViewChanges : public testing::TestWithParam<Mode> {};
 
-TEST_P(ViewChanges, AtAnyMomentLeaveWhatAReplayByTheirListHolds) {
+TEST_P(ViewChanges, AtAnyMomentEqualAReplayByTheirList) {
   ChangeCounts counts;
   for (const std::uint64_t seed : seeds(60)) {
     TG_SEED(seed);
