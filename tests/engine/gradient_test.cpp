@@ -161,7 +161,7 @@ class RealModel : public testing::TestWithParam<ModelOptions> {};
 TEST_P(RealModel, GradientAlongARandomDirectionIsTheDifference) { expect_slopes(make_model(GetParam()).value(), 0); }
 
 // The slope before and behind the layer; without dropout the loss.
-TEST(GivenDropout, IsWhatIsComputed) {
+TEST(GivenDropout, IsComputed) {
   const auto with = [](double probability) {
     return make_model({.kind = ModelKind::kGooglenetSlim, .input = ImageShape{3, 48, 48}, .dropout = {probability}})
         .value();

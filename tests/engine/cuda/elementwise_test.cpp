@@ -83,7 +83,7 @@ INSTANTIATE_TEST_SUITE_P(Lengths, ElementwiseOnDevice,
                          testing::Combine(testing::Values(1, 2, 3, 4, 5, 255, 1024, 1027, 4099),
                                           testing::Values(0, 1)));
 
-TEST(ReluOnDevice, MakesZeroOfWhatIsNoNumber) {
+TEST(ReluOnDevice, TurnsNotANumberIntoZero) {
   const Values x{std::nanf(""), -0.0F};
   Values y(2, -1);
   run_each(2, bodies::Relu{x.data(), y.data()});

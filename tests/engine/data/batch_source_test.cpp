@@ -203,7 +203,7 @@ class Holding final : public PictureSource {
   mutable int reads_ = 0;
 };
 
-TEST(BatchSource, TellsHowLongItWasWaitedFor) {
+TEST(BatchSource, ReportsHowLongItWasWaitedFor) {
   const auto data = std::make_shared<Dataset>();
   data->train.stored = {1, 8, 8};
   data->train.labels.resize(6);

@@ -267,7 +267,7 @@ TEST(Folder, FilesThatAreDamagedUnderARunAreFatalOrSkipped) {
 }
 
 // What was found out is remembered; what the next start finds is the same as without.
-TEST(Folder, WhatHasNotChangedIsNotReadAgain) {
+TEST(Folder, UnchangedFilesAreNotReadAgain) {
   const Folder folder, memory;
   write_part(folder / "train", 3);
   write_part(folder / "test", 2);
@@ -298,7 +298,7 @@ TEST(Folder, WhatHasNotChangedIsNotReadAgain) {
   EXPECT_EQ((*load_dataset(options))->train.count(), 8u) << "the damaged one is not taken for good";
 }
 
-TEST(Folder, WhatIsRememberedIsCheckedWhenRead) {
+TEST(Folder, TheMemoryIsCheckedWhenRead) {
   const Folder folder, memory;
   write_part(folder / "train", 2);
   write_part(folder / "test", 1);
@@ -340,7 +340,7 @@ TEST(Folder, MemoryIsKeptOfSoManyFolders) {
 }
 
 // A stop ends the reading of a large set, and what was read until then need not be read again.
-TEST(Folder, ReadingCanBeEndedAndGoesOnWhereItWas) {
+TEST(Folder, ReadingCanBeInterruptedAndContinued) {
   const Folder folder, memory;
   write_part(folder / "train", 4);
   write_part(folder / "test", 1);

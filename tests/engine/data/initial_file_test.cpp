@@ -112,7 +112,7 @@ TEST(InitialFile, ReadingCanBeEndedAtEachTensor) {
   }
 }
 
-TEST(InitialFile, HeadsOfOtherClassesAreDrawn) {
+TEST(InitialFile, AHeadForOtherClassesIsDrawn) {
   const Folder folder;
   const Model model = small(3);
   write_model(folder / "a", small(7));
@@ -149,7 +149,7 @@ TEST(InitialFile, OtherMisfitsAreNamedWithShapesAndFile) {
   EXPECT_NE(refusal(folder / "e", small(7)).find("is damaged"), std::string::npos);
 }
 
-TEST(InitialFile, WhatTheModelHasNotIsLeftAloneAndSaid) {
+TEST(InitialFile, TensorsOutsideTheModelAreNamedAndIgnored) {
   const Folder folder;
   const Model model = small(7);
   const std::vector<float> one = {1};
@@ -209,7 +209,7 @@ TEST(InitialFile, OtherNumbersThanFloat32AreNamed) {
 }
 
 // A value of it would end in the model that the run saves: training may never meet it.
-TEST(InitialFile, WhatIsNotFiniteIsRefused) {
+TEST(InitialFile, NonFiniteValuesAreRefused) {
   const Folder folder;
   const Model model = ModelBuilder("m", {1, 4, 4})
                           .convolution("c", {.count = 2, .kernel = 1}, {})

@@ -119,7 +119,7 @@ TEST(Pictures, TruncatedFilesAreNamed) {
   }
 }
 
-TEST(Pictures, WhatIsNoPictureIsNamed) {
+TEST(Pictures, AFileThatIsNotAPictureIsNamed) {
   Picture read;
   expect_text(decoded({}, read), "it is empty");
   expect_text(decoded({'G', 'I', 'F', '8', '9', 'a'}, read), "neither as a JPEG nor as a PNG");

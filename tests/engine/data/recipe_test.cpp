@@ -256,7 +256,7 @@ TEST(Recipe, RefusesModelsThatDoNotFit) {
   expect_text(classes.error().message, "label 9");
 }
 
-TEST(Recipe, WhatTheJobSaysGoesOverWhatTheDataAskFor) {
+TEST(Recipe, TheJobOverridesTheData) {
   const Dataset data = images_of(DatasetKind::kCifar10, 10);
   const Recipe usual = make_recipe(data, kStored).value();
   EXPECT_EQ(usual.crop, Crop::kWindow);

@@ -184,7 +184,7 @@ TEST(FrozenSegments, ChangeNoOthersGradient) {
   }
 }
 
-TEST(Forward, GoesOnAfterAGateThatThrew) {
+TEST(Forward, ContinuesAfterAGateThrows) {
   const Model model = make_model(ModelKind::kLenet);
   const auto engine = make_engine(model);
   const AlignedArray<float> parameters = random_parameters(model, 0.1F, 1);
@@ -196,7 +196,7 @@ TEST(Forward, GoesOnAfterAGateThatThrew) {
   EXPECT_EQ(take_step(*engine, parameters, random_batch(model, 3, 4), room).gradient, expected.gradient);
 }
 
-TEST(Backward, ForwardGoesOnAfterASinkThatThrew) {
+TEST(Backward, ForwardContinuesAfterASinkThrows) {
   const Model model = make_model(ModelKind::kLenet);
   const auto engine = make_engine(model);
   const AlignedArray<float> parameters = random_parameters(model, 0.1F, 1);
@@ -309,7 +309,7 @@ TEST_P(Prefetching, LeavesStepsInPartsTheirBits) {
   }
 }
 
-TEST_P(Prefetching, OfAShorterLastPartEndsWithItsStep) {
+TEST_P(Prefetching, AShorterLastPartEndsWithItsStep) {
   constexpr int kBatch = 8;
   kernels::HostMemorySpace space(*kernels::available().back());
   bool ends = false;
@@ -456,7 +456,7 @@ TEST(Choices, ThatCannotBeAreRefused) {
 }
 
 // The size of evaluation's batch changes nothing that is trained, and another machine may choose another.
-TEST(Choices, OfEvaluationAreTimedAnewWhereTheyAreNotThere) {
+TEST(Choices, AnUnavailableOneOfEvaluationIsTimedAnew) {
   const Model model = make_model(ModelKind::kLenet);
   EngineOptions options = kOptions;
   options.choices = "conv1 evaluation: algorithm 9, 1 MiB\nfc1 evaluation: algorithm 2b-0-7, 1 MiB";
@@ -484,7 +484,7 @@ std::string failure(const std::function<void()>& call) {
   return "";
 }
 
-TEST(Choices, AreOfWhatRuns) {
+TEST(Choices, AreAlgorithmsThatRun) {
   const Model model = make_model(ModelKind::kLenet);
   {
     const Fault fault({0});
@@ -527,7 +527,7 @@ std::function<void()> taking(float milliseconds, int& runs) {
   };
 }
 
-TEST(Trials, GiveUpWhatIsSlow) {
+TEST(Trials, GiveUpSlowCandidates) {
   Library library(0, Math::kFp32);
   Trials trials(library, {"", 1 << 20});
   int fast = 0, slow = 0, faster = 0;
@@ -668,7 +668,7 @@ TEST(Memory, IsTrainingsFirst) {
 }
 
 // The trials want a weight and a gradient that are not the run's.
-TEST(Memory, CountsWhatTrialsTake) {
+TEST(Memory, IncludesTheTrials) {
   const Model model = make_model(ModelKind::kLenet);
   std::size_t largest = 0;
   for (const Segment& segment : model.segments.segments()) largest = std::max(largest, segment.padded_count());
@@ -681,7 +681,7 @@ TEST(Memory, CountsWhatTrialsTake) {
       << made.error().message;
 }
 
-TEST(Memory, IsWhatIsTaken) {
+TEST(Memory, EqualsTheAllocations) {
   for (const int batch : {1, 3, 40}) {
     const std::size_t before = stand_in::taken_bytes();
     EngineOptions options = kOptions;
@@ -730,7 +730,7 @@ TEST(Memory, IsRefusedToATensorThatIsTooLarge) {
   EXPECT_NE(made.error().message.find(" samples at most; set micro-batch"), std::string::npos) << made.error().message;
 }
 
-TEST(Build, NamesWhatOverridesItsArithmetic) {
+TEST(Build, NamesTheVariablesThatOverrideItsArithmetic) {
   const auto engine = make_engine(make_model(ModelKind::kLenet));
   const std::string without = engine->build();
   ::setenv("NVIDIA_TF32_OVERRIDE", "0", 1);
