@@ -120,7 +120,7 @@ TEST_P(Float16Test, RoundsMillionsOfFloatsToTheNearest) {
   }
 }
 
-TEST_P(Float16Test, AccumulateWhatTheyDecodeTo) {
+TEST_P(Float16Test, AccumulateTheirDecodedValues) {
   const auto values = gaussian(512 * 9, 3);
   std::vector<std::byte> payload(values.size() * 2);
   kernels().encode_float16(values.span(), payload);

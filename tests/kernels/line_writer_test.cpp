@@ -74,7 +74,7 @@ TEST_F(LineWriterTest, WritesLinesInOrder) {
   EXPECT_EQ(read_until("two"), "one\ntwo\n");
 }
 
-TEST_F(LineWriterTest, NobodyReadsAndNobodyWaits) {
+TEST_F(LineWriterTest, AWriterWithoutAReaderDoesNotWait) {
   stall();
   LineWriter lines(writer_, note);
   const std::string line(1023, 'x');
@@ -99,7 +99,7 @@ TEST_F(LineWriterTest, TheEndDoesNotWaitForAStalledReader) {
   read_until("never read");  // the thread that was left behind ends
 }
 
-TEST_F(LineWriterTest, TheEndBringsWhatIsQueued) {
+TEST_F(LineWriterTest, TheEndWritesQueuedLines) {
   {
     LineWriter lines(writer_, note);
     for (int i = 0; i < 100; ++i) lines.write("line " + std::to_string(i));

@@ -41,7 +41,7 @@ TEST_P(SumsTest, EncodeTheDocumentedBytes) {
   EXPECT_EQ(encoded(kernels(), sums, 4), want);
 }
 
-TEST_P(SumsTest, OfOneMemberAreItsCodes) {
+TEST_P(SumsTest, ASingleMembersAreItsCodes) {
   const PlaneArrays codes = random_codes(1536, 4, 0.4);
   AlignedArray<std::int8_t> sums(1536);
   kernels().accumulate_planes(codes.view(), sums.span());
