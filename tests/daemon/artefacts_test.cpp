@@ -40,7 +40,7 @@ void expect_tensors(const std::string& path, const engine::SegmentTable& segment
   }
 }
 
-TEST(Artefacts, HoldTheAverageTheParametersTheSlotsAndTheStatistics) {
+TEST(Artefacts, ContainTheAverageTheParametersTheSlotsAndTheStatistics) {
   const kernels::Kernels& best = *kernels::available().front();
   const auto space = simulation::space_under_test(best);
   const auto tensors = space->make_kernels();
@@ -96,7 +96,7 @@ TEST(Artefacts, HoldTheAverageTheParametersTheSlotsAndTheStatistics) {
 }
 
 // model.safetensors is the best one, of which the state file has what it takes; the others are of the last state.
-TEST(Artefacts, OfARunThatKeepsTheBestModel) {
+TEST(Artefacts, AreTheBestModelsIfTheRunKeepsIt) {
   const auto space = simulation::space_under_test(*kernels::available().front());
   Replica replica(*space, tiny_model(), 1, 7);
   replica.make_room_for_best();
@@ -190,7 +190,7 @@ class SavedArraysTest : public testing::Test {
   Replica replica{*space, tiny_model(), 1, 7};
 };
 
-TEST_F(SavedArraysTest, AreWhatWasSavedWithZerosBetween) {
+TEST_F(SavedArraysTest, EqualTheSavedValuesWithZerosBetween) {
   const StateArrays written = arrays_of(replica);
   const Result<StateArrays> read = arrays_in(saved(written), tiny_model(), 1, true);
   ASSERT_TRUE(read.ok()) << read.error().message;

@@ -6,7 +6,7 @@
 namespace tg::daemon {
 namespace {
 
-TEST(JobData, WhatTheJobSaysReachesTheEngine) {
+TEST(JobData, TheJobsOptionsReachTheEngine) {
   schema::JobSpec job;
   for (const char* setting :
        {"model=alexnet", "dropout=0.25,0", "label-smoothing=0.1", "freeze=features.", "crop=area", "least-area=0.05",

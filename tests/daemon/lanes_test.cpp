@@ -26,7 +26,7 @@ std::vector<Rank> first_ranks(std::size_t count) {
 
 class EachLanes : public testing::TestWithParam<std::size_t> {};
 
-TEST_P(EachLanes, DoAllThatIsGivenAndTellItOnce) {
+TEST_P(EachLanes, DoAllGivenWorkAndReportItOnce) {
   std::vector<int> done(kWorks);
   std::vector<Rank> told;
   Lanes lanes(GetParam());

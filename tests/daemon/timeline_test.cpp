@@ -10,7 +10,7 @@
 namespace tg::daemon {
 namespace {
 
-TEST(Timeline, OfTwiceAsManySpansTheFirstAreKeptAndTheOthersCounted) {
+TEST(Timeline, SpansBeyondTheBoundAreOnlyCounted) {
   const tests::TemporaryDirectory directory;
   const std::string path = directory.path() + "/trace.json";
   Timeline timeline;

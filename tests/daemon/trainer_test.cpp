@@ -276,7 +276,7 @@ TEST(Trainer, EndsPreparingWhenItGoes) {
 }
 
 // What cannot be interrupted is not forgotten: it still takes memory and processors.
-TEST(Trainer, TellsOfAThreadThatItLeavesBehind) {
+TEST(Trainer, ReportsAnOrphanedThread) {
   const auto prepares = std::make_shared<std::binary_semaphore>(0),
              goes_on = std::make_shared<std::binary_semaphore>(0);
   Progress progress;
@@ -353,7 +353,7 @@ TEST(Preparation, EndsWhileItReadsParameters) {
 }
 
 // What a start shows while it waits.
-TEST(Preparation, TellsOfEachImageAndThatThereAreNoMore) {
+TEST(Preparation, ReportsEachImageAndTheEnd) {
   const kernels::Kernels& kernels = *kernels::available().front();
   kernels::HostMemorySpace host(kernels);
   const engine::ComputeDevice compute(host);
@@ -621,7 +621,7 @@ TEST(Trainer, DropsARefitThatWasAbandoned) {
 
 // A share that does not fit is told, and nothing comes of it; neither does of an engine that has failed, until another
 // one is made.
-TEST(Trainer, GoesOnWithTheNextEngine) {
+TEST(Trainer, ContinuesWithTheNextEngine) {
   const schema::JobSpec job = job_of_eight();
   kernels::MemorySpace* space = nullptr;
   Trained run(

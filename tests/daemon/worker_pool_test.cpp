@@ -332,7 +332,7 @@ TEST(WorkerPool, ADeviceThatDiesAtAnyCallEndsTheRunByName) {
   }
 }
 
-TEST(WorkerPool, EndsWithWhatIsUnderWayAndDropsWhatWaits) {
+TEST(WorkerPool, FinishesTasksUnderWayAndDropsWaitingOnes) {
   Calls calls;
   Node::Nodes nodes;
   nodes.push_back(std::make_unique<Node>(job_of(schema::ExchangeKind::kDirect, GradientFormat::kTernary), Seat(0), 1,
