@@ -113,7 +113,7 @@ TEST(PlainRules, TheUnbiasedOnesMeetTheMean) {
 }
 
 // c = 2.5: the mean of what was cut, eq. (21), at the bounds of each member and bucket.
-TEST(PlainRules, ClippedTernaryMeetsTheMeanOfWhatIsCut) {
+TEST(PlainRules, ClippedTernaryMeetsTheMeanOfTheClippedGradient) {
   const engine::SegmentTable segments = table({{30, 40}, {300}});
   for (const std::size_t bucket : {std::size_t{0}, std::size_t{512}}) {
     const Members members(segments, 2, 6);
@@ -330,7 +330,7 @@ TEST(PlainRules, AMajorityIsNotMovedByOneAndHasNoSize) {
   EXPECT_EQ(applied[100], 0);  // padding has no say
 }
 
-TEST(PlainRules, DitheredSignsFollowSizesAndGoOnAtTheirRate) {
+TEST(PlainRules, DitheredSignsFollowSizesAndContinueAtTheirRate) {
   constexpr std::uint32_t kUntil = 4000;
   Members members(table({{64}}), 2, 17);
   std::ranges::copy(members.gradients[0], members.gradients[1].begin());
@@ -443,7 +443,7 @@ TEST(PlainRules, EntropyIsOfOrderZero) {
   EXPECT_EQ(bits_of({.kernels = scalar(), .priced = false}, {{0, 1}}, 2).sent, 0);
 }
 
-TEST(PlainRules, WhatASegmentCosts) {
+TEST(PlainRules, BitsByRule) {
   const Members members(table({{30, 40}, {300}}), 2, 20);
   const auto bits_of_rule = [&](const char* name) {
     Bits bits;
