@@ -87,7 +87,7 @@ class Descriptors(unittest.TestCase):
             self.assertEqual([row["save"] for row in mesh.run(run)["members"]], ["saved", "saved"])
             mesh.fetch(run)
 
-    def test_what_a_mesh_takes(self):
+    def test_a_mesh_uses_few_descriptors(self):
         """With a margin: a node counts what it needs by this."""
         counts = {}
         for nodes in (2, 4):

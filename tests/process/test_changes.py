@@ -102,7 +102,7 @@ class Faults(unittest.TestCase):
     def test_promise(self):
         self.changes(4, 1, "kill@promise:1", pauses=False, members=(0, 2))
 
-    def test_promise_of_who_leads(self):
+    def test_promise_of_the_coordinator(self):
         self.changes(3, 0, "kill@promise:1", pauses=True, members=(1,))
 
     def test_accept(self):
@@ -185,7 +185,7 @@ class Parted(unittest.TestCase):
     def test_one_way(self):
         self.parted(3, lambda network: network.cut(1), [0, 2], [1])
 
-    def test_who_lacks_most_links(self):
+    def test_the_member_without_most_links(self):
         self.parted(4, lambda network: [network.part(1, other) for other in (2, 3)], [0, 2, 3], [1])
 
 

@@ -39,7 +39,7 @@ class WithKeys(unittest.TestCase):
             for refused in (("start", mesh.job_file({})), ("delete", run)):
                 mesh.ctl("--key", bob, *refused).ends(FORBIDDEN, "operator bob may only read")
 
-    def test_whoever_has_an_operators_replaced_key_is_out(self):
+    def test_an_operators_replaced_key_is_refused(self):
         with Mesh(2, keys=True) as mesh:
             mesh.keygen(mesh.key_file, "--operator", "alice")
             alice, before = (os.path.join(mesh.folder, name + ".key") for name in ("alice", "before"))
@@ -193,7 +193,7 @@ class Named(unittest.TestCase):
 
 
 class Rotation(unittest.TestCase):
-    def test_a_run_goes_on_through_all_its_steps(self):
+    def test_a_run_continues_through_all_its_steps(self):
         with Mesh(3, keys=True) as mesh:
             old = os.path.join(mesh.folder, "old.key")
             shutil.copy(mesh.key_file, old)

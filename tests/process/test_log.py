@@ -34,7 +34,7 @@ def expect_shut_down(test, mesh, run):
 class Stderr(unittest.TestCase):
     """(What is lost, counted and said to a reader that comes back: LineWriterTest.)"""
 
-    def test_nobody_reads(self):
+    def test_without_a_reader(self):
         """The pipe is full before the first line. A run goes on to its end; in another one the node is told to end: it says
         goodbye and saves. SIGINT is as good as SIGTERM."""
         reader, writer = full_pipe()

@@ -178,7 +178,7 @@ class Trouble(unittest.TestCase):
                 self.assertEqual(mesh.run(run)["state"], "COMPLETED")
                 self.assertEqual(mesh.scrape(1)["tgd_steps_total"], 3)
 
-    def test_who_left_a_run_shows_how_the_others_ended_it(self):
+    def test_a_former_member_shows_how_the_others_ended_the_run(self):
         with MetricsMesh(2) as mesh:
             run = mesh.detach({"steps": 100000})
             mesh.wait_for_step(run, 5)

@@ -31,7 +31,7 @@ class TwoNodes(unittest.TestCase):
         shown = mesh.run(run, node=JUNIOR)
         return shown if shown["state"] == "PAUSED" and "keeps step" in shown["reason"] else None
 
-    def test_goes_on_by_itself(self):
+    def test_resumes_by_itself(self):
         with Mesh(2) as mesh:
             run, step = self.begin(mesh)
             text = mesh.ctl_ok("status", run, node=JUNIOR).out

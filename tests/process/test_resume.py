@@ -169,7 +169,7 @@ class ByThemselves(unittest.TestCase):
             wait_until(lambda: f"{run} goes on by itself: {mesh.run(run)}", lambda: mesh.run(run)["state"] == "COMPLETED", 120)
             self.assertEqual(whole(mesh, run), digest)
 
-    def test_unless_it_is_in_vain(self):
+    def test_unless_a_start_repeats_in_vain(self):
         """Until all nodes are back, status names those that are not; a job that kills its nodes is begun three times more, no oftener."""
         job = {"steps": 60, "checkpoint-every": "0s", "auto-resume": None}
         with Mesh(2) as mesh:
@@ -325,7 +325,7 @@ class Damage(unittest.TestCase):
         for node in mesh.nodes:
             shutil.copy(os.path.join(mesh.folder, "kept", node.name, name), node.run_file(run, name))
 
-    def test_what_is_not_as_it_was(self):
+    def test_after_changes(self):
         with Mesh(2) as mesh:
             folder = os.path.join(mesh.folder, "data")
             write_cifar10(folder, per_batch=16)

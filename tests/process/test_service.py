@@ -68,7 +68,7 @@ class Service(unittest.TestCase):
         self.manager.setblocking(False)
         self.assertRaises(BlockingIOError, self.hear)
 
-    def test_a_node_that_stands_still_does_not_feed_the_watchdog(self):
+    def test_a_stuck_node_does_not_feed_the_watchdog(self):
         """Its other threads live: tgctl is answered."""
         mesh = Mesh(2, per_node={0: {"fault": "hang@scaler-wait:5"}}, absent=[1])
         self.addCleanup(mesh.__exit__, None, None, None)
