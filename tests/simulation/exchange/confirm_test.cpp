@@ -1,4 +1,5 @@
-// When all members hold a state: each other's step frames say so, or words at the barrier before a report.
+// A state is confirmed when all members hold it: their step frames say so, or their frames at the barrier before a
+// report.
 #include <gtest/gtest.h>
 
 #include "daemon/exchange/barrier.h"

@@ -156,7 +156,7 @@ TEST(ExchangeCredit, IsGivenAfterSoManyBytes) {
   EXPECT_EQ(std::get<schema::Credit>(send.body).taken_bytes, 2 * half);
 }
 
-// Else totals would gather without a bound where they come faster than they can be applied.
+// Otherwise totals that come faster than they can be applied would gather without a bound.
 TEST(ExchangeCredit, ATotalsIsGivenWhenItIsHandedOut) {
   Alone node(schema::ExchangeKind::kSharded, 1 << 20);
   node.contribute_all();

@@ -241,7 +241,7 @@ TEST(ExchangeFlow, NoMemberWaitsForEver) {
   }
 }
 
-// The others come as far as the windows let them, wait for it, and go on with it.
+// The others come as far as the windows let them, wait for it, and continue with it.
 TEST(ExchangeFlow, APeerThatTakesNothingGetsNoMoreThanItsWindows) {
   std::size_t past_a_window = 0;
   for (const std::uint64_t seed : seeds(60)) {

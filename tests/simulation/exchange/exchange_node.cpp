@@ -182,7 +182,7 @@ void ExchangeNode::run_takes(const daemon::ReceiveSnapshot& feed) {
   ask_for_slices();
 }
 
-// Also once a second, as long as something is missing.
+// This is called once a second, too, as long as chunks are missing.
 void ExchangeNode::ask_for_slices() {
   if (!snapshot_sink_ || running_) return;
   if (const auto want = snapshot_sink_->due(network_.now_ms())) {
@@ -337,7 +337,7 @@ void ExchangeNode::help(daemon::Task task) {
       });
 }
 
-// Work at once, as a node with nothing else to do; then what came of it.
+// Does a task at once, as a node with nothing else to do, and then takes its result.
 void ExchangeNode::settle() {
   if (!member_->begun()) return;
   while (helpers_ == 0) {

@@ -1,4 +1,4 @@
-// What a member does with frames that are not its view's: it refuses them, and the run goes on.
+// A member refuses frames that are not its view's, and the run continues.
 #include "daemon/step/member.h"
 
 #include <gtest/gtest.h>

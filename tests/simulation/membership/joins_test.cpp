@@ -234,7 +234,7 @@ TEST(Leaving, TheSeniorQuiescesTheRunForItself) {
   EXPECT_EQ(a.is_quiesced().find("suspect a to b: node-a left on request"), 0u);
 }
 
-// It can be told to leave, and comes back without being restarted: from then on it is as good as any other.
+// A member leaves on request, and rejoins without being restarted: from then on it is as good as any other.
 TEST(Leaving, AMemberThatLeftMayRejoin) {
   Machine c = running(kC, 3);
   c.leaves();
@@ -267,14 +267,14 @@ TEST(Leaving, TheLastMemberDoesNotLeave) {
   EXPECT_EQ(a->view().size(), 1u) << "it went on";
 }
 
-// The others have no word of what this node does any more.
+// The others do not hear what this node does any more.
 TEST(Leaving, AStopWhileTheRunIsSavedDoesNoHarm) {
   Machine a = running(kA, 3);
   a.finishes(schema::RunState::kCompleted, "");
   EXPECT_EQ(a.stops(), "");
 }
 
-// The others lost power, and went on from a checkpoint with another key.
+// The others lost power, and resumed from a checkpoint with another key.
 TEST(Paused, ARunResumedElsewhereIsLeft) {
   Machine c = running(kC, 3);
   c.disconnects(kA);

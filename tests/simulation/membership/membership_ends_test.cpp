@@ -157,11 +157,11 @@ TEST(Membership, AnAuthoritativeOutcomeOverridesAFailure) {
   EXPECT_EQ(b.disconnects(kA), "");
   EXPECT_EQ(b.receives(kC, an_end(RunState::kCompleted, 61)), "end run-1: COMPLETED (a ?, b saved, c saved)");
 
-  // The same while the run still goes on here.
+  // The same while the run is still active here.
   Machine late = running_member();
   EXPECT_EQ(late.receives(kC, an_end(RunState::kStopped, 61)), "save run-1: STOPPED");
 
-  // And after the verdict: node-a comes back from its disk with the fact.
+  // The same after the verdict: node-a comes back from its disk with the authoritative outcome.
   Machine after = running_member();
   after.fails(cause);
   after.disconnects(kA);

@@ -14,7 +14,7 @@ using schema::Vote;
 
 const std::string kFound = "propose run-1 again at 900 to b c\nprepare run-1 with a b c again at 900";
 
-// A proposal of a run that goes on fails, with three nodes.
+// Three nodes: the proposal to resume a run fails.
 std::string resume_fails(const std::string& node, const std::string& kind, const std::string& message) {
   return proposal_fails(node, kind, message);
 }
@@ -117,7 +117,7 @@ TEST(Resume, WithoutACommonStateTheMessageListsAllOffers) {
   EXPECT_TRUE(a->idle());
 }
 
-// With those that have the newest state; the others come into the run then.
+// The run resumes with the nodes that have the newest state; the others join it then.
 Machine finding_with_joins() {
   Machine a(kA, 3);
   a.resumes({}, "run-1", kKey, {}, schema::canonical_job({}));

@@ -1,4 +1,4 @@
-// From a proposal to its commit or its refusal, and the words that a person reads.
+// The votes from a proposal to its commit or its refusal, and the messages that a person reads.
 #include "tests/simulation/simulator/machine.h"
 
 namespace tg::daemon {

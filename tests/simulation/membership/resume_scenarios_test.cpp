@@ -1,4 +1,4 @@
-// Runs that go on, on a virtual network: all die and come back, some die on the way, several are asked at once.
+// Runs are resumed on a virtual network: all nodes die and return, some die on the way, several are asked at once.
 #include <algorithm>
 
 #include "tests/simulation/simulator/cluster.h"
@@ -123,7 +123,7 @@ TEST(ResumeScenarios, ADeathAtAnyPointLosesNothing) {
     }
     for (const Seat seat : cluster.living()) cluster.kill(seat, cluster.random().one_in(2));
     restart_all(cluster);
-    // Where it has begun on some nodes only, one that does not know of that is refused, and says where to ask.
+    // If the run has begun on some nodes only, a resume at a node that does not know of that is refused.
     const auto most = std::ranges::max_element(lineages), least = std::ranges::min_element(lineages);
     if (*least < *most) {
       ++older;

@@ -199,7 +199,7 @@ TEST(StartScenarios, LostConnectionsPartitionsAndPausesNeverHangAStart) {
     }
     cluster.network().run_for(20'000);
     expect_settled(cluster, starters);
-    // No run completes anywhere without having begun on as many as can go on without the others.
+    // No run completes anywhere without having begun on as many nodes as can continue without the others.
     for (const Seat starter : starters) {
       const std::string id = "run-" + cluster.name(starter);
       std::size_t began = 0, completed = 0;
@@ -239,7 +239,7 @@ TEST(StartScenarios, ARotatedKeyDelaysAStartAndDoesNotEndIt) {
   });
 }
 
-// Its control thread beats on, its node's thread does nothing any more.
+// Its control thread still sends heartbeats, its node's thread does nothing any more.
 TEST(StartScenarios, AProposerThatNeverDecidesHoldsNoNodeForLong) {
   for_each_seed(300, {3, 32}, [](std::uint64_t seed, std::size_t nodes) {
     Cluster cluster({nodes, seed}, {});

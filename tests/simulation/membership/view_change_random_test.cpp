@@ -1,6 +1,6 @@
 // View changes on a network that loses and reorders: nodes die and come back with their disks or without, connections
 // break, cables carry one way, disks are full, nodes are shut down. Whatever happens the promises of DESIGN.md, section
-// 6b, hold (P1 to P4 at every moment), and when it is quiet again a quorum goes on (P5). A toy training commits and
+// 6b, hold (P1 to P4 at every moment), and when it is quiet again a quorum continues (P5). A toy training commits and
 // confirms by the rule of the gate. TGD_SEED=N runs one again, TGD_SEEDS=N as many as asked.
 #include <gtest/gtest.h>
 
@@ -142,7 +142,7 @@ class World {
   struct Line {  // one direction
     bool up = true, blocked = false;
     std::uint64_t epoch = 0, last_ms = 0;
-    std::uint64_t elsewhere_ms = 0;          // since when beats come that are not of the run
+    std::uint64_t elsewhere_ms = 0;          // since when heartbeats come that are not of the run
     std::deque<std::function<void()>> held;  // while it is blocked
   };
   Line& line(Seat from, Seat to) { return lines_[from.index() * size() + to.index()]; }
@@ -173,7 +173,7 @@ class World {
 
   std::map<std::uint32_t, schema::NextView> decided_;                          // by number
   std::map<std::pair<std::uint32_t, schema::Ballot>, std::uint64_t> ballots_;  // whose, by incarnation
-  std::map<std::tuple<Seat, std::uint64_t, std::uint32_t>, schema::Ballot> promised_, accepted_;  // that were told
+  std::map<std::tuple<Seat, std::uint64_t, std::uint32_t>, schema::Ballot> promised_, accepted_;  // sent to others
   std::map<std::pair<std::uint32_t, std::uint64_t>, std::uint64_t> states_;                       // by view and step
   std::map<std::uint64_t, std::uint64_t> confirmed_;                                              // by step
   std::map<std::uint32_t, std::uint64_t> most_confirmed_;                                         // by view
@@ -416,7 +416,7 @@ void World::send(Seat from, Seat to, const schema::FrameHeader& header, const sc
   });
 }
 
-// In order, until the connection breaks.
+// Delivers the frame in order, until the connection breaks.
 void World::send(Seat from, Seat to, const Announce& announce) {
   Line& way = line(from, to);
   if (!way.up) return;

@@ -15,7 +15,7 @@ using schema::Suspect;
 
 const std::string kNoC = "node-a lost the connection to node-c";
 
-// Node-a of three leads, for it has lost node-c.
+// Node-a of three coordinates, for it has lost node-c.
 Machine leading(std::size_t members = 3) {
   Machine a = running(kA, members);
   a.disconnects(kC);
@@ -93,7 +93,8 @@ TEST(ViewChange, ACoordinatorThatDiesBeforeItsPrepareIsReplaced) {
             "\nwrite view 1, promised 1b"
             "\nfreeze"
             "\nprepare 1b to a c");
-  // Node-c does not know yet that node-a is gone. After a second it leads itself, unless it has heard of node-b.
+  // Node-c does not know yet that node-a is gone. After a second it coordinates a ballot itself, unless it has heard of
+  // node-b.
   Machine c = running(kC, 3);
   EXPECT_EQ(c.receives(kB, Suspect{0, "node-b lost the connection to node-a"}), "");
   EXPECT_EQ(c.waits(1'999), "") << "two are more senior";

@@ -14,7 +14,7 @@
 
 namespace tg::simulation {
 
-// The clockwork in the place of a run has no state to give.
+// The clockwork in the place of a run has no state to send.
 inline schema::JobSpec nobody_joins() {
   schema::JobSpec job;
   job.join_limit_ms = 0;
@@ -48,7 +48,7 @@ class Cluster {
 
   // The run's key is drawn.
   void start(Seat seat, const std::string& id, const schema::JobSpec& job = nobody_joins());
-  // With the lineage after the one that this node's disk knows.
+  // Resumes with the lineage after the one that this node's disk knows.
   void resume(Seat seat, const std::string& id, std::optional<std::uint64_t> from_step = std::nullopt);
   const StartAnswer* answer(Seat seat);  // to the last start or resume there
   // Starts at `seat` and waits until every node runs it; connects first.

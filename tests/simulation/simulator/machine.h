@@ -1,11 +1,11 @@
 // One membership machine for tests. A test reads as a transcript: each event returns what the machine does then, in
-// words, one line per action and in their order, "" for nothing. Words are exact: an action too many is a failure.
+// text, one line per action and in their order, "" for nothing. The text is exact: an action too many is a failure.
 //
 //   Machine b(kB, 3);                                       node-b of three, connected to all
 //   EXPECT_EQ(b.start(), "claim run-1 to a");               a client starts run-1 there; b sends a claim to node-a
 //   EXPECT_EQ(b.hears(kA, granted()), "propose run-1 to a c\nprepare run-1 with a b c");
 //
-// It freezes and its vote is written at once, unless the disk is full; what follows is in the same words.
+// It freezes and its vote is written at once, unless the disk is full; what follows is in the same text.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -58,7 +58,7 @@ class Machine {
       const schema::Vote& vote, const engine::EachName& names = [](const auto&) {});
   std::string makes_progress(Seat seat);                     // with preparing
   std::string loses(Seat peer, const std::string& message);  // liveness gives up on it
-  std::string fails(const schema::Fail& cause);              // the run itself cannot go on
+  std::string fails(const schema::Fail& cause);              // the run itself cannot continue
   std::string finishes(schema::RunState state, const std::string& reason);
   std::string stopping();           // the union of flags says stop
   std::string finished(Seat peer);  // its last report is in
@@ -119,7 +119,7 @@ class Machine {
 schema::NextView first_view(std::size_t members);
 // The view after that, of these members of it.
 schema::NextView next_view(const std::vector<Seat>& members, std::uint64_t start = 12, std::uint32_t number = 2);
-// What a voter answers; it hears all of four nodes, unless told otherwise.
+// A voter's promise and its acceptance; it hears all of four nodes.
 schema::Promise promise(Seat from, schema::Ballot ballot, std::uint64_t step = 12);
 schema::Accepted accepted(Seat from, schema::Ballot ballot);
 constexpr schema::Ballot ballot(std::uint32_t count, Seat of) {
@@ -128,7 +128,7 @@ constexpr schema::Ballot ballot(std::uint32_t count, Seat of) {
 
 inline schema::Vote yes() { return {true, ErrorKind::kFailed, "", 1, 2, 3, 4, 0.1, 16}; }
 inline schema::Grant granted() { return {true, ""}; }
-// To a machine of three.
+// A proposal to a mesh of three.
 inline schema::Propose proposal(const std::string& id, const std::string& spec = "") { return {id, spec, {1, 1, 1}}; }
 // Proposes to resume run-1, from the newest state.
 inline schema::Propose to_go_on(const schema::Resume& resume = {}) {
@@ -143,7 +143,7 @@ schema::Offer states(const std::vector<std::uint64_t>& steps, std::uint64_t odd 
 std::string start_ends(const std::string& state, const std::string& kind, const std::string& reason);
 // The failure of node-a's proposal, with three nodes; `node` is to blame.
 std::string proposal_fails(const std::string& node, const std::string& kind, const std::string& message);
-// The failure of a run on node-b of three, which tells the others; `node` is to blame.
+// The failure of a run on node-b of three, which reports it to the others; `node` is to blame.
 std::string run_fails(const std::string& node, const std::string& kind, const std::string& message);
 
 // What a member says of its end; held_step is its state's digest, too.
@@ -163,7 +163,7 @@ Machine restarted(Seat self, std::size_t members);
 Machine preparing();
 Machine voted();
 Machine running_member();
-// The same ways for a run that goes on: node-a looks for states; node-b does, for node-c; node-b has offered 900 and
+// The same ways for a run that is resumed: node-a looks for states; node-b does, for node-c; node-b has offered 900 and
 // 600.
 Machine finding();
 Machine looking();

@@ -335,7 +335,7 @@ void VirtualNode::carry_out(const daemon::WriteVote& action) {
   reaches(decides ? Moment::kDecide : accepts ? Moment::kAccept : Moment::kPromise);
   if (dead()) return;
   daemon::VoterState& written = options_.disk->votes[action.run_key];
-  // P4: nothing that was told is taken back.
+  // P4: nothing that was reported is taken back.
   EXPECT_GE(vote.view.number, written.view.number) << options_.names[options_.self];
   if (vote.view.number == written.view.number) {
     EXPECT_GE(vote.promised, written.promised) << options_.names[options_.self];
@@ -361,7 +361,7 @@ void VirtualNode::carry_out(const daemon::LeaveView& action) {
   if (running_key() == action.run_key && !saving_) run_is_left(action.next.start);
 }
 
-// --- a node comes into a run ---
+// --- a node joins a run ---
 
 void VirtualNode::carry_out(const daemon::QuiesceRun& action) {
   if (running_key() == action.run_key && !saving_) run_is_to_hold();

@@ -7,7 +7,7 @@ namespace {
 
 constexpr std::uint64_t kSettleMs = 30'000;
 
-// Every record of the run, in words.
+// Every record of the run, as text.
 std::string recorded(TrainingCluster& cluster, Seat seat) {
   std::string text;
   for (const auto& [key, record] : cluster.node(seat).disk().runs)

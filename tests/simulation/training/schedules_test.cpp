@@ -42,7 +42,7 @@ class Schedule {
     for (std::uint64_t left = random().between(1, 5); left > 0; --left) {
       ++seen_.strikes;
       strike();
-      // Often the next one comes into the change that follows from this one.
+      // Often the next one falls into the change that follows from this one.
       cluster_.network().run_for(random().one_in(4) ? random().between(0, 15'000) : random().between(0, 1'500));
       if (testing::Test::HasFailure()) return;
     }
@@ -60,7 +60,7 @@ class Schedule {
     if (seed % 3 != 0) job.join_limit_ms = 60'000;
     return job;
   }
-  // So that what happens to the nodes happens in the run.
+  // Steps are slow, so that what happens to the nodes happens in the run.
   static Faults slow() {
     Faults made;
     made.extra_compute_us = 150'000;

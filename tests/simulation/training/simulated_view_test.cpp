@@ -1,5 +1,5 @@
 // Members in one process (daemon/simulate) come to the bits of the plain reference, in one view and in several with
-// other members, and tell each step once.
+// other members, and report each step once.
 #include "daemon/simulate/simulated_view.h"
 
 #include <gtest/gtest.h>

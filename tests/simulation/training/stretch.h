@@ -1,4 +1,4 @@
-// One stretch of a run: members that begin at a step with the state that they hold, and go on until the stretch is cut.
+// One stretch of a run: members that begin at a step with the state that they hold, and train until the stretch is cut.
 // Frames, tasks, gradients and idle time come in any order, drawn from the seed.
 #pragma once
 
@@ -315,7 +315,7 @@ class Stretch {
     }
   }
 
-  // For so many events, or until all have finished.
+  // Runs for so many events, or until all have finished.
   void run(std::uint64_t events) {
     for (; events > 0 && !testing::Test::HasFailure(); --events) {
       std::vector<StretchNode::Act> acts;

@@ -36,7 +36,7 @@ struct CutRun {
         if (same_members_ || random.one_in(2)) seats.push_back(seat);
   }
 
-  // To the end, in stretches of at most so many events of four members; fewer have fewer to a step.
+  // Trains to the end, in stretches of at most so many events of four members; fewer have fewer to a step.
   void train(std::uint64_t most_events, StretchCounts& counts) {
     for (std::uint32_t number = 1; first_step < kSteps && !testing::Test::HasFailure(); ++number) {
       ReferenceView reference;
@@ -92,7 +92,7 @@ struct CutRun {
     }
   }
 
-  // Cuts to the oldest state that the members hold: at most one step back. Some of them go on.
+  // Cuts to the oldest state that the members hold: at most one step back. Some of them continue.
   void cut_in_place(StretchCounts& counts) {
     first_step = UINT64_MAX;
     for (const Seat seat : seats) first_step = std::min(first_step, states[seat]->replica->committed_rounds().value());

@@ -13,7 +13,7 @@
 
 namespace tg::simulation {
 
-// In turns.
+// Direct and sharded take turns.
 inline schema::ExchangeKind exchange_of(std::uint64_t seed) {
   return seed % 2 ? schema::ExchangeKind::kDirect : schema::ExchangeKind::kSharded;
 }
@@ -89,7 +89,7 @@ class TrainingCluster : public Cluster {
     });
   }
 
-  // All but these go on without them, or say that too few of them are there.
+  // All but these continue without them, or report that too few are there.
   void expect_to_go_on_without(const std::vector<Seat>& victims, std::uint64_t within_ms) {
     const std::vector<Seat> rest = all_but(victims);
     const bool enough = daemon::is_quorum(daemon::View::of_all(size()), rest);
@@ -150,7 +150,7 @@ class TrainingCluster : public Cluster {
     expect_replayed(job);
   }
 
-  // Every survivor ended so, with every one of these words in its reason.
+  // Expects that every survivor ended so, with every one of these words in its reason.
   void expect_failed(const std::vector<std::string>& words, schema::RunState state = schema::RunState::kFailed) {
     for (const Seat seat : living()) {
       const Outcome& outcome = node(seat).outcome("run-1");

@@ -1,5 +1,5 @@
-// What goes wrong in the middle of a training run: the others go on, in time and with the same bits, or all nodes end
-// and name the faulty node and the place.
+// What goes wrong in the middle of a training run: the others continue, in time and with the same bits, or all nodes
+// end and name the faulty node and the place.
 #include "tests/simulation/training/training_cluster.h"
 
 namespace tg::simulation {
@@ -9,7 +9,7 @@ constexpr std::uint64_t kPeerTimeoutMs = 10'000;
 constexpr std::uint64_t kChangeMs = 4'000;  // a change, where two wait for each other's links too, and a rebuild
 constexpr std::uint64_t kEndlessSteps = 1'000'000;
 
-// A run in progress that would go on for ever, with so many seeds.
+// An active run that would never end, with so many seeds.
 void in_a_run(std::size_t count, const Sizes& sizes,
               const std::function<void(TrainingCluster& cluster, const schema::JobSpec& job)>& scenario) {
   for_each_seed(count, sizes, [&](std::uint64_t seed, std::size_t nodes) {
@@ -37,7 +37,7 @@ TEST(TrainingFaults, SurvivorsContinueAfterADeathInAnyPhase) {
   }
 }
 
-// From the first view on, and in those that follow.
+// The first view splits the batch by speed, and so do those that follow.
 TEST(TrainingFaults, MembersSplitABatchByTheSpeedInTheirVotes) {
   for_each_seed(60, {2, 8}, [](std::uint64_t seed, std::size_t nodes) {
     TrainingCluster cluster({nodes, seed});

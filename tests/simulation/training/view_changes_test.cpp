@@ -1,5 +1,5 @@
-// Members of a run that change while it goes on, at any moment: some die, the others freeze one after the other, go to
-// the oldest state that any of them holds, and take up the run as another view, each when it is ready. What they hold
+// The members of an active run change, at any moment: some die, the others freeze one after the other, go to
+// the oldest state that any of them holds, and continue the run as another view, each when it is ready. What they hold
 // at its end is what a replay by the list of views holds, bit for bit.
 #include <gtest/gtest.h>
 
@@ -38,7 +38,7 @@ class ChangingRun {
     for (const Seat seat : seats) install(seat);
   }
 
-  // To its end; a change comes after at most so many events of four members.
+  // Trains to the end; a change comes after at most so many events of four members.
   void train(std::uint64_t most_events) {
     const bool stops = random.one_in(4);
     for (std::size_t changes = 0; !over() && !testing::Test::HasFailure(); ++changes) {
@@ -59,8 +59,8 @@ class ChangingRun {
   }
 
   void change() {
-    // Two at most die or leave, but not all; a member that has finished dies, or tells the others that there is no
-    // change.
+    // Two at most die or leave, but not all; a member that has finished dies, or reports to the others that there is
+    // no change.
     std::vector<Seat> promisers = seats, living = seats;
     std::uint64_t gone = random.one_in(3) ? random.between(1, 2) : 0;
     for (const Seat seat : seats) {
@@ -139,7 +139,7 @@ class ChangingRun {
     counts_.stopped += steps < kSteps;
   }
 
-  // The average of the state with the best evaluation that this node was told of, and its statistics.
+  // The average of the state with the best evaluation that this node knows of, and its statistics.
   void expect_best_is_what_it_was(const NodeState& state) const {
     if (state.best.step == 0) return;
     const StateArrays& then = state.disk.at(state.best.step);
@@ -200,7 +200,7 @@ class ChangingRun {
       if (seat == seats.front() || random.one_in(2)) node(seat).member().request_stop();
   }
 
-  // From now on it is decided: each member installs it when it hears of it.
+  // The next view is decided: each member installs it when it hears of it.
   void begin_view(std::uint32_t number, std::uint64_t start) {
     view_ = number;
     first_step_ = start;
@@ -291,7 +291,7 @@ class ChangingRun {
   ChangeCounts& counts_;
   Per<Seat, Place> places_;
   std::uint32_t view_ = 0;  // that is decided
-  bool is_fact_ = false;    // a member has finished, and tells the others
+  bool is_fact_ = false;    // a member has finished, and reports it to the others
   std::uint64_t first_step_ = 0;
   std::optional<std::uint64_t> digest_;  // the state's that the view begins with
   std::map<Ends, Link> links_;
