@@ -140,7 +140,7 @@ TEST(Artefacts, AreTheBestModelsIfTheRunKeepsIt) {
   EXPECT_FALSE(arrays_in(*state, tiny_model(), 1, true).ok()) << "of a run that keeps none";
 }
 
-// --- and read back, to go on from ---
+// --- and read back, to resume from ---
 
 constexpr std::size_t kPart = 700;  // elements; more than one segment and its padding now and then
 

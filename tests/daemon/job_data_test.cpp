@@ -1,4 +1,4 @@
-// A key that the job has and the engine is not told would be taken and do nothing.
+// A job key that does not reach the engine would be taken and do nothing.
 #include "daemon/step/job_data.h"
 
 #include <gtest/gtest.h>

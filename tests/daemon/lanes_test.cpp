@@ -1,4 +1,4 @@
-// What is given is done once, and told once; with how many threads is as asked.
+// Work that is given is done once, and reported once, by as many threads as were asked for.
 #include "daemon/simulate/lanes.h"
 
 #include <gtest/gtest.h>
@@ -81,7 +81,7 @@ TEST(Lanes, OneIsTheCallersThread) {
   EXPECT_EQ(lanes.take_done(true), std::vector{Rank(3)});
 }
 
-// There is room for a few stacks.
+// The address space has room for a few stacks only.
 TEST(Lanes, EndWhereOneMoreCannotBeMade) {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
   GTEST_SKIP() << "the sanitizers need all addresses";

@@ -1,4 +1,4 @@
-// A timeline has its bound, and says what it left out.
+// A timeline is bounded, and counts what it dropped.
 #include "daemon/step/threads/timeline.h"
 
 #include <gtest/gtest.h>

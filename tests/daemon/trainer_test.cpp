@@ -188,7 +188,7 @@ TrainingKit kit_in(kernels::MemorySpace& space, const schema::JobSpec& job) {
   return kit;
 }
 
-// A compute thread that is prepared, and what it tells.
+// A compute thread that is prepared, and what it reports.
 struct Trained {
   const std::unique_ptr<kernels::MemorySpace> space = simulation::space_under_test(*kernels::available().front());
   std::shared_ptr<const Prepared> prepared;
@@ -304,7 +304,7 @@ TEST(Trainer, ReportsAnOrphanedThread) {
 
 const ViewPart kAlone{.self = Rank(0), .weights = {1}, .global_batch = 8};
 
-// A preparation ends wherever its next word is due, and a pass over a large batch says a word for each layer.
+// A preparation ends wherever its next report is due, and a pass over a large batch reports each layer.
 TEST(Preparation, EndsAtEachOfItsWords) {
   const kernels::Kernels& kernels = *kernels::available().front();
   kernels::HostMemorySpace host(kernels);
@@ -526,7 +526,7 @@ class HeldEngine final : public engine::Engine {
   const std::shared_ptr<Held> held_;
 };
 
-// An abandoned order is told of no more, wherever it stands, and the next one is carried out whole: in the gate, in
+// An abandoned order is not reported any more, wherever it is, and the next one is carried out whole: in the gate, in
 // backward, and where it waits behind another.
 TEST(Trainer, CarriesOutTheOrderAfterAnAbandonedOne) {
   const auto held = std::make_shared<Held>();
@@ -598,7 +598,7 @@ TEST(Trainer, WeighsItsGradientByTheViewThatItIsFittedTo) {
   EXPECT_EQ(run.copy_of(run.trainer.gradients()), ToyEngine::gradient(3.0F / 8.0F));
 }
 
-// Another change comes while the engine is being made: only the last order is told of.
+// Another change comes while the engine is being made: only the last order is reported.
 TEST(Trainer, DropsARefitThatWasAbandoned) {
   const auto came = std::make_shared<std::counting_semaphore<>>(0);
   Trained run(job_of_eight(), kit_in,
@@ -619,7 +619,7 @@ TEST(Trainer, DropsARefitThatWasAbandoned) {
   EXPECT_EQ(run.fitted[0].first, 3u);
 }
 
-// A share that does not fit is told, and nothing comes of it; neither does of an engine that has failed, until another
+// A share that does not fit is reported, and not used; neither is an engine that has failed, until another
 // one is made.
 TEST(Trainer, ContinuesWithTheNextEngine) {
   const schema::JobSpec job = job_of_eight();

@@ -356,7 +356,7 @@ TEST(WorkerPool, FinishesTasksUnderWayAndDropsWaitingOnes) {
     workers->submit(node.member->next_task(ThreadRole::kIdleThread).value(), node.member->origin());
   };
   give_statistics();
-  begun.acquire();  // the helper tells of the first one and does not go on
+  begun.acquire();  // the helper reports the first one and does not continue
   give_statistics();
   workers->stop();
   EXPECT_FALSE(workers->idle_helper());
