@@ -191,7 +191,7 @@ TEST(MicroBatches, StatisticsAreTheMeanOfTheSamplesParts) {
   }
 }
 
-// As an engine on a device, whose text depends on the batch.
+// An engine whose texts depend on the batch, as those of a device do.
 class Told final : public Engine {
  public:
   Told(std::unique_ptr<Engine> engine, std::string build, std::string choices)

@@ -171,7 +171,7 @@ struct Forward {
     });
   }
 
-  // As engine/graph/dropout.h draws it, feature by feature.
+  // Draws the mask as engine/graph/dropout.h does, feature by feature.
   Images operator()(const Dropout& layer) const {
     const auto threshold = static_cast<std::uint32_t>(std::lround(layer.probability * 65536));
     Images out = first();

@@ -13,7 +13,7 @@
 namespace tg::engine::cuda {
 namespace {
 
-// As long as asked, and some floats behind an aligned address.
+// An array of the values, some floats behind an aligned address.
 struct Array {
   Array(const Values& values, std::size_t behind) : held(values.size() + behind), first(behind) {
     std::copy(values.begin(), values.end(), held.begin() + static_cast<std::ptrdiff_t>(behind));

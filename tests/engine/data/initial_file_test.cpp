@@ -164,7 +164,7 @@ TEST(InitialFile, TensorsOutsideTheModelAreNamedAndIgnored) {
   expect_values(filled(file, model.segments[0], 0), model.segments[0], 1);
 }
 
-// As safetensors.torch.save_file writes a torchvision model: counters are 64-bit integers, and come first.
+// The file is as safetensors.torch.save_file writes a torchvision model: counters are 64-bit integers, and come first.
 TEST(InitialFile, ReadsPastPytorchsCounters) {
   const Folder folder;
   const std::string header = R"({"bn.num_batches_tracked":{"dtype":"I64","shape":[],"data_offsets":[0,8]},)"

@@ -216,7 +216,7 @@ void fill(const Model& model, std::uint64_t seed, Batch& batch) {
   batch.first_position = static_cast<std::uint64_t>(batch.count) * seed;
 }
 
-// In memory that is page-locked where there is some.
+// A batch in page-locked memory, where there is some.
 Batch locked_batch(const Model& model, std::uint64_t seed, int count = 3) {
   Batch batch;
   batch.count = count;
@@ -232,8 +232,8 @@ void expect_same(const Step& got, const Step& want, std::uint64_t step) {
   EXPECT_EQ(got.gradient, want.gradient) << step;
 }
 
-// With streams that run as late as they may, or as soon as they can. Memory that is freed makes all of them run, so
-// what is compared with is made first.
+// Streams run as late as they may, or as soon as they can. Memory that is freed makes all of them run, so what is
+// compared with is made first.
 class Prefetching : public testing::TestWithParam<std::tuple<bool, bool>> {
  protected:
   Prefetching() { std::tie(stand_in::faults().computes_late, stand_in::faults().copies_late) = GetParam(); }
@@ -466,7 +466,7 @@ TEST(Choices, AnUnavailableOneOfEvaluationIsTimedAnew) {
   EXPECT_EQ(engine->build(), make_engine(model)->build());
 }
 
-// As long as it lives.
+// The stand-in has these faults as long as this object lives.
 struct Fault {
   explicit Fault(std::vector<int> failing, std::vector<int> uncaptured = {}) {
     stand_in::faults().failing = std::move(failing);
@@ -628,7 +628,7 @@ TEST(Failures, SayWhatToDo) {
                kernels::cuda::OutOfMemory);
 }
 
-// In a process of its own: a device that has hung does so for good.
+// This runs in a process of its own: a device that has hung does so for good.
 TEST(Failures, EndAWaitForADeviceThatHasHung) {
   const Model model = make_model(ModelKind::kLenet);
   const AlignedArray<float> parameters = random_parameters(model, 0.1F, 1);
@@ -739,7 +739,7 @@ TEST(Build, NamesTheVariablesThatOverrideItsArithmetic) {
   EXPECT_EQ(with, without + ", NVIDIA_TF32_OVERRIDE=0");
 }
 
-// Without a workspace to give a product still has an algorithm.
+// A product has an algorithm without a workspace, too.
 TEST(Memory, ThatIsShortLeavesAnAlgorithm) {
   const Model model = make_model(ModelKind::kMlp);
   EngineOptions options = kOptions;
