@@ -261,7 +261,7 @@ TEST(PlainRules, DroppedElementsComeLater) {
   EXPECT_EQ(rule.own_bytes(), 127U * sizeof(float));
 }
 
-// With errors kept, the errors shrink as nothing new comes; without, the same signs would be sent for ever.
+// Errors that are kept shrink as nothing new comes; without them the same signs would be sent for ever.
 TEST(PlainRules, OneBitKeepsItsErrors) {
   OneBit rule;
   expect_conserved(rule, 0.1);
@@ -354,7 +354,7 @@ TEST(PlainRules, DitheredSignsFollowSizesAndContinueAtTheirRate) {
     // P(sign = 1) - P(sign = -1) = erf(g / (sqrt(2) sigma_t)), sigma_t from sigma to 3/4 of it.
     EXPECT_NEAR(sums[i], std::erf(gradient[i] / (std::sqrt(2.0) * 0.87 * sigma)), 0.12);
   }
-  // Without noise at the end |p g| / |g|^2 is sum |g| / |g|^2: then the gradient at that rate.
+  // The noise is 0 at the end, |p g| / |g|^2 is sum |g| / |g|^2, and the gradient is applied at that rate.
   EXPECT_NEAR(square, 64, 3);
   const std::vector<float> applied = members.apply(rule, kUntil);
   for (std::size_t i = 0; i < 64; ++i)

@@ -34,10 +34,10 @@ struct Round {
   simulation::Random draws(std::size_t rank, std::size_t segment) const;
 };
 
-// By rank; all of a flat array, or its part that is one segment, with the padding, which is 0.
+// Gradients by rank: a whole flat array each, or its part that is one segment, with the padding, which is 0.
 using Gradients = std::span<const std::span<const float>>;
 
-// What a step costs, all parameters together.
+// The bits that a step sends, for all parameters together.
 struct Bits {
   double sent = 0;  // by a member, the mean over the members: codes at their entropy of order 0 by segment, and scalers
   double sum = 0;   // for all members: whole numbers at their entropy if codes have a unit in common, else 32 each
