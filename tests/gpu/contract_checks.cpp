@@ -70,7 +70,7 @@ Model mixed() {
   return builder.dropout(0.5).dense("fc2", 7, he_parameters(40)).build().value();
 }
 
-// Without what depends on the split of a batch.
+// A model without layers that depend on the split of a batch.
 Model splittable() {
   return ModelBuilder("splittable", {2, 9, 9})
       .convolution("conv1", {.count = 6, .kernel = 3}, he_parameters(18))

@@ -376,7 +376,7 @@ std::string Checks::digest() const {
   return text("%d ranges", count);
 }
 
-// To and from bytes that begin anywhere, of a range inside an array; what lies beside it stays.
+// Copies ranges inside an array to and from bytes that begin anywhere; what lies beside them stays.
 std::string Checks::copies() const {
   const std::size_t most = small ? kSlice : kAlexnet;
   for (const std::size_t length : {std::size_t{512}, std::size_t{1}, std::size_t{777}, kSlice, most}) {

@@ -29,7 +29,8 @@ struct RateOptions {
 // Or {"math": .., "refused": why} of an arithmetic that the subject does not have, and "failed" where it went wrong.
 void print_rates(const SubjectOptions& subject, const RateOptions& options);
 
-// Where the time of one such step goes: a line for each kernel and copy of the device (an empty name), as they began.
+// Prints where the time of one such step goes: a line for each kernel and copy of the device (an empty name), as they
+// began.
 //   forward 12.3 4.5 NAME     began after 12.3 us, took 4.5 us
 void print_trace(const SubjectOptions& subject, const RateOptions& options, KernelTimer& timer);
 
