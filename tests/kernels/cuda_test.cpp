@@ -395,7 +395,7 @@ TEST(CudaDigest, EqualsTheScalarOne) {
     const auto values = awkward(elements, elements, 1);
     for (const std::uint64_t first : {std::uint64_t{0}, std::uint64_t{0xFFFFFE00}, ~std::uint64_t{0} - 511}) {
       const std::uint64_t want = scalar_variant().digest(values.span(), first, kSalt);
-      // Also where every block takes many tiles, as with more than kDigestBlocks of them.
+      // With few blocks each takes many tiles, as with more than kDigestBlocks tiles.
       for (const unsigned blocks : {cuda::digest_blocks(elements), 1U, 3U})
         EXPECT_EQ(digest_on_grid({values.data(), elements, first, kSalt}, blocks), want) << elements << ", " << blocks;
     }
