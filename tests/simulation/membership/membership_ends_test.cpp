@@ -141,7 +141,7 @@ TEST(Membership, AMemberLostWhileSavingIsNotWaitedFor) {
   EXPECT_EQ(b.disconnects(kC), "end run-1: COMPLETED (a saved, b saved, c ?)");
   // It comes back, has nothing, and does not know how it ended.
   EXPECT_EQ(b.connects(kC), "ended? to c: COMPLETED, saved");
-  schema::Ended c = an_end(RunState::kInterrupted, 90, "node-c ended without a word", schema::SaveState::kNothing, 0);
+  schema::Ended c = an_end(RunState::kInterrupted, 90, "node-c ended unexpectedly", schema::SaveState::kNothing, 0);
   c.asks = true;
   EXPECT_EQ(b.receives(kC, c), "record: COMPLETED (a saved, b saved, c nothing saved)\nended to c: COMPLETED, saved");
   EXPECT_EQ(b.receives(kC, c), "ended to c: COMPLETED, saved") << "nothing new";
@@ -229,11 +229,11 @@ TEST(Membership, AShutdownWaitsBrieflyForTheOthersReports) {
 TEST(Membership, ARestartedMemberLearnsTheOutcome) {
   Machine b(kB, 3, false);
   PastRun run{"run-1", Per<Seat, bool>(3, true), {}};
-  run.end.truth = an_end(RunState::kInterrupted, 90, "node-b ended without a word", schema::SaveState::kNothing, 0);
+  run.end.truth = an_end(RunState::kInterrupted, 90, "node-b ended unexpectedly", schema::SaveState::kNothing, 0);
   run.end.members.assign(3, std::nullopt);
   run.end.members[kB] = run.end.truth;
   EXPECT_EQ(b.remembers(run), "");
-  EXPECT_EQ(b.connects(kA), "ended? to a: INTERRUPTED, node-b ended without a word, nothing saved");
+  EXPECT_EQ(b.connects(kA), "ended? to a: INTERRUPTED, node-b ended unexpectedly, nothing saved");
   EXPECT_EQ(b.receives(kA, an_end(RunState::kCompleted, 40)),
             "record: COMPLETED (a saved, b nothing saved, c ?)\nended to a c: COMPLETED, nothing saved");
   EXPECT_EQ(b.connects(kC), "ended? to c: COMPLETED, nothing saved");

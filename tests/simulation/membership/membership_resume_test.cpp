@@ -378,7 +378,7 @@ TEST(Resume, AnEndOfAnOlderKeyChangesNothing) {
   constexpr std::uint64_t kOldKey = 70;
   Machine b(kB, 3);
   PastRun run{"run-1", Per<Seat, bool>(3, true), {}};
-  run.end.truth = an_end(RunState::kInterrupted, 90, "node-b ended without a word", schema::SaveState::kNothing, 0);
+  run.end.truth = an_end(RunState::kInterrupted, 90, "node-b ended unexpectedly", schema::SaveState::kNothing, 0);
   run.end.members.assign(3, std::nullopt);
   run.end.members[kB] = run.end.truth;
   EXPECT_EQ(b.remembers(run, kOldKey), "");

@@ -34,7 +34,7 @@ VirtualNode::VirtualNode(Network& network, NodeOptions options)
     if (!record.ended) {
       own = schema::Ended{};
       own.state = schema::RunState::kInterrupted;
-      own.reason = options_.names[options_.self] + " ended without a word";
+      own.reason = options_.names[options_.self] + " ended unexpectedly";
       own.since_ms = static_cast<std::int64_t>(network_.now_ms());
       own.save = schema::SaveState::kNothing;
     }

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "tests/seeds.h"
-#include "tests/simulation/training/stretch.h"
+#include "tests/simulation/training/interval.h"
 
 namespace tg::simulation {
 namespace {
@@ -20,7 +20,7 @@ constexpr std::size_t kMaxChanges = 20;
 struct ChangeCounts {
   std::size_t changes = 0, same_list = 0, alone = 0, undone = 0, confirmed_late = 0, half_moved = 0, early_frames = 0;
   std::size_t before_a_report = 0, in_a_report = 0, at_the_end = 0, not_begun = 0, stopped = 0;
-  StretchCounts of_views;
+  IntervalCounts of_views;
 };
 
 class ChangingRun {
@@ -108,7 +108,7 @@ class ChangingRun {
 
   void run(std::uint64_t events) {
     for (; events > 0 && !over() && !testing::Test::HasFailure(); --events) {
-      std::vector<StretchNode::Act> acts;
+      std::vector<IntervalNode::Act> acts;
       for (auto& [ends, link] : links_)
         if (!link.empty()) acts.push_back([this, &ends = ends, &link = link] { deliver(ends, link); });
       for (const Seat seat : seats) {
@@ -153,7 +153,7 @@ class ChangingRun {
     expect_same(then.statistics, best.statistics.span());
   }
 
-  StretchNode& node(Seat seat) { return *places_[seat].node; }
+  IntervalNode& node(Seat seat) { return *places_[seat].node; }
   bool over() const {
     return is_fact_ || std::ranges::all_of(seats, [&](Seat seat) {
              const Place& place = places_[seat];
@@ -173,7 +173,7 @@ class ChangingRun {
 
  private:
   struct Place {
-    std::unique_ptr<StretchNode> node;  // in the newest view that it knows
+    std::unique_ptr<IntervalNode> node;  // in the newest view that it knows
     std::uint32_t view = 0;
     std::uint64_t standing = 0;
     bool dead = false;
@@ -230,7 +230,7 @@ class ChangingRun {
     for (std::size_t i = 0; spoilt == seat && place.node && i < 32; ++i) replica.flip_bit(i);
     place.view = view_;
     const bool evaluates = first_step_ > 0 && (first_step_ % job.evaluate_every == 0 || first_step_ == job.steps);
-    place.node = std::make_unique<StretchNode>(
+    place.node = std::make_unique<IntervalNode>(
         job, options_of(job, daemon::View(view_, seats), seat, weights, first_step_, evaluates), *states[seat], random,
         counts_.of_views, false);
     if (stops) node(seat).member().request_stop();

@@ -1,5 +1,5 @@
-// One stretch of a run: members that begin at a step with the state that they hold, and train until the stretch is cut.
-// Frames, tasks, gradients and idle time come in any order, drawn from the seed.
+// One interval of a run: members that begin at a step with the state that they hold, and train until the interval is
+// cut. Frames, tasks, gradients and idle time come in any order, drawn from the seed.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -94,7 +94,7 @@ inline Member::Options options_of(const schema::JobSpec& job, const daemon::View
 
 inline std::size_t padded_count() { return tiny_segments().padded_count(); }
 
-// What a node keeps over all stretches.
+// What a node keeps over all intervals.
 struct NodeState {
   NodeState(Seat seat, const schema::JobSpec& job)
       : kernels(*kernels::available()[seat.index() % kernels::available().size()]),
@@ -121,18 +121,18 @@ struct NodeState {
 };
 using NodeStates = Per<Seat, std::unique_ptr<NodeState>>;
 
-// What all stretches together have counts.
-struct StretchCounts {
-  std::size_t stretches = 0, undone = 0, confirmed_late = 0, early = 0, checkpoints = 0, evaluations = 0;
+// What all intervals together have counts.
+struct IntervalCounts {
+  std::size_t intervals = 0, undone = 0, confirmed_late = 0, early = 0, checkpoints = 0, evaluations = 0;
   std::size_t better = 0, worse = 0;  // evaluations than the best one before
   std::size_t moved_too_early = 0;    // averages: their state is to be undone
 };
 
-// One member in one stretch.
-class StretchNode : public Member::Delegate {
+// One member in one interval.
+class IntervalNode : public Member::Delegate {
  public:
-  StretchNode(const schema::JobSpec& job, const Member::Options& options, NodeState& state, Random& random,
-              StretchCounts& counts, bool plants_fault)
+  IntervalNode(const schema::JobSpec& job, const Member::Options& options, NodeState& state, Random& random,
+               IntervalCounts& counts, bool plants_fault)
       : job_(job),
         self_(options.self),
         first_step_(options.first_round.value()),
@@ -203,7 +203,7 @@ class StretchNode : public Member::Delegate {
     auto [of, task] = std::move(under_way_.back());
     under_way_.pop_back();
     daemon::TaskResult result = helper_->execute(task, [&, of = of](daemon::MadeFrame total) {
-      member_.on(daemon::TotalMade{of, std::move(total)});
+      member_.on_event(daemon::TotalMade{of, std::move(total)});
     });
     member_.on(daemon::TaskDone{of, std::move(task), std::move(result)});
   }
@@ -276,7 +276,7 @@ class StretchNode : public Member::Delegate {
   const std::uint64_t first_step_;
   NodeState& state_;
   Random& random_;
-  StretchCounts& counts_;
+  IntervalCounts& counts_;
   const bool plants_fault_;  // the average moves at the commit
   std::uint64_t next_confirmed_;
   Member member_;
@@ -297,16 +297,16 @@ class StretchNode : public Member::Delegate {
   std::optional<Held> held_;
 };
 
-// The members of one stretch and what is on its way between them.
-class Stretch {
+// The members of one interval and what is on its way between them.
+class Interval {
  public:
-  Stretch(const schema::JobSpec& job, const daemon::View& view, const std::vector<std::uint16_t>& weights,
-          std::uint64_t first_step, NodeStates& states, Random& random, StretchCounts& counts, bool plants_fault)
+  Interval(const schema::JobSpec& job, const daemon::View& view, const std::vector<std::uint16_t>& weights,
+           std::uint64_t first_step, NodeStates& states, Random& random, IntervalCounts& counts, bool plants_fault)
       : view_(view), random_(random) {
-    ++counts.stretches;
+    ++counts.intervals;
     const bool evaluates_first = first_step > 0 && first_step % job.evaluate_every == 0;
     for (const Rank rank : places<Rank>(view.size()))
-      nodes_.push_back(std::make_unique<StretchNode>(
+      nodes_.push_back(std::make_unique<IntervalNode>(
           job, options_of(job, view, view.seat(rank), weights, first_step, evaluates_first), *states[view.seat(rank)],
           random, counts, plants_fault));
     for (const auto& node : nodes_) {
@@ -318,7 +318,7 @@ class Stretch {
   // Runs for so many events, or until all have finished.
   void run(std::uint64_t events) {
     for (; events > 0 && !testing::Test::HasFailure(); --events) {
-      std::vector<StretchNode::Act> acts;
+      std::vector<IntervalNode::Act> acts;
       for (auto& [ends, link] : links_)
         if (!link.empty()) acts.push_back([this, &ends = ends, &link = link] { deliver(ends, link); });
       for (const auto& node : nodes_) node->add_acts(acts);
@@ -330,7 +330,7 @@ class Stretch {
     for (const auto& node : nodes_)
       EXPECT_FALSE(node->member().failed()) << node->member().failed().value_or(schema::Fail()).message;
   }
-  StretchNode& node(Rank rank) { return *nodes_[rank]; }
+  IntervalNode& node(Rank rank) { return *nodes_[rank]; }
 
  private:
   using Ends = std::pair<Rank, Rank>;
@@ -349,7 +349,7 @@ class Stretch {
 
   const daemon::View view_;
   Random& random_;
-  Per<Rank, std::unique_ptr<StretchNode>> nodes_;
+  Per<Rank, std::unique_ptr<IntervalNode>> nodes_;
   std::map<Ends, Link> links_;
 };
 
