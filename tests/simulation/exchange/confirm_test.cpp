@@ -65,7 +65,7 @@ TEST(Confirm, OnceAllMembersReachTheBarrier) {
   const Members members = Members::of(77, View::of_all(3), Seat(0), kNames, {});
   Barrier barrier(members);
   EXPECT_EQ(barrier.missing(Round(8)).size(), 3u);
-  EXPECT_FALSE(barrier.on_reached(Rank(2), Round(8), Round(7))) << "a member ahead is waited for by nobody";
+  EXPECT_FALSE(barrier.on_reached(Rank(2), Round(8), Round(7))) << "no member waits for one that is ahead";
   EXPECT_FALSE(barrier.on_reached(Rank(2), Round(8), Round(7))) << "said twice";
   barrier.forget_before(Round(8));
   EXPECT_FALSE(barrier.on_reached(Rank(0), Round(8), Round(8)));

@@ -205,7 +205,7 @@ TEST(ExchangeCredit, TotalsWaitForIt) {
   node.from_peer(schema::Credit{2 * kPayload});
   const auto work = node.exchange.next_task(ThreadRole::kOnlyThread);
   ASSERT_TRUE(work);
-  EXPECT_TRUE(std::holds_alternative<Reduce>(*work)) << "somebody waits for it: it goes first";
+  EXPECT_TRUE(std::holds_alternative<Reduce>(*work)) << "a member waits for it: it goes first";
 }
 
 // One of four members: all windows are full of contributions, and the others' codes of four chunks have come.
@@ -247,7 +247,7 @@ TEST(ExchangeCredit, TotalsNeedRoomForAllTogetherAndNoMoreThanTwoWindowsForEach)
   node.takes(b, 4 * kPayload);
   node.takes(c, 4 * kPayload);
   EXPECT_EQ(node.totals(), 0u) << "node-d has two windows";
-  EXPECT_EQ(node.waited_for(), std::vector<Rank>{d}) << "nobody else keeps anything from leaving";
+  EXPECT_EQ(node.waited_for(), std::vector<Rank>{d}) << "no other member keeps anything from leaving";
   node.takes(d, kPayload);
   EXPECT_EQ(node.totals(), 1u);
   EXPECT_FALSE(node.failure());

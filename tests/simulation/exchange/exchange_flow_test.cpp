@@ -265,7 +265,7 @@ TEST(ExchangeFlow, APeerThatTakesNothingGetsNoMoreThanItsWindows) {
     mesh.expect_within_windows(most_under_way);
     if (testing::Test::HasFailure()) return;
   }
-  EXPECT_GT(past_a_window, 5u) << "totals pass who is behind";
+  EXPECT_GT(past_a_window, 5u) << "totals pass a member that is behind";
 }
 
 // In every turn each member has an owner of its own: no link carries what all send at once.

@@ -150,14 +150,14 @@ void ExchangeNode::run_is_left(std::uint64_t start) {
 
 // --- a joiner ---
 
-void ExchangeNode::run_is_to_hold() { member_->request_quiesce(); }
+void ExchangeNode::run_quiesces() { member_->request_quiesce(); }
 
-schema::SnapshotOffer ExchangeNode::run_feeds() {
+schema::SnapshotOffer ExchangeNode::run_offers_snapshot() {
   snapshot_source_ = std::make_unique<daemon::SnapshotSource>(daemon::SnapshotSource::Past{"a record", ""}, *replica_);
   return {{1, membership_.view().number(), committed_steps(), digest()}, snapshot_source_->parts()};
 }
 
-void ExchangeNode::run_gives(Seat to, const schema::SnapshotRequest& want) {
+void ExchangeNode::run_sends_snapshot(Seat to, const schema::SnapshotRequest& want) {
   if (!snapshot_source_ || !member_->quiesced()) return;
   const Status given = snapshot_source_->want(want, [&](std::uint64_t at, std::span<const std::byte> bytes) {
     const schema::FrameHeader header{running_->run_key, membership_.view().number(), 0};
@@ -167,18 +167,18 @@ void ExchangeNode::run_gives(Seat to, const schema::SnapshotRequest& want) {
   EXPECT_TRUE(given.ok()) << given.error().message;
 }
 
-void ExchangeNode::run_goes_on() {
+void ExchangeNode::run_is_released() {
   snapshot_source_.reset();
   member_->release();
   settle();
 }
 
-void ExchangeNode::run_takes(const daemon::ReceiveSnapshot& feed) {
-  auto intake = daemon::SnapshotSink::of(feed.feed, *replica_, [](std::span<const std::byte>) { return Status(); });
-  ASSERT_TRUE(intake.ok()) << intake.error().message;
-  snapshot_sink_ = *std::move(intake);
-  giver_ = feed.from;
-  givers_view_ = feed.view;
+void ExchangeNode::run_receives_snapshot(const daemon::ReceiveSnapshot& action) {
+  auto sink = daemon::SnapshotSink::of(action.feed, *replica_, [](std::span<const std::byte>) { return Status(); });
+  ASSERT_TRUE(sink.ok()) << sink.error().message;
+  snapshot_sink_ = *std::move(sink);
+  donor_ = action.from;
+  donors_view_ = action.view;
   ask_for_slices();
 }
 
@@ -186,17 +186,17 @@ void ExchangeNode::run_takes(const daemon::ReceiveSnapshot& feed) {
 void ExchangeNode::ask_for_slices() {
   if (!snapshot_sink_ || running_) return;
   if (const auto want = snapshot_sink_->due(network_.now_ms())) {
-    const schema::FrameHeader header{membership_.current() ? membership_.current()->run_key : 0, givers_view_, 0};
-    VirtualNode::send({giver_}, std::make_shared<const Message>(Message{header, *want, nullptr}));
+    const schema::FrameHeader header{membership_.current() ? membership_.current()->run_key : 0, donors_view_, 0};
+    VirtualNode::send({donor_}, std::make_shared<const Message>(Message{header, *want, nullptr}));
   }
   if (!snapshot_sink_->whole())
-    network_.after(seat(), daemon::SnapshotSink::kAgainMs * 1000, [this, intake = snapshot_sink_.get()] {
-      if (intake == snapshot_sink_.get()) ask_for_slices();
+    network_.after(seat(), daemon::SnapshotSink::kAgainMs * 1000, [this, sink = snapshot_sink_.get()] {
+      if (sink == snapshot_sink_.get()) ask_for_slices();
     });
 }
 
 void ExchangeNode::take_slice(Seat from, const schema::FrameHeader&, const schema::SnapshotChunk& slice) {
-  if (!snapshot_sink_ || running_ || from != giver_ || snapshot_sink_->whole() || membership_.current() == nullptr)
+  if (!snapshot_sink_ || running_ || from != donor_ || snapshot_sink_->whole() || membership_.current() == nullptr)
     return;
   ++progress_;
   const Status taken = snapshot_sink_->take(slice, network_.now_ms());

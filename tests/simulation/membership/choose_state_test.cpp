@@ -69,7 +69,7 @@ TEST(ChooseState, TheNewestViewResumesAndTheOthersJoin) {
     const ChosenState some = chosen({went_on, left, went_on});
     EXPECT_EQ(state_of(some), later);
     EXPECT_EQ(std::get<StateAndMembers>(some).members, (std::vector<Seat>{Seat(0), Seat(2)}));
-    EXPECT_EQ(state_of(chosen({went_on, left}, 0)), beginning) << "who asks gets it";
+    EXPECT_EQ(state_of(chosen({went_on, left}, 0)), beginning) << "an explicit step is chosen";
     EXPECT_EQ(members_of(chosen({went_on, left}, 0)), 2u);
   }
   const Offer first{{{1, 1, 30, 3}, beginning}, ""}, none_yet{{beginning}, ""};

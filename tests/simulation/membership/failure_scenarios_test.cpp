@@ -69,7 +69,7 @@ void expect_one_view(Cluster& cluster, std::size_t least) {
     EXPECT_EQ(membership.view().number(), view->number());
     EXPECT_EQ(membership.view().seats(), view->seats());
   }
-  ASSERT_TRUE(view.has_value()) << "nobody goes on";
+  ASSERT_TRUE(view.has_value()) << "no node continues";
   EXPECT_GE(view->size(), least);
 }
 

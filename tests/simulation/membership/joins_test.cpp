@@ -344,7 +344,7 @@ TEST(Joiner, AJoinGoesFromTheFirstHeartbeatToTheView) {
   Machine c(kC, 3);
   EXPECT_EQ(c.discovers_run(), "");
   EXPECT_EQ(c.waits(0), "join run-1 to a b (key 0) (view 0): not prepared, reaches a b");
-  EXPECT_EQ(c->state(), std::nullopt) << "asking binds nobody";
+  EXPECT_EQ(c->state(), std::nullopt) << "asking binds no node";
   EXPECT_EQ(c.receives(kA, invite(), kKey, 2), "prepare run-1 with a b c");
   EXPECT_EQ(c->state(), schema::RunState::kStarting);
   EXPECT_EQ(c.prepares(yes()), "join run-1 to a b (key 0) (view 0): prepared, reaches a b");
@@ -430,7 +430,7 @@ TEST(ChooseView, AJoinerIsAddedOnlyIfNothingElseChanges) {
   EXPECT_EQ(chosen({{kA, of_a}}), 1u) << "not all have promised";
   schema::Promise other = of_b;
   other.step = 13;
-  EXPECT_EQ(chosen({{kA, of_a}, {kB, other}}), 2u) << "somebody has gone on";
+  EXPECT_EQ(chosen({{kA, of_a}, {kB, other}}), 2u) << "a node has gone on";
   other = of_b;
   other.reachable = {0};
   EXPECT_EQ(chosen({{kA, of_a}, {kB, other}}), 2u) << "node-b does not hear it";

@@ -168,7 +168,7 @@ TEST(Membership, TheAbsentAreNamed) {
 
 TEST(Membership, AnIncompatiblePeerEndsAStartWithinTwoSeconds) {
   Machine a(kA, 3, false);
-  EXPECT_EQ(a.cannot_join(kC, "builds differ"), "") << "nobody waits for it";
+  EXPECT_EQ(a.cannot_join(kC, "builds differ"), "") << "no node waits for it";
   EXPECT_EQ(a.start(), "");
   EXPECT_EQ(a.cannot_join(kC, "builds differ"), "") << "it may be a moment's trouble";
   EXPECT_EQ(a.waits(1'499), "");

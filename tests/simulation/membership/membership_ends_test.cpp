@@ -12,7 +12,7 @@ using schema::RunState;
 TEST(Membership, StrangersAreIgnored) {
   Machine a = proposing();
   EXPECT_EQ(a.receives(kB, yes(), 99), "") << "another run's";
-  EXPECT_EQ(a.receives(Seat(7), yes()), "") << "nobody's";
+  EXPECT_EQ(a.receives(Seat(7), yes()), "") << "no node's";
   EXPECT_EQ(a.receives(kB, Fail{}, 99), "");
   EXPECT_EQ(a.receives(kB, yes(), kKey, 2), "") << "another view's";
   EXPECT_EQ(a.receives(kB, schema::Hello{}), "");
@@ -106,7 +106,7 @@ TEST(Membership, StopOfARunningRunIsAskedOnce) {
   EXPECT_EQ(b.stopping(), "");
   EXPECT_EQ(b->state(), RunState::kStopping);
   EXPECT_EQ(b.finishes(RunState::kStopped, "stopped by a user"), "save run-1: STOPPED: stopped by a user");
-  EXPECT_EQ(b.stops(), "") << "it has ended, but nobody says so yet";
+  EXPECT_EQ(b.stops(), "") << "it has ended, but no node says so yet";
   EXPECT_EQ(b->state(), RunState::kStopping);
 }
 

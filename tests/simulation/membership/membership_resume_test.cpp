@@ -312,7 +312,7 @@ TEST(Resume, ANodeThatStillSearchesIsWaitedFor) {
     EXPECT_EQ(b.waits(14'000), "");
     EXPECT_EQ(b.receives(kC, to_go_on()), "");
   }
-  EXPECT_EQ(a.makes_progress(kB), "") << "it has offered: nobody waits for it";
+  EXPECT_EQ(a.makes_progress(kB), "") << "it has offered: no node waits for it";
   EXPECT_EQ(a.waits(286'000),
             resume_fails("node-c", "timeout", "node-c made no progress in finding the run's states for 300 s"));
 }

@@ -140,7 +140,7 @@ TEST(Membership, AMemberThatMakesProgressIsWaitedFor) {
     }
   }
   EXPECT_EQ(a.waits(280'000), "propose run-1 to b c");
-  EXPECT_EQ(a.makes_progress(kB), "") << "it has voted: nobody waits for it";
+  EXPECT_EQ(a.makes_progress(kB), "") << "it has voted: no node waits for it";
   EXPECT_EQ(a.waits(6'000),
             proposal_fails("node-c", "timeout", "node-c made no progress in preparing the run for 300 s"));
   EXPECT_EQ(preparing_b.stops(), "vote no to c: refused: run run-1 was stopped at node-b before it began");

@@ -41,7 +41,7 @@ StateId after_the_power_was_out(Cluster& cluster) {
 }
 
 void expect_settled(Cluster& cluster) {
-  EXPECT_TRUE(cluster.run_until([&] { return cluster.all_idle(); }, kSettleMs)) << "somebody hangs";
+  EXPECT_TRUE(cluster.run_until([&] { return cluster.all_idle(); }, kSettleMs)) << "a node hangs";
   EXPECT_FALSE(cluster.two_runs_at_once());
 }
 
@@ -109,9 +109,9 @@ TEST(ResumeScenarios, ADeathAtAnyPointLosesNothing) {
         return !state || *state == RunState::kRunning || *state == RunState::kPaused;
       });
     };
-    EXPECT_TRUE(cluster.run_until(resolve_outcome, kSettleMs)) << "somebody hangs";
+    EXPECT_TRUE(cluster.run_until(resolve_outcome, kSettleMs)) << "a node hangs";
     cluster.network().run_for(15'000);
-    EXPECT_TRUE(resolve_outcome()) << "somebody hangs";
+    EXPECT_TRUE(resolve_outcome()) << "a node hangs";
     EXPECT_FALSE(cluster.two_runs_at_once());
     if (asked != victim) {
       EXPECT_NE(cluster.answer(asked), nullptr) << "no answer";

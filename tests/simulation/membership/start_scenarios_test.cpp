@@ -30,7 +30,7 @@ bool is_settled(Cluster& cluster) {
 }
 
 void expect_settled(Cluster& cluster, const std::vector<Seat>& starters) {
-  EXPECT_TRUE(cluster.run_until([&] { return is_settled(cluster); }, kStartSettleMs)) << "somebody hangs";
+  EXPECT_TRUE(cluster.run_until([&] { return is_settled(cluster); }, kStartSettleMs)) << "a node hangs";
   for (const Seat seat : starters)
     if (!cluster.network().dead(seat)) {
       EXPECT_NE(cluster.answer(seat), nullptr) << "no answer at " << cluster.name(seat);
@@ -254,7 +254,7 @@ TEST(StartScenarios, AProposerThatNeverDecidesHoldsNoNodeForLong) {
     cluster.node(stuck).stick();
     const std::uint64_t since_ms = cluster.network().now_ms();
     EXPECT_TRUE(cluster.node(stopper).stop("run-1").ok());
-    EXPECT_TRUE(cluster.run_until([&] { return !reserved(stopper); }, 5'200)) << "a stop waits for nobody";
+    EXPECT_TRUE(cluster.run_until([&] { return !reserved(stopper); }, 5'200)) << "a stop waits for no node";
     const auto others_free = [&] {
       return std::ranges::none_of(cluster.seats(), [&](Seat seat) { return seat != stuck && reserved(seat); });
     };

@@ -602,12 +602,12 @@ void World::said(Seat seat, std::uint64_t directory, std::uint64_t incarnation, 
   if (const auto* promise = std::get_if<schema::Promise>(&body)) {
     EXPECT_GE(promise->ballot, promised_[voter]) << "P4: it had promised a higher one";
     EXPECT_GE(promise->accepted_in, accepted_[voter]) << "P4: it had accepted something";
-    EXPECT_GE(disks_[seat].vote->promised, promise->ballot) << "P4: told before it was written";
+    EXPECT_GE(disks_[seat].vote->promised, promise->ballot) << "P4: sent before it was written";
     promised_[voter] = promise->ballot;
   }
   if (const auto* accepted = std::get_if<schema::Accepted>(&body)) {
     EXPECT_GE(accepted->ballot, promised_[voter]) << "P4: it had promised a higher one";
-    EXPECT_GE(disks_[seat].vote->accepted_in, accepted->ballot) << "P4: told before it was written";
+    EXPECT_GE(disks_[seat].vote->accepted_in, accepted->ballot) << "P4: sent before it was written";
     promised_[voter] = accepted_[voter] = accepted->ballot;
   }
 }
@@ -651,7 +651,7 @@ void World::expect_settled() {
   }
   if (!somebody_can) return;
   EXPECT_FALSE(somebody_cannot) << what;
-  EXPECT_EQ(there.size(), newest.size()) << "P5: who is away is a member still, " << what;
+  EXPECT_EQ(there.size(), newest.size()) << "P5: an unreachable node is still a member, " << what;
   for (const Seat seat : there) {
     Process& one = *process(seat);
     EXPECT_TRUE(one.trains() && !one.frozen() && one.view().number() == newest.number())

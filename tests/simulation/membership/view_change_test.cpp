@@ -192,7 +192,7 @@ TEST(ViewChange, HalfWithoutTheSeniorIsNoQuorum) {
   c.disconnects(kA);
   c.disconnects(kB);
   EXPECT_EQ(c.receives(kD, promise(kD, ballot(1, kC))), "");
-  EXPECT_EQ(c.waits(1'000), "freeze") << "it asks nobody: it may be deaf";
+  EXPECT_EQ(c.waits(1'000), "freeze") << "it asks no node: it may be deaf";
   EXPECT_EQ(c->state(), schema::RunState::kPaused);
   EXPECT_EQ(c.connects(kB), "prepare 1c to a b d\nfreeze") << "whom do they hear now?";
   EXPECT_EQ(c->state(), schema::RunState::kRunning);
@@ -455,7 +455,7 @@ TEST(ViewChange, AVoteThatIsNotWrittenIsNotSent) {
 
   // What was decided is not done before it is written.
   EXPECT_EQ(left_out.receives(kA, Decide{next_view({kA, kC})}), "write view 2");
-  EXPECT_EQ(left_out.receives(kC, Prepare{ballot(1, kC)}), "") << "nor told";
+  EXPECT_EQ(left_out.receives(kC, Prepare{ballot(1, kC)}), "") << "nor sent";
   EXPECT_EQ(left_out.waits(999), "");
   left_out.disk_is_full(false);
   EXPECT_EQ(left_out.waits(1).find("write view 2\ndecide to a c: view 2 of a c from 12\nleave for view 2 of a c"), 0u);
@@ -498,7 +498,7 @@ TEST(ViewChange, AGoodbye) {
             "ended? to a b: INTERRUPTED, node-c was shut down, saved"
             "\nend run-1: INTERRUPTED: node-c was shut down (a ?, b ?, c saved)"
             "\ngoodbye to a b: node-c was shut down")
-      << "nobody has a word for it";
+      << "no other outcome is known";
 }
 
 TEST(ViewChange, AShutdownOfTheSeniorOfTwo) {
@@ -571,7 +571,7 @@ TEST(ViewChange, AnEvictedNodeLearnsTheOutcome) {
   c.saves(an_end(schema::RunState::kInterrupted, 60, "left", schema::SaveState::kSaved, 8));
   EXPECT_TRUE(c->idle());
   EXPECT_EQ(c.start("run-2", 78), "claim run-2 to a (key 78)") << "it is free";
-  EXPECT_EQ(c.receives(kB, Prepare{ballot(2, kB)}), "decide to b: view 2 of a b from 12") << "who does not know it";
+  EXPECT_EQ(c.receives(kB, Prepare{ballot(2, kB)}), "decide to b: view 2 of a b from 12") << "node-b does not know it";
   EXPECT_EQ(c.receives(kA, an_end(schema::RunState::kCompleted, 90))
                 .find("record: COMPLETED (a saved, b ?, c nothing saved)"),
             0u);

@@ -364,7 +364,7 @@ void VirtualNode::carry_out(const daemon::LeaveView& action) {
 // --- a node joins a run ---
 
 void VirtualNode::carry_out(const daemon::QuiesceRun& action) {
-  if (running_key() == action.run_key && !saving_) run_is_to_hold();
+  if (running_key() == action.run_key && !saving_) run_quiesces();
 }
 
 void VirtualNode::carry_out(const daemon::ReadHistory& action) {
@@ -372,21 +372,21 @@ void VirtualNode::carry_out(const daemon::ReadHistory& action) {
   const std::uint64_t delay_us = network_.random().between(1, 20'000);
   network_.after(options_.self, delay_us, [this, key = action.run_key] {
     if (stuck_ || running_key() != key || saving_) return;
-    membership_.on_snapshot_offer(key, run_feeds(), network_.now_ms());
+    membership_.on_snapshot_offer(key, run_offers_snapshot(), network_.now_ms());
     carry_out_all();
   });
 }
 
 void VirtualNode::carry_out(const daemon::SendSnapshotChunks& action) {
-  if (running_key() == action.run_key && !saving_) run_gives(action.to, action.want);
+  if (running_key() == action.run_key && !saving_) run_sends_snapshot(action.to, action.want);
 }
 
 void VirtualNode::carry_out(const daemon::ReleaseRun& action) {
-  if (running_key() == action.run_key && !saving_) run_goes_on();
+  if (running_key() == action.run_key && !saving_) run_is_released();
 }
 
 void VirtualNode::carry_out(const daemon::ReceiveSnapshot& action) {
-  if (!running_) run_takes(action);
+  if (!running_) run_receives_snapshot(action);
 }
 
 void VirtualNode::carry_out(const daemon::JoinRun& action) {

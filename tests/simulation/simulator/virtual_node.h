@@ -144,11 +144,11 @@ class VirtualNode : public Machine {
   virtual void run_changes(const schema::NextView&) {}
   virtual void run_is_left(std::uint64_t /*start*/) {}
   // A joiner receives a snapshot: this node as its donor, and as the joiner. The clockwork has no state to send.
-  virtual void run_is_to_hold() {}
-  virtual schema::SnapshotOffer run_feeds() { return {}; }
-  virtual void run_gives(Seat, const schema::SnapshotRequest&) {}
-  virtual void run_goes_on() {}
-  virtual void run_takes(const daemon::ReceiveSnapshot&) {}
+  virtual void run_quiesces() {}
+  virtual schema::SnapshotOffer run_offers_snapshot() { return {}; }
+  virtual void run_sends_snapshot(Seat, const schema::SnapshotRequest&) {}
+  virtual void run_is_released() {}
+  virtual void run_receives_snapshot(const daemon::ReceiveSnapshot&) {}
   virtual void run_is_joined(const schema::NextView&, const schema::Commit&) {}
   virtual void run_tick() { ++progress_; }
   virtual bool run_is_prepared() const { return false; }  // it takes frames before its begin

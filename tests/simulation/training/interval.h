@@ -205,7 +205,7 @@ class IntervalNode : public Member::Delegate {
     daemon::TaskResult result = helper_->execute(task, [&, of = of](daemon::MadeFrame total) {
       member_.on_event(daemon::TotalMade{of, std::move(total)});
     });
-    member_.on(daemon::TaskDone{of, std::move(task), std::move(result)});
+    member_.on_event(daemon::TaskDone{of, std::move(task), std::move(result)});
   }
 
   // Member::Delegate
@@ -232,13 +232,14 @@ class IntervalNode : public Member::Delegate {
     daemon::GradientReady event{
         {member_.members().view.number(), Step(step)}, bucket, draw_loss(job_.seed, self_.index(), step)};
     if (bucket == 0) event.statistics = draw_statistics(job_.seed, self_.index(), step);
-    member_.on(event);
+    member_.on_event(event);
   }
   void evaluate(Step step) override {
     ++counts_.evaluations;
     EXPECT_EQ(state_.replica->confirmed_rounds(), Round(step.value()));
     computing_.push_back([this, step] {
-      member_.on(daemon::Evaluated{{member_.members().view.number(), step}, {1 + step.value() * 3 % 11, 16, 0.5, 1}});
+      member_.on_event(
+          daemon::Evaluated{{member_.members().view.number(), step}, {1 + step.value() * 3 % 11, 16, 0.5, 1}});
     });
   }
   void reported(const std::optional<Member::Evaluation>& evaluation) override {
@@ -262,7 +263,7 @@ class IntervalNode : public Member::Delegate {
     EXPECT_EQ(state_.replica->confirmed_rounds(), Round(step));
     EXPECT_GT(step, first_step_);
     if (checkpoint) {
-      EXPECT_TRUE(checkpoints_.insert(step).second) << "told twice";
+      EXPECT_TRUE(checkpoints_.insert(step).second) << "reported twice";
       ++counts_.checkpoints;
       held_ = Held{step, Replica::combine(state_.replica->segment_digests())};
       if (step + 1 == next_confirmed_) return;  // after its report

@@ -48,7 +48,7 @@ class Schedule {
     }
     calm_down();
     EXPECT_TRUE(cluster_.run_until([&] { return cluster_.all_idle(); }, kMaxSettleMs))
-        << "P5: somebody hangs: " << words();
+        << "P5: a node hangs: " << words();
     for (const Seat seat : cluster_.seats()) note(seat);
     expect_one_end();
   }

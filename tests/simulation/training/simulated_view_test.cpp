@@ -207,7 +207,7 @@ TEST_P(SimulatedViews, WithOtherMembersEqualTheReference) {
   room.expect_reference(parts);
   EXPECT_EQ(room.committed.size(), kViewSteps);
   EXPECT_EQ(room.evaluated, (std::vector<std::uint64_t>{5, 10, 10, 12}))
-      << "that of step 10 by both its views, as where a newcomer comes in with it";
+      << "that of step 10 by both its views, as where a joiner becomes a member with it";
 }
 
 TEST(SimulatedView, AnEngineThatFailsEndsIt) {

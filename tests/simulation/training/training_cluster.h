@@ -47,7 +47,7 @@ class TrainingCluster : public Cluster {
   void train(const schema::JobSpec& job, std::uint64_t within_ms = 120'000) {
     network().connect_all();
     start(any(), "run-1", job);
-    EXPECT_TRUE(ends_within(within_ms)) << "somebody hangs";
+    EXPECT_TRUE(ends_within(within_ms)) << "a node hangs";
   }
 
   // Step frame, scalers of each bucket and every chunk twice, for two steps: what the gates let pile up on one link.
