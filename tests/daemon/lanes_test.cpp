@@ -35,7 +35,7 @@ TEST_P(EachLanes, DoAllGivenWorkAndReportItOnce) {
   while (told.size() < kWorks) {
     const std::vector<Rank> some = lanes.take_done(true);
     ASSERT_FALSE(some.empty());
-    for (const Rank member : some) EXPECT_EQ(done[member.index()], 1) << "told before it was done";
+    for (const Rank member : some) EXPECT_EQ(done[member.index()], 1) << "reported before it was done";
     told.insert(told.end(), some.begin(), some.end());
   }
   EXPECT_TRUE(lanes.take_done(false).empty());

@@ -286,7 +286,7 @@ TEST(Trainer, ReportsAnOrphanedThread) {
                              prepares->release();
                              goes_on->acquire();
                              advance();
-                             ADD_FAILURE() << "nobody needs this any more";
+                             ADD_FAILURE() << "this is not needed any more";
                              return Error{ErrorKind::kFailed, ""};
                            },
                            {}},

@@ -167,7 +167,7 @@ class NonReaders:
         words = [self.hello] * 200 if kind == "mesh peers" else self.requests[what] * 80
         came = sum(self.one(kind, node, words[: draws.randrange(20, 2000)]) for _ in range(count))
         word = "hellos" if kind == "mesh peers" else what
-        return f"{kind} who read no {word}" + ("" if came else ", not let in")
+        return f"{kind} that read no {word}" + ("" if came else ", not let in")
 
     def one(self, kind, node, words):
         try:

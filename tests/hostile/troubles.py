@@ -76,7 +76,7 @@ class Troubles:
             self.processes.append(self.mesh.follow(*arguments, node=node))
         self.ending.wait(self.draws.random() * 0.1)
         self.processes[-1].process.send_signal(19)
-        self.counts["tgctl whose output nobody takes"] += 1
+        self.counts["tgctl whose output is not read"] += 1
 
     def idle_crowd(self):
         """More connections than are usual, which say nothing."""

@@ -341,7 +341,7 @@ class Trial:
         assert len({answer.code for answer in answers}) == 1, f"{self.run}, {state}: {answers}"
         if answers[0].code != 0:
             assert not any(save in ("saved", "in memory") for _, _, save in members), f"{self.run}: {members}, but fetch: {answers[0]}"
-            return state + ", nobody has it"
+            return state + ", no node has it"
         for folder in folders[1:]:
             _, differ, broken = filecmp.cmpfiles(folders[0], folder, MODELS, shallow=False)
             assert not differ and not broken, f"{self.run}: {folders[0]} and {folder} differ in {differ + broken}"

@@ -89,7 +89,7 @@ class Changes(Joining):
             for node in mesh.nodes:
                 with open(node.run_file(run, "model.safetensors"), "rb") as file:
                     models.append(file.read())
-            self.assertEqual(len(set(models)), 1, "the newcomer, too, has the same file")
+            self.assertEqual(len(set(models)), 1, "the joiner, too, has the same file")
             then = mesh.start(JOB | {"keep": "last", "steps": best})
             kept, model = (read_safetensors(os.path.join(mesh.fetch(one), "model.safetensors"))[0] for one in (run, then))
             self.assertTrue(kept == model, f"the model is that of step {best}")

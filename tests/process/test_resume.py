@@ -182,7 +182,7 @@ class ByThemselves(unittest.TestCase):
                 mesh[1].kill()
                 mesh[0].start()
                 if times == 0:
-                    wait_until(lambda: f"whom it waits for is told: {self.next_of(mesh, run)}", lambda: "are back: node-b is not" in self.next_of(mesh, run))
+                    wait_until(lambda: f"the node that it waits for is named: {self.next_of(mesh, run)}", lambda: "are back: node-b is not" in self.next_of(mesh, run))
                     mesh.ctl("wait", run).ends(10, "it goes on by itself as soon as its members are back: node-b is not")
                 mesh[1].start()
             wait_until(lambda: f"it does not go on: {self.next_of(mesh, run)}", lambda: f"not come to its next checkpoint; tgctl resume {run}" in self.next_of(mesh, run))
@@ -368,7 +368,7 @@ class FullDisks(unittest.TestCase):
             mesh.wait_for_step(run, at + 20)
             self.assertEqual({path: read(path) for path in checkpoints(mesh[1], run)}, kept)
             mesh.free(mesh[1])
-            wait_until("nobody warns any more", lambda: not mesh.run(run)["reason"])
+            wait_until("no node warns any more", lambda: not mesh.run(run)["reason"])
             wait_until("the next one is written", lambda: not set(kept) & set(checkpoints(mesh[1], run)))
             mesh.ctl_ok("stop", run)
             # A run that has room for none comes to its end, too.
