@@ -200,7 +200,7 @@ void bench(const Setting& setting, int rounds) {
   }
 }
 
-// False, with a word on stderr, if a variant computes wrong results.
+// Returns false, with a message on stderr, if a variant computes wrong results.
 bool all_right() {
   for (const Kernels* const kernels : available()) {
     if (!self_test(*kernels)) {

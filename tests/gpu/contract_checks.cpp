@@ -102,7 +102,7 @@ std::string repeats(const Subject& subject, const Work& work) {
     same_gradient(step_of(*engine, subject.space, work.parameters.span(), work.batch, 1), first,
                   text("repeat %d", repeat));
   }
-  // Another engine too, which is told what the first one chose by timing.
+  // Another engine too, which is given what the first one chose by timing.
   EngineOptions options = subject.engine_options(work.batch.count);
   options.choices = engine->choices();
   const auto other = subject.accelerator.make_engine(work.model, options);
@@ -268,7 +268,7 @@ std::string dropout(const Subject& subject) {
   return text("%zu of %d features dropped, the same", dropped, 4 * kFeatures);
 }
 
-// What cannot be made is an error that says so, and leaves nothing behind.
+// An engine that cannot be made is an error that says so, and leaves nothing behind.
 std::string limits(const Subject& subject) {
   const Work work(make_model(ModelKind::kLenet), 8);
   const std::size_t needs = subject.engine(work.model, 8)->activation_bytes();

@@ -81,7 +81,7 @@ TEST_F(LineWriterTest, AWriterWithoutAReaderDoesNotWait) {
   const Elapsed elapsed;
   for (int i = 0; i < 1000; ++i) lines.write(line);
   EXPECT_LT(elapsed.ms(), 2000u);
-  // The reader takes lines again: those that did not fit are told where they are missing.
+  // The reader takes lines again: those that did not fit are reported where they are missing.
   const std::string text = read_until("lost " + std::to_string(1000 - LineWriter::kMaxQueuedBytes / line.size()));
   EXPECT_EQ(text.substr(static_cast<std::size_t>(kPipeBytes)).substr(0, line.size() + 1), line + "\n");
   lines.write("after");

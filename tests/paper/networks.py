@@ -44,7 +44,7 @@ class CifarNet(nn.Module):
 
 
 class ResNet20(nn.Module):
-    """For CIFAR-10, with projections (option B); 272,474 parameters."""
+    """ResNet-20 for CIFAR-10, with projections (option B); 272,474 parameters."""
 
     def __init__(self, classes):
         super().__init__()

@@ -46,7 +46,7 @@ class SmallDisks(Mesh):
             subprocess.run(["umount", "--lazy", node.state_dir], capture_output=True)
 
     def fill(self, node, room=0):
-        """To the last byte, but for so many."""
+        """Fills the disk to the last byte, but for so many."""
         path = os.path.join(node.state_dir, FILLER)
         try:
             with open(path, "ab", buffering=0) as file:

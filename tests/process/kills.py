@@ -50,7 +50,7 @@ MOST_KILLS = 4  # in one run, all nodes together
 
 
 def settings(network=False, threads=1):
-    """With more than one thread an exchange has helpers, which a change of view ends and makes anew."""
+    """A mesh's options. With more than one thread an exchange has helpers, which a view change ends and makes anew."""
     return {"peer-timeout": f"{PEER_TIMEOUT:g}s", "threads": threads} | ({"insecure": "true"} if network else {})
 
 
@@ -270,7 +270,7 @@ class Trial:
         return json.loads(answer.out)["runs"][0] if answer.code == 0 else {}
 
     def states(self):
-        """On the nodes that nothing was done to, and on those whose fault has not come."""
+        """The run's states on the nodes that nothing was done to, and on those whose fault has not come."""
         states = {}
         for node in self.mesh.nodes:
             if not node.alive() and node not in self.away:

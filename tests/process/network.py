@@ -110,5 +110,5 @@ class Network:
             _do(*prefix, "iptables", "-F")
 
     def sent_bytes(self, index):
-        """As the interface counts them, headers included."""
+        """The bytes that the interface counts as sent, headers included."""
         return int(_do(*self.prefixes[index], "cat", f"/sys/class/net/{self.INTERFACE}/statistics/tx_bytes"))

@@ -88,7 +88,7 @@ class Descriptors(unittest.TestCase):
             mesh.fetch(run)
 
     def test_a_mesh_uses_few_descriptors(self):
-        """With a margin: a node counts what it needs by this."""
+        """A node counts the descriptors that it needs by these numbers, with a margin."""
         counts = {}
         for nodes in (2, 4):
             with Mesh(nodes) as mesh:

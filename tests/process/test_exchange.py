@@ -112,7 +112,7 @@ class Traced(unittest.TestCase):
                         self.assertLessEqual(one["ts"] + one["dur"], next_one["ts"] + 2, f"{one} {next_one}")
 
     def test_helpers_of_the_exchange_have_tracks_of_their_own(self):
-        """And leave the bits as they are: the same run on one thread, and on several."""
+        """They leave the bits as they are: the same run on one thread, and on several."""
         job = {
             "model": "googlenet-slim", "compute": "replay", "steps": 5, "trace": "true", "exchange": "sharded", "link-mbps": 1000,
             "data-train": None, "data-test": None, "evaluate-every": 0,

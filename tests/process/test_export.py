@@ -29,7 +29,7 @@ def python_with_tensorboard():
 
 
 def flat(row):
-    """As the table and the events name them."""
+    """The row's values under the names that the table and the events have."""
     for key, value in row.items():
         if isinstance(value, dict):
             yield from ((f"{key}/{inner}", one) for inner, one in value.items())

@@ -146,7 +146,7 @@ class PowerBack(Joining):
             node.wait()
 
     def wait_for_a_checkpoint(self, nodes, run, view):
-        """In that view, on all of these."""
+        """Waits until all of these nodes have a checkpoint of that view."""
         for node in nodes:
             folder = os.path.dirname(node.run_file(run, "run.json"))
             wait_until(lambda: f"{node.name} has a checkpoint of view {view}: {os.listdir(folder)}",

@@ -116,7 +116,7 @@ class AnotherKey(unittest.TestCase):
 
 
 class Named(unittest.TestCase):
-    """With keys and without: what keeps two nodes apart is said by its own name, in status and by the start that it ends."""
+    """What keeps two nodes apart has a name of its own, with keys and without, in status and in the start that it ends."""
 
     def problem(self, mesh, peer, *words, node=0):
         def told():

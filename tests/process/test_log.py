@@ -51,7 +51,7 @@ class Stderr(unittest.TestCase):
         os.close(reader)
 
     def test_it_is_closed(self):
-        """Then no file and no socket takes its place. SIGHUP ends the node like any other signal."""
+        """No file and no socket takes the place of a closed stderr. SIGHUP ends the node like any other signal."""
         with Mesh(2) as mesh:
             mesh[1].end()
             mesh[1].prefix = ["sh", "-c", 'exec "$@" <&- >&- 2>&-', "sh"]
@@ -102,7 +102,7 @@ class RunLog(unittest.TestCase):
 
 class Json(unittest.TestCase):
     def test_every_line_is_an_object(self):
-        """On stderr, in the run's folder, and as tgctl logs prints it; node-b writes text as before."""
+        """It is one on stderr, in the run's folder, and as tgctl logs prints it; node-b writes text as before."""
         with Mesh(2, per_node={0: {"log-format": "json"}}) as mesh:
             run = mesh.start({"steps": 6, "evaluate-every": 3})
             mesh.ctl("start", mesh.job_file({"data": "mnist", "data-dir": '/no "such" \\ folder\u00e9'})).ends(2)

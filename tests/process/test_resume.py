@@ -46,7 +46,7 @@ def step_of(name):
 
 
 def tear(path):
-    """As a writer leaves it that was killed."""
+    """Leaves the file as a killed writer does."""
     os.truncate(path, os.path.getsize(path) // 2)
     os.rename(path, path + ".partial")
 
@@ -60,7 +60,7 @@ def flip(path):
 
 
 def blank_the_end(path):
-    """As a file system may leave it that lost its power."""
+    """Leaves the file as a file system may that lost its power."""
     with open(path, "r+b") as file:
         file.truncate(os.path.getsize(path) - 4096)
         file.truncate(os.path.getsize(path) + 4096)

@@ -98,8 +98,8 @@ class Resumed(unittest.TestCase):
     """All have gone, not all at once: the run goes on from the newest state that all have, or says what to do."""
 
     def test_shut_down_one_after_the_other(self):
-        """At once: each leaves what it has confirmed, and all the newest of these, or the step after it, where all had
-        committed that and none had heard so of the others."""
+        """All are shut down at once: each leaves what it has confirmed, and all leave the newest of these, or the step after it,
+        where all had committed that and none had heard so of the others."""
         with Mesh(3, MESH) as mesh:
             job = JOB | {"steps": 40, "checkpoint-every": "0s"}
             digest = whole(mesh, mesh.start(job))
@@ -137,7 +137,7 @@ class Resumed(unittest.TestCase):
             self.assertEqual(whole(mesh, run), digest)
 
     def set_evaluated(self, node, run, later):
-        """In what the node keeps, the last evaluation is of the state's step, or so many later."""
+        """Changes what the node keeps: the last evaluation is of the state's step, or so many later."""
         path, record = node.run_file(run, "state.safetensors"), node.record(run)
         with open(path, "rb") as file:
             content = file.read()

@@ -307,7 +307,7 @@ void ExchangeNode::run_frame(Seat from, const SharedMessage& message) {
   if (!view_links_.is_intact(from) && frame.header.view == member_->members().view.number()) return;
   if (member_->begun() && frame.header.step == member_->step().next().value()) ++next_step_frames_;
   if (!member_->on_frame(from, frame.header, frame.body, message))
-    return membership_.speaks(from, frame.header.run, frame.header.view, network_.now_ms());
+    return membership_.on_stale_view(from, frame.header.run, frame.header.view, network_.now_ms());
   const auto* report = std::get_if<schema::Report>(&frame.body);
   if (report != nullptr && report->last) membership_.on_peer_finished(from);
   settle();

@@ -146,7 +146,7 @@ TEST(Sink, SeesEachRangeComplete) {
                                whole.gradient.data() + segment.offset))
             << segment.name;
       }
-      // What is not complete is not there yet: backward goes on behind the sink.
+      // Gradients that are not complete are not there yet: backward continues behind the sink.
       if (first > 0) {
         EXPECT_EQ(room[model.segments[0].offset], 0.0F) << first;
       }
