@@ -181,7 +181,7 @@ TEST(Member, WhereTheNextViewBeginsTheStateIsConfirmed) {
   EXPECT_EQ(digests[0], digests[1]);
 }
 
-TEST(Member, WithoutItsFirstStepItStandsWhereItWasToBegin) {
+TEST(Member, WithoutItsFirstStepItIsWhereItWasToBegin) {
   Lone lone;
   lone.member->freeze();
   lone.member->install(Round(2));

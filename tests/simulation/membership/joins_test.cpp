@@ -330,7 +330,7 @@ TEST(Joiner, TheDonorMayDie) {
   for (int second = 0; second < 20; ++second) {
     c.receives(kA, Quiesce{2, 1, 2, false, "node-c joins"}, kKey, 2);
     c.discovers_run();
-    EXPECT_EQ(c.waits(1'000), "") << "it is fed";
+    EXPECT_EQ(c.waits(1'000), "") << "it receives the snapshot";
   }
   c.disconnects(kA);
   c.discovers_run();
@@ -393,10 +393,10 @@ TEST(Joiner, AsksAgainAfterARefusal) {
   EXPECT_EQ(c.waits(2'999), "");
   c.discovers_run();
   EXPECT_NE(c.waits(1).find("join run-1 to a b"), std::string::npos);
-  Machine fed = has_the_state();
-  fed.receives(kA, Quiesce{2, 0, 0, true, "it takes too long"}, kKey, 2);
-  fed.discovers_run();
-  EXPECT_NE(fed.waits(3'000).find("prepared"), std::string::npos);
+  Machine prepared = has_the_state();
+  prepared.receives(kA, Quiesce{2, 0, 0, true, "it takes too long"}, kKey, 2);
+  prepared.discovers_run();
+  EXPECT_NE(prepared.waits(3'000).find("prepared"), std::string::npos);
 }
 
 TEST(Joiner, ARunThatIsOverIsDropped) {

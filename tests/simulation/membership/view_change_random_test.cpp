@@ -218,11 +218,11 @@ void Process::carry_out(const SendFrame& action) {
 
 void Process::carry_out(const Freeze&) {
   frozen_ = true;
-  FreezeReport standing{trains_, committed_, "", leaving_, {}};
+  FreezeReport report{trains_, committed_, "", leaving_, {}};
   for (const Seat seat : world_.seats())
     if (seat != self_ && world_.process(seat) != nullptr && world_.linked(self_, seat))
-      standing.reachable.push_back(seat);
-  change_->on_frozen(standing, world_.now_ms());
+      report.reachable.push_back(seat);
+  change_->on_frozen(report, world_.now_ms());
 }
 
 void Process::carry_out(const WriteVote& action) {

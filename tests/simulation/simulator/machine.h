@@ -68,7 +68,7 @@ class Machine {
   std::string saves(const schema::Ended& own);                                               // run-1's state, or not
   std::string discovers_run();                                                               // run-1, without this node
   std::string is_quiesced();                                                                 // with all members
-  std::string offers_snapshot(const schema::SnapshotOffer& feed);                            // what it can give
+  std::string offers_snapshot(const schema::SnapshotOffer& offer);                           // what it can give
   std::string has_snapshot(const std::string& why_not = "");                                 // it has the state
   std::string stops(const std::string& id = "run-1");  // a client's stop; "no: ..." where it is refused
   std::string leaves();                                // a client's leave; "no: ..." where it is refused

@@ -89,9 +89,9 @@ class ChangingRun {
       is_fact_ = somebody_has_finished();
       if (over() || testing::Test::HasFailure()) return;
       for (int ballot = 0; ballot < 2; ++ballot) node(seat).member().freeze();
-      places_[seat].standing = states[seat]->replica->committed_rounds().value();
-      start = std::min(start, places_[seat].standing);
-      newest = std::max(newest, places_[seat].standing);
+      places_[seat].frozen_at = states[seat]->replica->committed_rounds().value();
+      start = std::min(start, places_[seat].frozen_at);
+      newest = std::max(newest, places_[seat].frozen_at);
     }
     EXPECT_LE(newest, start + 1);
     EXPECT_GE(start, first_step_);
@@ -175,7 +175,7 @@ class ChangingRun {
   struct Place {
     std::unique_ptr<IntervalNode> node;  // in the newest view that it knows
     std::uint32_t view = 0;
-    std::uint64_t standing = 0;
+    std::uint64_t frozen_at = 0;
     bool dead = false;
   };
   using Ends = std::pair<Seat, Seat>;
@@ -236,7 +236,7 @@ class ChangingRun {
     if (stops) node(seat).member().request_stop();
   }
   void go_to_start(Seat seat, Replica& replica) {
-    EXPECT_EQ(replica.committed_rounds().value(), places_[seat].standing) << "committed after its promise";
+    EXPECT_EQ(replica.committed_rounds().value(), places_[seat].frozen_at) << "committed after its promise";
     node(seat).end_helpers();
     const bool can_undo = replica.committed_rounds().value() > first_step_;
     const bool confirms = !can_undo && replica.confirmed_rounds() < replica.committed_rounds();
