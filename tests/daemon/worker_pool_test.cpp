@@ -48,11 +48,11 @@ class Calls {
   std::deque<std::function<void()>> calls_;
 };
 
-std::atomic<std::uint64_t> updates_of_payloads{0};  // of all other members' codes
+std::atomic<std::uint64_t> updates_of_payloads{0};  // from all other members' codes
 std::atomic<std::uint64_t> caller_measured{0};      // slices, on the thread that the pool is asked to work by
 thread_local bool is_caller = false;
 
-// Who measures waits here while it is closed.
+// Threads that measure wait here while it is closed.
 class Gate {
  public:
   void close() {
@@ -333,7 +333,7 @@ TEST(WorkerPool, ADeviceThatDiesAtAnyCallEndsTheRunByName) {
   }
 }
 
-TEST(WorkerPool, EndsWithWhatIsUnderWayAndDropsWhatWaits) {
+TEST(WorkerPool, FinishesTasksUnderWayAndDropsWaitingOnes) {
   Calls calls;
   Node::Nodes nodes;
   nodes.push_back(std::make_unique<Node>(job_of(schema::ExchangeKind::kDirect, GradientFormat::kTernary), Seat(0), 1,
@@ -352,12 +352,12 @@ TEST(WorkerPool, EndsWithWhatIsUnderWayAndDropsWhatWaits) {
         may_end.acquire();
         ++done;
       });
-  const auto give_statistics = [&] {  // of three buckets
+  const auto give_statistics = [&] {  // for three buckets
     ASSERT_EQ(workers->idle_helper(), ThreadRole::kIdleThread);
     workers->submit(node.member->next_task(ThreadRole::kIdleThread).value(), node.member->origin());
   };
   give_statistics();
-  begun.acquire();  // the helper tells of the first one and does not go on
+  begun.acquire();  // the helper reports the first one and does not continue
   give_statistics();
   workers->stop();
   EXPECT_FALSE(workers->idle_helper());
