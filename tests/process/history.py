@@ -36,7 +36,7 @@ def _lines(path):
         return [json.loads(line) for line in file.read().split(b"\n")[:-1] if line]
 
 
-def _stretch(node, fields, members, to_step, ended):
+def _interval(node, fields, members, to_step, ended):
     start = fields["from"]
     return ViewInterval(node, fields["lineage"], fields["key"], fields["view"], tuple(members), tuple(fields["weights"]), start["step"], start["digest"], to_step, ended)
 
@@ -48,10 +48,10 @@ class Story:
     def __init__(self, name, record, views, metrics):
         ahead = record["state"] in FINAL and metrics and metrics[-1]["step"] == record["own"]["step"] + 1
         self.name, self.record, self.metrics = name, record, metrics[:-1] if ahead else metrics
-        self.past = [_stretch(name, line, line["members"], line["to_step"], line["ended"]) for line in views]
+        self.past = [_interval(name, line, line["members"], line["to_step"], line["ended"]) for line in views]
         last = self.past[-1] if self.past else None
         if not last or (last.lineage, last.view) != (record["lineage"], record["view"]):
-            self.present = _stretch(name, record, record["members"], None, None)
+            self.present = _interval(name, record, record["members"], None, None)
         else:
             self.present = None
 
