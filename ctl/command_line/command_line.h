@@ -43,7 +43,7 @@ struct Command {
   bool version = false;  // --version: tgctl's own, without asking a node
   std::string address;
   std::string key_file;                    // --key, TGCTL_KEY; "" = none
-  std::string operand;                     // JOB, RUN, DIR or NODE; "" if it was left out
+  std::string operand;                     // JOB, RUN, DIR or NODE; "" if omitted
   std::vector<std::string> more_operands;  // compare
   // start, resume, plan
   std::vector<std::string> settings;

@@ -86,7 +86,7 @@ std::string explain_failure(ConnectionEvent event, const ConnectFailure& failure
   // A port with the expected key knows the keys of all names in its own peer lines.
   if (event == ConnectionEvent::kKeyRefused)
     return failure.peer + " does not let " + failure.own + " in: no peer line there " +
-           (failure.has_keys ? "names it" : "has the address that it calls from") +
+           (failure.has_keys ? "names it" : "has the address that it connects from") +
            "; give every node the same peer lines";
   if (!failure.has_keys)
     return event == ConnectionEvent::kMechanismMismatch

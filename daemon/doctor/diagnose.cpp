@@ -344,7 +344,7 @@ class Diagnoser {
                  back = static_cast<double>(one.answered_ms - survey_.parts[seat].arrived_ms);
       all.push_back(ahead[seat] = seat == survey_.self ? 0 : (there + back) / 2000);
     });
-    const double usual = all.size() > 2 ? median(all) : 0;  // of two clocks, the asked node's counts as right
+    const double usual = all.size() > 2 ? median(all) : 0;  // with two clocks, the asked node's counts as right
     for (const auto& [seat, seconds] : ahead)
       if (const double off = seconds - usual; std::abs(off) >= kMaxClockSeconds)
         fail(kOtherClock, seat, {}, {{"value", fixed(std::abs(off))}, {"direction", off > 0 ? "ahead of" : "behind"}});

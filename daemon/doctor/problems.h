@@ -23,7 +23,7 @@ inline constexpr std::uint64_t kMinDiskBytes = 100u << 20;
 enum class Needs : std::uint8_t {
   kNothing,
   kTwoNodes,    // that were examined
-  kConnection,  // of an examined node to another node
+  kConnection,  // from an examined node to another node
 };
 
 struct CheckRow {

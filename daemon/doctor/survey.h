@@ -10,7 +10,7 @@
 
 namespace tg::daemon {
 
-struct Part {  // of one node
+struct Part {  // one node's
   std::optional<schema::Examination> examination;
   std::int64_t arrived_ms = 0;  // by the asked node's clock, as asked_ms
   std::string silence;          // why there is none

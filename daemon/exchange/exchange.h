@@ -43,7 +43,7 @@ struct LocalRound {
   Round round;
   std::uint32_t rate_bits = 0;
   std::uint32_t flags = 0;
-  std::vector<std::uint64_t> digests;  // of the committed state when due: one per segment and statistic
+  std::vector<std::uint64_t> digests;  // the committed state's when due: one per segment and statistic
 };
 
 class Exchange {

@@ -25,7 +25,7 @@ using schema::ExchangeKind;
 // (raw, entropy) where there are two. They are the same within a fifth from 0.5 M to 25 M elements.
 constexpr double kTernarize = 0.65e-9;          // statistics and codes of a gradient
 constexpr double kCodes[] = {0.1e-9, 0.19e-9};  // a member's codes, coded, or decoded and added up
-constexpr double kSums[] = {0.4e-9, 0.55e-9};   // of eight members with 92 % zeros, coded or decoded
+constexpr double kSums[] = {0.4e-9, 0.55e-9};   // for eight members with 92 % zeros, coded or decoded
 constexpr double kApply = 1.1e-9;
 // Coding sums takes as long as they have planes: of N members with a share z of zeros min(N, kReach * sqrt(N (1 - z))),
 // the largest sum that half a million of them hold.
@@ -37,7 +37,7 @@ constexpr double kByteSeconds = 0.9e-9;
 constexpr double kFrameSeconds = 22e-6;
 constexpr double kTripSeconds = 75e-6;  // a frame to a peer and its handling there
 constexpr double kHeadBytes = schema::kChunkHeadBytes + schema::kMessageHeadBytes;
-constexpr double kForward = 1.0 / 3;  // of the computing; backward is the rest, each layer by its operations
+constexpr double kForward = 1.0 / 3;  // of the computing time; backward is the rest, each layer by its operations
 
 double planes(double members, double zeros) {
   return std::clamp(kReach * std::sqrt(members * (1 - zeros)), 1.0, std::max(members, 1.0));
@@ -97,7 +97,7 @@ schema::Outcome predict_step(const StepQuestion& question, const schema::Commit&
     layout.members = question.nodes;
     const CodeBits ternary = expected_bits(layout.coding, question.zeros, layout.members);
     const double kernel_seconds = element_seconds(layout, question.zeros);
-    const double copies = layout.sharded() ? 2 * others / static_cast<double>(layout.members) : others;  // of a chunk
+    const double copies = layout.sharded() ? 2 * others / static_cast<double>(layout.members) : others;  // per chunk
     const std::vector<double> work = engine::multiply_adds(question.model);  // by segment; empty: cannot be computed
     const double all_work = std::accumulate(work.begin(), work.end(), 0.0);
     // They travel in a frame of the first bucket.
@@ -105,7 +105,7 @@ schema::Outcome predict_step(const StepQuestion& question, const schema::Commit&
     double done = 0, link = 0, coding = 0;
     for (const BucketLayout& bucket : layout.buckets) {
       double elements = 0, bits = std::exchange(statistics, 0) * 32 * others;
-      double frames = others;  // of scalers
+      double frames = others;  // scalers'
       for (std::size_t c = bucket.first_chunk; c < bucket.last_chunk; ++c) {
         const ChunkLayout& chunk = layout.chunks[c];
         elements += static_cast<double>(chunk.size());

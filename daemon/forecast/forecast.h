@@ -33,7 +33,7 @@ struct StepQuestion {
   std::uint64_t own_samples = 0;  // the asked node's, where weights split the batch of `nodes`; 0 = equal parts
 };
 
-// Of a node's link; 0 = not known.
+// A node's link; 0 = not known.
 double payload_mbps(const StepQuestion& question);
 // What a start on such nodes would choose.
 schema::Commit choice_of(const StepQuestion& question);

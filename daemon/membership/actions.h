@@ -26,7 +26,7 @@ struct FindStates {  // answer with on_offer(): the states of the run on this di
 // Answer with on_prepared(); frames of this view may come from now on. A resumed run begins at run.resume->start.
 struct PrepareRun {
   RunIdentity run;
-  View view;           // of a joiner: perhaps the next one
+  View view;           // a joiner's: perhaps the next one
   bool joins = false;  // the run is active elsewhere: it begins here with JoinRun
 };
 struct BeginRun {  // all have committed

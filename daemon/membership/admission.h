@@ -34,7 +34,7 @@ class Admission {
  public:
   static constexpr std::uint64_t kFirstPauseMs = 10'000, kLongestPauseMs = 600'000;
   static constexpr std::uint64_t kReportMs = 1'000;  // between progress messages
-  static constexpr std::uint64_t kRateMs = 2'000;    // of sending, before its rate is measured
+  static constexpr std::uint64_t kRateMs = 2'000;    // how long it sends before its rate is measured
 
   struct Options {
     std::uint64_t join_limit_ms = 0, silence_ms = 10'000;  // a joiner's silence before it is lost

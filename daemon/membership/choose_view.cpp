@@ -24,7 +24,7 @@ void drop_unlinked(const View& view, Promises& members) {
   while (true) {
     auto worst = members.end();
     std::ptrdiff_t most = 0;
-    for (const Seat seat : order) {  // of equals the later one is less senior
+    for (const Seat seat : order) {  // among equals the later one is less senior
       const auto one = std::ranges::find(members, seat, &Promises::value_type::first);
       if (one == members.end() || missing(*one) == 0 || missing(*one) < most) continue;
       most = missing(*one);

@@ -22,7 +22,7 @@ class Joiner {
   static constexpr std::uint64_t kRefusedMs = 3'000;    // after a refusal
   static constexpr std::uint64_t kFailedMs = 60'000;    // after this node failed
   static constexpr std::uint64_t kDecisionMs = 20'000;  // for the view with this node
-  static constexpr std::uint64_t kSilenceMs = 5'000;    // of the donor, which reports each second
+  static constexpr std::uint64_t kSilenceMs = 5'000;    // the donor's, which reports each second
   static constexpr std::uint64_t kOverMs = 5'000;  // without a heartbeat of the run: it has ended, or is out of reach
   struct Voter {                                   // this node, as in schema::ViewMember
     std::uint64_t directory, incarnation;
@@ -34,7 +34,7 @@ class Joiner {
   const RunIdentity& run() const { return run_; }                // while reserved
   bool is(std::uint64_t run_key) const { return has_reserved() && run_.run_key == run_key; }
   bool has_snapshot() const { return phase_ == Phase::kHasSnapshot; }
-  const schema::NextView& view() const { return view_; }  // of the last Invite
+  const schema::NextView& view() const { return view_; }  // the last Invite's
   const schema::Commit& choice() const { return choice_; }
   const schema::StateId& state() const { return state_; }  // the snapshot's
   Seat donor() const { return donor_; }

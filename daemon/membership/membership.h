@@ -31,7 +31,7 @@ namespace tg::daemon {
 struct MembershipOptions {
   Per<Seat, std::string> names;  // every node's
   Seat self;
-  std::uint16_t weight = 1;                               // of this node's share of a batch
+  std::uint16_t weight = 1;                               // this node's share of a batch
   std::uint64_t directory = 0;                            // the state directory's number
   std::uint64_t incarnation = 0;                          // this process's, as in its hellos
   std::uint64_t peer_timeout_ms = 10'000;                 // how long a view change waits for a reachable voter

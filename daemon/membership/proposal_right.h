@@ -14,7 +14,7 @@ namespace tg::daemon {
 class ProposalRight {
  public:
   struct Holder {
-    std::uint64_t run_key = 0;  // of the run that the right is claimed for
+    std::uint64_t run_key = 0;  // the run that the right is claimed for
     std::string run_id;
     Seat seat;
   };

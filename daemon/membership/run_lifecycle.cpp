@@ -54,7 +54,7 @@ void RunLifecycle::on_view_installed(View view) {
   if (!is_running()) return;
   view_ = std::move(view);
   finished_.assign(peers_.size(), false);
-  for (const Seat seat : view_.seats()) end_reports_[seat].reset();  // of members that have rejoined
+  for (const Seat seat : view_.seats()) end_reports_[seat].reset();  // members that have rejoined report again
   if (stop_asked_ || phase_ == Phase::kStopping) out_.emit(RequestStop{run_.run_key});
 }
 

@@ -110,7 +110,7 @@ class ViewChange {
   std::optional<Outcome> take_outcome() { return std::exchange(outcome_, std::nullopt); }
 
  private:
-  enum class Phase : std::uint8_t { kNone, kPreparing, kGathering, kAccepting };  // of this node's ballot
+  enum class Phase : std::uint8_t { kNone, kPreparing, kGathering, kAccepting };  // this node's ballot
   // Ineligible and leaving voters vote, but neither coordinate nor are waited for.
   enum class Reachability : std::uint8_t { kReachable, kIneligible, kLeaving, kUnreachable };
   using enum Reachability;

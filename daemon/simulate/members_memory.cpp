@@ -20,7 +20,7 @@ std::uint64_t more_engine_bytes(const MembersToBe& to_be) {
   std::map<int, std::uint64_t> alike;
   for (const engine::Share& share : engine::split(to_be.global_batch, to_be.weights)) ++alike[share.count];
   const std::uint64_t first = to_be.first.local_batch;
-  std::uint64_t samples = 0;  // of all engines together
+  std::uint64_t samples = 0;  // all engines' together
   for (const auto& [count, members] : alike)
     samples += std::min(to_be.lanes, members) * static_cast<std::uint64_t>(count);
   return (std::max(samples, first) - first) * to_be.first.activation_bytes / first;

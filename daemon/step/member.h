@@ -128,8 +128,8 @@ class Member {
   void on_event(const Evaluated& event);
   void on_event(const EngineFailed& event);
   void request_stop();
-  void request_checkpoint();  // of the state that our next step frame announces
-  void request_quiesce();        // all members pause after the step of our next step frame
+  void request_checkpoint();  // saves the state that our next step frame announces
+  void request_quiesce();     // all members pause after the step of our next step frame
   // The most senior member's word: the hold is over, or will be as soon as it begins.
   void release();
   void fail(schema::Fail cause);
@@ -162,7 +162,7 @@ class Member {
   bool stopping() const { return stopping_; }
   std::optional<schema::RunState> finished() const { return finished_; }
   const std::string& finish_reason() const { return finish_reason_; }  // ended before its last step without a stop
-  bool quiesced() const { return held_; }                                  // with all others, whose reports are in
+  bool quiesced() const { return held_; }                              // with all others, whose reports are in
 
   // --- state ---
   bool begun() const { return worker_ != nullptr; }

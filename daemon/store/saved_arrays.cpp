@@ -18,16 +18,16 @@ std::string text_of(const std::vector<std::int64_t>& shape) {
   return "[" + text + "]";
 }
 
-struct Piece {
+struct SavedSpan {
   std::size_t begin = 0, end = 0;  // real elements, in the flat array
   ReadFloats read;
 };
 
 // Fills `values` from the pieces, which are in the array's order, and with zeros between them.
-Status read_flat(const std::vector<Piece>& pieces, std::size_t first, std::span<float> values) {
+Status read_flat(const std::vector<SavedSpan>& pieces, std::size_t first, std::span<float> values) {
   std::ranges::fill(values, 0.0F);
   const std::size_t last = first + values.size();
-  auto piece = std::ranges::upper_bound(pieces, first, {}, &Piece::end);
+  auto piece = std::ranges::upper_bound(pieces, first, {}, &SavedSpan::end);
   for (; piece != pieces.end() && piece->begin < last; ++piece) {
     const std::size_t from = std::max(first, piece->begin), to = std::min(last, piece->end);
     if (Status read = piece->read(from - piece->begin, values.subspan(from - first, to - from)); !read) return read;
@@ -44,7 +44,7 @@ class Tensors {
 
   // Removes the tensors of one array: those of all segments, with this suffix.
   ReadFloats remove(const engine::SegmentTable& segments, const std::string& suffix) {
-    const auto pieces = std::make_shared<std::vector<Piece>>();
+    const auto pieces = std::make_shared<std::vector<SavedSpan>>();
     for (const Segment& segment : segments.segments()) {
       const auto found = unused_.find(segment.name + suffix);
       if (found == unused_.end()) {

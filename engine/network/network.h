@@ -44,7 +44,7 @@ class NetworkOf {
   struct Running {
     std::string name;  // the operator's
     std::unique_ptr<typename On::Stage> stage;
-    bool backward = false;  // somebody wants the output's gradient
+    bool backward = false;  // the output's gradient is needed
     // What its backward adds to inputs' gradients: from -> to.
     struct Addition {
       typename On::View from, to;

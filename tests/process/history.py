@@ -2,7 +2,7 @@
 
 P1  no two views of one run key and number differ: members, weights, and the state that they begin with
 P2  all confirmed states lie on one line: all nodes that confirmed a step record the same loss of it, to the last bit, and the
-    same digests of a state, but for what a resume gave up that went back behind it
+    same digests of a state, but for what a resume gave up that resumed from before it
 P3  a view begins with a step that no member has gone beyond in the one before, and one step before what a member has
     committed at the most
 

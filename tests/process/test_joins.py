@@ -114,7 +114,7 @@ class Leave(Joining):
             left = mesh.ctl_ok("leave", leaver.name, node=other).out
             self.assertRegex(left, rf"^{leaver.name} left run {run} at step \d+\n$")
             record = wait_recorded(leaver, run, "INTERRUPTED")
-            self.assertEqual(record["reason"], f"{leaver.name} left, as it was told to; the run goes on without it")
+            self.assertEqual(record["reason"], f"{leaver.name} left on request; the run continues without it")
             change = wait_for_change(other, run, members=2)
             self.assertEqual(change.start, record["step"], "the others begin with what it had confirmed")
             self.assertIn(f"at step {change.start}\n", left)

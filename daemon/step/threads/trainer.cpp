@@ -74,7 +74,7 @@ struct Trainer::State {
   std::atomic<std::uint64_t> abandoned{0};  // how many of them were abandoned; written under the mutex
   std::atomic<bool> silent{false};          // hooks are not called any more; written under the mutex
   bool returned = false;                    // the thread is about to end
-  std::vector<bool> segments_ready;         // of the current order's parameters
+  std::vector<bool> segments_ready;         // the current order's parameters
 
   // compute thread, after preparing
   std::uint64_t own = 0;  // the present order, counted from 1

@@ -23,8 +23,8 @@ namespace tg::engine {
 class DataFile;
 
 struct ArrayHeader {
-  char kind = 'u';        // of numbers: 'u' unsigned, 'i' signed, 'f' with a fraction
-  std::size_t bytes = 1;  // of a number
+  char kind = 'u';        // kind of numbers: 'u' unsigned, 'i' signed, 'f' with a fraction
+  std::size_t bytes = 1;  // per number
   bool big_endian = false;
   std::vector<std::uint64_t> shape;   // 1 to kMaxArrayRank sizes; the first, of samples, at most kMaxSamples
   std::uint64_t sample_elements = 1;  // product of the other sizes, at most kMaxSampleElements

@@ -66,7 +66,7 @@ bool keep_good(std::span<const PictureFacts> facts, FolderPart& part, std::vecto
 Status check_facts(const std::vector<std::string>& files, const std::vector<PictureFacts>& facts, Dataset& data) {
   std::optional<Error> first;
   std::string others;
-  std::size_t count = 0;  // of others
+  std::size_t count = 0;  // how many others
   for (std::size_t i = 0; i < facts.size(); ++i) {
     if (!facts[i].problem) continue;
     if (data.damaged == Damaged::kSkip && facts[i].problem->kind == ErrorKind::kCorrupt) {

@@ -95,7 +95,7 @@ Said words(const schema::Promise& promise) {
     text += ", accepted " + word_of(promise.accepted_in) + ": " + words_of(promise.accepted);
   return {"promise " + word_of(promise.ballot), text};
 }
-Said words(const schema::Nack& outvoted) { return {"nack " + word_of(outvoted.ballot), ""}; }
+Said words(const schema::Nack& nack) { return {"nack " + word_of(nack.ballot), ""}; }
 Said words(const schema::Accept& accept) { return {"accept " + word_of(accept.ballot), words_of(accept.view)}; }
 Said words(const schema::Accepted& accepted) { return {"accepted " + word_of(accepted.ballot), ""}; }
 Said words(const schema::Decide& decide) { return {"decide", words_of(decide.view)}; }
