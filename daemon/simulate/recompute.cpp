@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "daemon/run/preparation.h"
+#include "daemon/run/prepare.h"
 #include "daemon/simulate/members_memory.h"
 #include "daemon/simulate/recorded_run.h"
 #include "daemon/simulate/share_engines.h"
@@ -116,7 +116,7 @@ Status Recomputation::prepare_all() {
   options.data_dir = options_.data_dir.value_or(run_.job.data_dir);
   options.threads = threads_of(first.stretch.members.front());
   options.node = kHere;
-  options.say = [this](const std::string& line) { say_("reading data: " + line); };
+  options.log_progress = [this](const std::string& line) { say_("reading data: " + line); };
   const ViewPart part{Rank(0), Per<Rank, std::uint16_t>(first.stretch.weights.begin(), first.stretch.weights.end()),
                       global_batch_};
   Result<TrainingKit> kit = prepare(options, part, compute_, [] {});

@@ -162,14 +162,14 @@ void VirtualNode::send(const std::vector<Seat>& to, const SharedMessage& message
 void VirtualNode::carry_out_all() {
   for (auto actions = membership_.take_actions(); !actions.empty(); actions = membership_.take_actions())
     for (const daemon::MembershipAction& action : actions)
-      if (!dead()) std::visit([this](const auto& one) { carry_out(one); }, action);
+      if (!dead()) std::visit([this](const auto& one) { apply(one); }, action);
 }
 
-void VirtualNode::carry_out(const daemon::SendFrame& action) {
+void VirtualNode::apply(const daemon::SendFrame& action) {
   send(action.to, std::make_shared<const Message>(Message{action.header, action.body, nullptr}));
 }
 
-void VirtualNode::carry_out(const daemon::FindStates& action) {
+void VirtualNode::apply(const daemon::FindStates& action) {
   ids_[action.run.run_key] = action.run.id;
   phase_ = schema::Phase::kPrepare;
   liveness_.watch(action.run.id, options_.step_timeout_ms, network_.now_ms());
@@ -183,7 +183,7 @@ void VirtualNode::carry_out(const daemon::FindStates& action) {
   });
 }
 
-void VirtualNode::carry_out(const daemon::PrepareRun& action) {
+void VirtualNode::apply(const daemon::PrepareRun& action) {
   ids_[action.run.run_key] = action.run.id;
   phase_ = schema::Phase::kPrepare;
   before_run_.clear();
@@ -213,7 +213,7 @@ Outcome& VirtualNode::begin(const daemon::RunIdentity& run) {
   return one;
 }
 
-void VirtualNode::carry_out(const daemon::BeginRun& action) {
+void VirtualNode::apply(const daemon::BeginRun& action) {
   Outcome& one = begin(action.run);
   if (action.run.resume) {
     one.from = action.run.resume->start;
@@ -227,14 +227,14 @@ void VirtualNode::carry_out(const daemon::BeginRun& action) {
   for (const BeforeRun& kept : std::exchange(before_run_, {})) run_frame(kept.from, kept.message);
 }
 
-void VirtualNode::carry_out(const daemon::DropRun& action) {
+void VirtualNode::apply(const daemon::DropRun& action) {
   TG_CHECK(!running_);
   if (ids_.contains(action.run_key)) outcomes_[ids_[action.run_key]].dropped = true;
   liveness_.unwatch();
   phase_ = schema::Phase::kIdle;
 }
 
-void VirtualNode::carry_out(const daemon::SaveRun& action) {
+void VirtualNode::apply(const daemon::SaveRun& action) {
   TG_CHECK(running_ && !saving_, action.id);
   saving_ = true;
   run_ends();
@@ -262,7 +262,7 @@ void VirtualNode::carry_out(const daemon::SaveRun& action) {
   });
 }
 
-void VirtualNode::carry_out(const daemon::RecordEnd& action) {
+void VirtualNode::apply(const daemon::RecordEnd& action) {
   VirtualDisk::Record& record = options_.disk->runs[action.run_key];
   record.end = action.end;
   Outcome& one = outcomes_[record.id];
@@ -272,7 +272,7 @@ void VirtualNode::carry_out(const daemon::RecordEnd& action) {
   one.told.push_back(*one.end);
 }
 
-void VirtualNode::carry_out(const daemon::EndRun& action) {
+void VirtualNode::apply(const daemon::EndRun& action) {
   Outcome& one = outcomes_[action.id];
   TG_CHECK(!one.end, action.id);
   one.end = action.state;
@@ -295,18 +295,18 @@ void VirtualNode::carry_out(const daemon::EndRun& action) {
     membership_.on_link_lost(lost.peer, lost.message, lost.up_again, network_.now_ms());
 }
 
-void VirtualNode::carry_out(const daemon::AnswerStart& action) {
+void VirtualNode::apply(const daemon::AnswerStart& action) {
   TG_CHECK(!answers_.contains(action.token), action.token);
   answers_[action.token] = {action.run_id, action.status, network_.now_ms()};
 }
 
-void VirtualNode::carry_out(const daemon::RestartProposal& action) {
+void VirtualNode::apply(const daemon::RestartProposal& action) {
   daemon::RunIdentity run = action.run;
   run.run_key = network_.random().word();
   membership_.start(action.token, run, network_.now_ms());
 }
 
-void VirtualNode::carry_out(const daemon::RequestStop& action) {
+void VirtualNode::apply(const daemon::RequestStop& action) {
   TG_CHECK(running_ && running_->run_key == action.run_key);
   run_asked_to_stop();
 }
@@ -316,7 +316,7 @@ void VirtualNode::finish(schema::RunState state, const std::string& reason) {
   carry_out_all();
 }
 
-void VirtualNode::carry_out(const daemon::Freeze& action) {
+void VirtualNode::apply(const daemon::Freeze& action) {
   daemon::FreezeReport report{.leaving = leaving_};
   for (const Seat peer : others())
     if (network_.hear_each_other(options_.self, peer, options_.peer_timeout_ms)) report.reachable.push_back(peer);
@@ -329,7 +329,7 @@ void VirtualNode::carry_out(const daemon::Freeze& action) {
   membership_.on_frozen(action.run_key, report, network_.now_ms());
 }
 
-void VirtualNode::carry_out(const daemon::WriteVote& action) {
+void VirtualNode::apply(const daemon::WriteVote& action) {
   const daemon::VoterState& vote = action.vote;
   const bool decides = vote.promised.count == 0, accepts = vote.accepted_in == vote.promised;
   reaches(decides ? Moment::kDecide : accepts ? Moment::kAccept : Moment::kPromise);
@@ -347,7 +347,7 @@ void VirtualNode::carry_out(const daemon::WriteVote& action) {
   membership_.on_vote_written(action.run_key, true, network_.now_ms());
 }
 
-void VirtualNode::carry_out(const daemon::InstallView& action) {
+void VirtualNode::apply(const daemon::InstallView& action) {
   reaches(Moment::kInstall);
   if (dead() || running_key() != action.run_key || saving_) return;
   outcomes_[ids_[action.run_key]].views.push_back(action.next);
@@ -357,17 +357,17 @@ void VirtualNode::carry_out(const daemon::InstallView& action) {
   watch();
 }
 
-void VirtualNode::carry_out(const daemon::LeaveView& action) {
+void VirtualNode::apply(const daemon::LeaveView& action) {
   if (running_key() == action.run_key && !saving_) run_is_left(action.next.start);
 }
 
 // --- a node comes into a run ---
 
-void VirtualNode::carry_out(const daemon::QuiesceRun& action) {
+void VirtualNode::apply(const daemon::QuiesceRun& action) {
   if (running_key() == action.run_key && !saving_) run_is_to_hold();
 }
 
-void VirtualNode::carry_out(const daemon::ReadHistory& action) {
+void VirtualNode::apply(const daemon::ReadHistory& action) {
   reaches(Moment::kQuiesce);
   const std::uint64_t delay_us = network_.random().between(1, 20'000);
   network_.after(options_.self, delay_us, [this, key = action.run_key] {
@@ -377,19 +377,19 @@ void VirtualNode::carry_out(const daemon::ReadHistory& action) {
   });
 }
 
-void VirtualNode::carry_out(const daemon::SendSnapshotChunks& action) {
+void VirtualNode::apply(const daemon::SendSnapshotChunks& action) {
   if (running_key() == action.run_key && !saving_) run_gives(action.to, action.want);
 }
 
-void VirtualNode::carry_out(const daemon::ReleaseRun& action) {
+void VirtualNode::apply(const daemon::ReleaseRun& action) {
   if (running_key() == action.run_key && !saving_) run_goes_on();
 }
 
-void VirtualNode::carry_out(const daemon::ReceiveSnapshot& action) {
+void VirtualNode::apply(const daemon::ReceiveSnapshot& action) {
   if (!running_) run_takes(action);
 }
 
-void VirtualNode::carry_out(const daemon::JoinRun& action) {
+void VirtualNode::apply(const daemon::JoinRun& action) {
   reaches(Moment::kJoin);
   if (dead()) return;
   ids_[action.run.run_key] = action.run.id;
