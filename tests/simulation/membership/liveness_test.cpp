@@ -22,7 +22,7 @@ class LivenessTest : public testing::Test {
     std::string lines;
     for (; now_ms_ <= until_ms; now_ms_ += 100) {
       each();
-      for (const Verdict& verdict : liveness_.tick(now_ms_))
+      for (const Suspicion& verdict : liveness_.tick(now_ms_))
         lines += (lines.empty() ? "" : "\n") + std::string{static_cast<char>('a' + verdict.seat.index())} + ": " +
                  verdict.message;
     }
@@ -218,15 +218,15 @@ TEST_F(LivenessTest, StatusShowsHowLongAPhaseMayTake) {
 TEST_F(LivenessTest, ProgressInPreparingIsReported) {
   beat(kB, Phase::kPrepare, 1);
   beat(kC, Phase::kForward, 1);
-  EXPECT_EQ(liveness_.take_preparing(), std::vector<Seat>{kB});
-  EXPECT_TRUE(liveness_.take_preparing().empty());
+  EXPECT_EQ(liveness_.take_prepare_progress(), std::vector<Seat>{kB});
+  EXPECT_TRUE(liveness_.take_prepare_progress().empty());
   beat(kB, Phase::kPrepare, 1);
-  EXPECT_TRUE(liveness_.take_preparing().empty()) << "no progress";
+  EXPECT_TRUE(liveness_.take_prepare_progress().empty()) << "no progress";
   beat(kA, Phase::kPrepare, 7);
   beat(kB, Phase::kPrepare, 2);
-  EXPECT_EQ(liveness_.take_preparing(), (std::vector<Seat>{kA, kB}));
+  EXPECT_EQ(liveness_.take_prepare_progress(), (std::vector<Seat>{kA, kB}));
   beat(kB, Phase::kPrepare, 3, "another-run");
-  EXPECT_TRUE(liveness_.take_preparing().empty());
+  EXPECT_TRUE(liveness_.take_prepare_progress().empty());
 }
 
 TEST_F(LivenessTest, AliveForStatusNeedsNoRun) {
