@@ -299,7 +299,7 @@ TEST(Leaving, ARefusalSaysWhy) {
   EXPECT_EQ(alone.leaves().find("no: run run-1 is PAUSED"), 0u);
 }
 
-// --- the newcomer ---
+// --- the joiner ---
 
 schema::NextView members() { return next_view({kA, kB}); }
 Invite invite() { return {"run-1", schema::canonical_job({}), {1, 1, 1}, 64, 1, members(), {}}; }

@@ -65,30 +65,30 @@ std::optional<std::uint64_t> VirtualNode::running_key() const {
 
 void VirtualNode::start(std::uint64_t token, const daemon::RunIdentity& run) {
   membership_.start(token, run, network_.now_ms());
-  carry_out_all();
+  apply_actions();
 }
 
 Status VirtualNode::stop(const std::string& run_id) {
   Status status = membership_.stop(run_id, network_.now_ms());
-  carry_out_all();
+  apply_actions();
   return status;
 }
 
 Status VirtualNode::leave() {
   Status status = membership_.leave(network_.now_ms());
-  carry_out_all();
+  apply_actions();
   return status;
 }
 
 void VirtualNode::shut_down() {
   leaving_ = true;
   membership_.shut_down(network_.now_ms());
-  carry_out_all();
+  apply_actions();
 }
 
 void VirtualNode::lose(Seat peer, const std::string& message) {
   membership_.on_peer_lost(peer, message, network_.now_ms());
-  carry_out_all();
+  apply_actions();
 }
 
 void VirtualNode::on_frame(Seat from, const SharedMessage& message) {
@@ -100,12 +100,12 @@ void VirtualNode::on_frame(Seat from, const SharedMessage& message) {
   if (!of_a_run)
     membership_.on_frame(from, message->header, message->body, network_.now_ms());
   else if (saving_)
-    return carry_out_all();
+    return apply_actions();
   else if (running_ || run_is_prepared())
     run_frame(from, message);
   else if (membership_.current() != nullptr && membership_.current()->run_key == message->header.run)
     before_run_.push_back({from, message});
-  carry_out_all();
+  apply_actions();
 }
 
 void VirtualNode::on_connection(Seat peer, bool up) {
@@ -116,7 +116,7 @@ void VirtualNode::on_connection(Seat peer, bool up) {
   else
     disconnect_grace_.on_disconnected(
         peer, options_.names[options_.self] + " lost the connection to " + options_.names[peer], network_.now_ms());
-  carry_out_all();
+  apply_actions();
 }
 
 void VirtualNode::on_beat(Seat from, const schema::Heartbeat& beat) {
@@ -125,7 +125,7 @@ void VirtualNode::on_beat(Seat from, const schema::Heartbeat& beat) {
   membership_.on_heartbeat(from, beat.run_id, beat.lineage, beat.view, network_.now_ms());
   if (!running_ && !leaving_ && beat.run_id != left_by_order_)
     membership_.on_run_discovered(beat.run_id, network_.now_ms());
-  carry_out_all();
+  apply_actions();
 }
 
 void VirtualNode::on_tick() {
@@ -150,7 +150,7 @@ void VirtualNode::on_tick() {
   for (const daemon::Suspicion& verdict : liveness_.tick(now_ms))
     membership_.on_peer_lost(verdict.seat, verdict.message, now_ms);
   membership_.tick(now_ms);
-  carry_out_all();
+  apply_actions();
 }
 
 // --- what it does ---
@@ -159,7 +159,7 @@ void VirtualNode::send(const std::vector<Seat>& to, const SharedMessage& message
   for (const Seat seat : to) network_.send(options_.self, seat, message);
 }
 
-void VirtualNode::carry_out_all() {
+void VirtualNode::apply_actions() {
   for (auto actions = membership_.take_actions(); !actions.empty(); actions = membership_.take_actions())
     for (const daemon::MembershipAction& action : actions)
       if (!dead()) std::visit([this](const auto& one) { apply(one); }, action);
@@ -179,7 +179,7 @@ void VirtualNode::apply(const daemon::FindStates& action) {
     schema::Offer offer;
     offer.states = options_.disk->states[run.id];
     membership_.on_offer(run.run_key, offer, options_.disk->lineage_of(run.id), network_.now_ms());
-    carry_out_all();
+    apply_actions();
   });
 }
 
@@ -193,7 +193,7 @@ void VirtualNode::apply(const daemon::PrepareRun& action) {
   network_.after(options_.self, delay_ms * 1000, [this, run = action.run] {
     if (stuck_ || running_) return;
     membership_.on_prepared(run.run_key, prepare_run(run), network_.now_ms());
-    carry_out_all();
+    apply_actions();
   });
 }
 
@@ -258,7 +258,7 @@ void VirtualNode::apply(const daemon::SaveRun& action) {
     record.end = {own, {}};
     ++progress_;
     membership_.on_saved(key, own, network_.now_ms());
-    carry_out_all();
+    apply_actions();
   });
 }
 
@@ -313,7 +313,7 @@ void VirtualNode::apply(const daemon::RequestStop& action) {
 
 void VirtualNode::finish(schema::RunState state, const std::string& reason) {
   membership_.on_finished(state, reason, network_.now_ms());
-  carry_out_all();
+  apply_actions();
 }
 
 void VirtualNode::apply(const daemon::Freeze& action) {
@@ -373,7 +373,7 @@ void VirtualNode::apply(const daemon::ReadHistory& action) {
   network_.after(options_.self, delay_us, [this, key = action.run_key] {
     if (stuck_ || running_key() != key || saving_) return;
     membership_.on_snapshot_offer(key, run_feeds(), network_.now_ms());
-    carry_out_all();
+    apply_actions();
   });
 }
 

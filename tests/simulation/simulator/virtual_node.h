@@ -154,7 +154,7 @@ class VirtualNode : public Machine {
   virtual bool run_is_prepared() const { return false; }  // it takes frames before its begin
   virtual schema::Vote prepare_run(const daemon::RunIdentity&) { return options_.vote; }
 
-  void carry_out_all();
+  void apply_actions();
   void send(const std::vector<Seat>& to, const SharedMessage& message);
   void reaches(Moment moment) const {
     if (options_.on_moment) options_.on_moment(options_.self, moment);
