@@ -22,7 +22,7 @@
 #include "daemon/access/networks.h"
 #include "daemon/control/control_server.h"
 #include "daemon/mesh/mesh.h"
-#include "daemon/metrics/answers.h"
+#include "daemon/metrics/http_responder.h"
 #include "daemon/metrics/metrics.h"
 #include "daemon/metrics/metrics_server.h"
 #include "daemon/node/device_watch.h"
@@ -200,25 +200,25 @@ ControlServer::Hooks control_hooks(EventQueue& queue, LinkTable& links, const De
   };
   const auto link = [&links](Seat peer) {
     const std::optional<LinkProblem> problem = links.problem(peer);
-    return LinkView{.up = links.up(peer),
+    return LinkView{.up = links.is_up(peer),
                     .problem = problem ? problem->why : "",
-                    .silence = problem && problem->silence,
+                    .silent = problem && problem->silent,
                     .incarnation = links[peer].incarnation};
   };
-  return {.call = [&queue](ControlCall call) { queue.post(std::move(call)); },
-          .lost = lost,
-          .prepares =
+  return {.on_call = [&queue](ControlCall call) { queue.post(std::move(call)); },
+          .on_verdict = lost,
+          .on_prepare_progress =
               [&queue](Seat seat, const std::string& run) {
                 queue.post(PeerPrepares{seat, run});
               },
-          .beats =
+          .on_stale_view =
               [&queue](Seat seat, const std::string& run, std::uint32_t lineage, std::uint32_t view) {
                 queue.post(PeerBeats{seat, run, lineage, view});
               },
           .link = link,
           .own_problem = [&metrics_problem] { return metrics_problem; },
           .compute = [&device] { return device.status(); },
-          .called = [&links](Seat peer, const std::string& name) { links.note_name(peer, name); }};
+          .on_name = [&links](Seat peer, const std::string& name) { links.note_name(peer, name); }};
 }
 
 MeshHooks mesh_hooks(const schema::NodeConfig& config, EventQueue& queue, ControlServer& control, Log& log) {
@@ -234,10 +234,11 @@ MeshHooks mesh_hooks(const schema::NodeConfig& config, EventQueue& queue, Contro
     lost(from, peer + " floods " + config.node + ": " + std::to_string(schema::kMaxQueuedBytesPerPeer >> 20) +
                    " MiB of its frames wait");
   };
-  return {.frame = arrived,
-          .connection = [&queue](Seat peer, bool up) { queue.post(ConnectionChanged{.peer = peer, .up = up}); },
-          .misbehaved = lost,
-          .heard = [&control](Seat peer) { control.heard(peer); }};
+  return {
+      .on_frame = arrived,
+      .on_connection_changed = [&queue](Seat peer, bool up) { queue.post(ConnectionChanged{.peer = peer, .up = up}); },
+      .on_misbehaved = lost,
+      .on_traffic = [&control](Seat peer) { control.on_mesh_traffic(peer); }};
 }
 
 RunContext::Tell run_hooks(EventQueue& queue) {
@@ -291,13 +292,13 @@ struct Lasting {
   const DeviceWatch device{compute};
   Progress progress{};
   Metrics metrics{config.peers.size()};
-  Answers answers{{.names = config.names(),
-                   .self = config.seat(),
-                   .build = schema::build_id(),
-                   .kernels = std::string(kernels.name),
-                   .compute = [this] { return device.status(); }},
-                  metrics,
-                  progress};
+  HttpResponder responder{{.names = config.names(),
+                           .self = config.seat(),
+                           .build = schema::build_id(),
+                           .kernels = std::string(kernels.name),
+                           .compute = [this] { return device.status(); }},
+                          metrics,
+                          progress};
   MetricsServer metrics_server{answers};
 };
 
@@ -445,7 +446,7 @@ int main(int argc, char** argv) {
   if (!parsed.ok()) return fail(parsed.error());
   if (parsed->help) return print(parsed->help_text);
   if (parsed->version) leave(print(version_line()));  // the thread that asks a device may still run
-  if (std::string problem = own_line_problem(parsed->config.self().host); !problem.empty())
+  if (std::string problem = own_address_problem(parsed->config.self().host); !problem.empty())
     parsed->warnings.push_back(std::move(problem));
   if (parsed->check_config) check_config(*parsed);
   make_openmp_passive(argv);

@@ -138,9 +138,9 @@ static_assert(descriptors_of(kMaxMembers) <= 4096, "the hard limit of open files
 //
 //   before a key is known              a message of the largest size per connection, for the handshake's 2 s
 //   connections, open files            512 at the control port, 4 x kMaxMembers at the mesh port, kMetricsDescriptors
-//   parts of a message without end     kMaxRequestBytes or kMaxFrameBytes (access/connections.h)
+//   parts of a message without end     kMaxRequestBytes or kMaxFrameBytes (access/accepted_connections.h)
 //   requests that nobody has read      8 of kMaxRequestBytes per connection (control/control_sockets.cpp)
-//   requests that wait for an answer   kMaxPendingQuestions of kMaxRequestBytes; kMaxGatheredBytes (questions.h)
+//   requests that wait for an answer   kMaxPendingRequests of kMaxRequestBytes; kMaxGatheredBytes (pending_requests.h)
 //   answers that nobody takes          kMaxUntakenBytes for a client, kMaxUntakenBytesInAll for a port: slices of
 //                                      logs, records, traces, models; statuses, examinations. Encrypted ones as well
 //   a peer's frames                    kMaxReceivedFrames, then kMaxQueuedBytesPerPeer and kMaxQueuedBytes
@@ -185,7 +185,7 @@ inline constexpr int kMistakesMs = 1'800'000;  // of evaluating a run's model an
 
 // The control port and the runs on disk.
 inline constexpr std::size_t kMaxRecordBytes = 256 * 1024;  // run.json; a larger one is not read
-inline constexpr std::size_t kMaxPendingQuestions = 256;    // a control server's questions that are not yet answered
+inline constexpr std::size_t kMaxPendingRequests = 256;     // a control server's questions that are not yet answered
 inline constexpr std::size_t kMaxUntakenBytes = 4u << 20;   // answers waiting for one client
 inline constexpr std::size_t kMaxUntakenBytesInAll = 32u << 20;
 // The last of it is for answers of this size, to who has taken all before.

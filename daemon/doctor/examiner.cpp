@@ -84,7 +84,7 @@ void Examiner::begin_slot(std::size_t slot, double now) {
   current_->receiver = slot < slots_for(nodes) ? receiver_in(slot, patient_.config.seat(), nodes) : std::nullopt;
   if (!current_->receiver) return;
   const double seconds = current_->request.seconds / 2.0;
-  const bool up = patient_.mesh.links().up(*current_->receiver);
+  const bool up = patient_.mesh.links().is_up(*current_->receiver);
   char text[64];
   std::snprintf(text, sizeof text, "nothing came through in %.1f s", seconds);
   current_->unmeasured[*current_->receiver] = up ? text : "the link is not up";
@@ -117,7 +117,7 @@ void Examiner::tick() {
       begin_slot(slot, now);
     }
   }
-  const auto up = [this](Seat peer) { return patient_.mesh.links().up(peer); };
+  const auto up = [this](Seat peer) { return patient_.mesh.links().is_up(peer); };
   const bool measured = !measuring() || !partner_ahead(current_->slot.value_or(0), patient_.config.seat(), nodes, up);
   const int most = schema::examine_ms(nodes, current_->request.seconds) + schema::kExamineGraceMs;
   if ((measured && current_->report->done()) || ms >= most) finish();
@@ -137,10 +137,10 @@ void Examiner::finish() {
   for (std::size_t i = 0; i < facts.links.size(); ++i) {
     const Seat peer(i);
     schema::LinkFacts& link = facts.links[i];
-    link.up = patient_.mesh.links().up(peer);
+    link.up = patient_.mesh.links().is_up(peer);
     if (const std::optional<LinkProblem> problem = patient_.mesh.links().problem(peer)) {
       link.problem = problem->why;
-      link.waiting_helps = problem->waiting_helps;
+      link.waiting_helps = problem->may_recover;
     }
     link.mbps = ended.mbps[peer];
     link.unmeasured = ended.unmeasured[peer];

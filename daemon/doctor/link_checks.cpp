@@ -207,7 +207,7 @@ void check_links(const schema::NodeConfig& config, Clock::time_point deadline, c
     links.push_back(std::move(link));
     ports.push_back(peer.port);
     if (peer.name != config.node && !lookups.contains(peer.host))
-      lookups[peer.host] = resolve_beside(peer.host, takes_ipv6(peer.host, config.listen), report);
+      lookups[peer.host] = resolve_beside(peer.host, uses_ipv6(peer.host, config.listen), report);
   }
   const Clock::time_point looked_up = std::min(deadline, Clock::now() + kMaxLookUp);
   for (std::size_t i = 0; i < links.size(); ++i) {

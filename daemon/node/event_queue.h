@@ -18,7 +18,7 @@
 
 #include "daemon/control/control_server.h"
 #include "daemon/run/run_context.h"
-#include "daemon/store/found_states.h"
+#include "daemon/store/recovery_points.h"
 #include "schema/frame/frame.h"
 #include "schema/limits.h"
 #include "schema/place.h"
@@ -65,8 +65,8 @@ struct MistakesFound {  // or not
 struct StatesFound {  // of a run that is to go on, on this node's disk
   std::uint64_t key = 0;
   std::string run_id;
-  FoundStates found;
-  bool known = true;  // false: it is no run of this node's, found.refused says why
+  RecoveryPoints found;
+  bool known = true;  // false: it is no run of this node's, found.rejected says why
 };
 struct ShutDown {};
 using Event = std::variant<FrameArrived, ConnectionChanged, PeerLost, PeerPrepares, PeerBeats, ControlCall, RunPrepared,

@@ -156,8 +156,8 @@ void Node::tick() {
   publish_metrics();
   if (!run_ && now - last_store_ms_ >= kStoreMs) {
     last_store_ms_ = now;
-    context_.disk.store.delete_what_is_due();
-    save_held();
+    context_.disk.store.delete_expired();
+    save_unsaved();
   }
   if (!run_ || !run_->begun()) return;
   if (fitted_ && now >= begins_ms_) {
@@ -175,7 +175,7 @@ void Node::tick() {
 
 void Node::publish_metrics() {
   const Metrics::Clock::time_point now = Metrics::Clock::now();
-  if (!context_.news.metrics.due(now)) return;
+  if (!context_.news.metrics.is_due(now)) return;
   Numbers& numbers = context_.news.metrics.numbers();
   const LinkTable& links = context_.network.mesh.links();
   if (const auto state = membership_.state()) numbers.run_state = state;
@@ -183,17 +183,17 @@ void Node::publish_metrics() {
   if (run_ && run_->begun()) {
     const View& view = run_->view().view();
     for (const Seat seat : view.seats())
-      if (seat != context_.self.config.seat() && !links.up(seat)) ++numbers.members_away;
+      if (seat != context_.self.config.seat() && !links.is_up(seat)) ++numbers.members_away;
     numbers.members_away += run_->left();
   }
   for (const Seat seat : context_.self.names.places()) {
     PeerNumbers& peer = numbers.peers[seat];
     peer.sent_bytes = links[seat].sent_bytes;
     peer.received_bytes = links[seat].received_bytes;
-    peer.up = links.up(seat) && control_.up(seat);
+    peer.up = links.is_up(seat) && control_.is_up(seat);
   }
   rejected(Rejection::kMalformed) = links.malformed;
-  rejected(Rejection::kStranger) = links.strangers;
+  rejected(Rejection::kStranger) = links.unknown_senders;
   rejected(Rejection::kFlood) = queue_.dropped();
   context_.news.metrics.publish(now);
 }
@@ -204,13 +204,13 @@ void Node::look_at_links(std::uint64_t now) {
   for (const Seat peer : membership_.waited_for()) {
     const std::optional<LinkProblem> problem = context_.network.mesh.links().problem(peer);
     waits += (waits.empty() ? "waits for " : "; ") + context_.self.names[peer] + (problem ? ": " + problem->why : "");
-    if (problem && !problem->waiting_helps) membership_.cannot_join(peer, problem->why, now);
+    if (problem && !problem->may_recover) membership_.cannot_join(peer, problem->why, now);
   }
   pending_.waits(waits);
 }
 
-void Node::save_held() {
-  for (const std::uint64_t key : context_.disk.store.save_held()) {
+void Node::save_unsaved() {
+  for (const std::uint64_t key : context_.disk.store.save_unsaved()) {
     context_.disk.store.amend(key, [&](RunRecord& record) {
       context_.news.log.info("saved-at-last", {{"run", record.id}});
       membership_.saved(key, past_run(record, context_.self.names, context_.self.config.seat()).end.truth, steady_ms());
@@ -225,7 +225,7 @@ void Node::on(FrameArrived& event) {
   const schema::FrameBody& body = event.frame.body;
   if (const auto* probe = std::get_if<schema::Probe>(&body)) {
     const BurstMeter::Frame frame{header.run, probe->burst, probe->last};
-    if (const auto micros = bursts_.arrived(event.from, frame, micros_of(event.at)))
+    if (const auto micros = bursts_.on_frame(event.from, frame, micros_of(event.at)))
       context_.network.mesh.send(
           {event.from}, schema::encode_frame(header, schema::ProbeReply{probe->burst, *micros}, context_.network.pool));
     return;
@@ -317,13 +317,14 @@ void Node::on(ConnectionChanged& event) {
   membership_.weighs(event.peer, context_.network.mesh.links().weight(event.peer));
   if (event.up && last_words_.came_back(event.peer)) return;
   if (event.up || !run_ || !run_->begun())
-    return membership_.connection(event.peer, event.up, steady_ms(), context_.network.mesh.links()[event.peer].rekeys);
+    return membership_.connection(event.peer, event.up, steady_ms(),
+                                  context_.network.mesh.links()[event.peer].rekeying);
   view_links_.broke(event.peer);
   last_words_.broke(event.peer,
                     context_.self.config.node + " lost the connection to " + context_.self.names[event.peer] + " in " +
                         std::string(to_word(context_.news.progress.phase.load())) + " of step " +
                         std::to_string(context_.news.progress.step),
-                    steady_ms(), context_.network.mesh.links()[event.peer].rekeys);
+                    steady_ms(), context_.network.mesh.links()[event.peer].rekeying);
 }
 
 void Node::on(PeerLost& event) {
@@ -345,7 +346,7 @@ void Node::on(PeerPrepares& event) {
 void Node::on(PeerBeats& event) {
   const std::optional<RunRecord> record = context_.disk.store.recorded(event.run_id);
   // Of a beginning that the run has left behind, or that has ended: who is still in it will hear of that.
-  if (record && record->begun() && event.lineage < record->status.lineage + schema::is_fact(record->status.state))
+  if (record && record->has_begun() && event.lineage < record->status.lineage + schema::is_fact(record->status.state))
     return;
   auto_resume_.hears_of(event.run_id, steady_ms());
   membership_.beats(event.peer, event.run_id, event.lineage, event.view, steady_ms());
@@ -357,7 +358,7 @@ void Node::on(ShutDown&) {
   advisor_.give_way(context_.self.config.node + " is being shut down");
   examiner_.give_way("it is being shut down");
   mistakes_.give_way({ErrorKind::kFailed, context_.self.config.node + " is being shut down"});
-  save_held();
+  save_unsaved();
   membership_.shut_down(steady_ms());
   carry_out_all();
   leaving_ = true;  // until the run, if there is one, is saved
@@ -464,7 +465,7 @@ void Node::resume_by_itself(std::uint64_t now) {
   if (leaving_ || (busy() && !mistakes_.on()) || !membership_.idle()) return;  // an evaluation gives way
   const AutoResume::Nodes nodes{[this](Seat seat) {
                                   return seat == context_.self.config.seat() ||
-                                         (context_.network.mesh.links().up(seat) && control_.up(seat));
+                                         (context_.network.mesh.links().is_up(seat) && control_.is_up(seat));
                                 },
                                 [this](const std::string& run) { return membership_.voters_of(run); }};
   if (const std::optional<RunIdentity> run = auto_resume_.due(nodes, now, draw_bits())) propose(kNobody, *run);
@@ -518,7 +519,7 @@ void Node::leave(std::uint64_t token, const schema::LeaveRequest& request) {
 std::string Node::service_status() const {
   std::size_t up = 1;
   for (const Seat seat : context_.self.names.places())
-    if (seat != context_.self.config.seat() && context_.network.mesh.links().up(seat)) ++up;
+    if (seat != context_.self.config.seat() && context_.network.mesh.links().is_up(seat)) ++up;
   const std::string nodes = context_.self.config.node + ", " + std::to_string(up) + " of " +
                             std::to_string(context_.self.names.size()) + " nodes up, ";
   const RunIdentity* const current = membership_.current();
@@ -575,7 +576,7 @@ void Node::carry_out(FindStates& action) {
     control_.watch(action.run.id, job->step_timeout_ms);  // a member may die while it looks, too
   }
   context_.news.progress.view = 0;
-  save_held();  // a state that is only in memory is one as well, once it is on the disk
+  save_unsaved();  // a state that is only in memory is one as well, once it is on the disk
   resumption_.find(action.run);
 }
 
@@ -707,7 +708,7 @@ void Node::carry_out(EndRun& action) {
     context_.news.log.info("frames-dropped", {{"run", action.id}, {"of-other-runs-or-views", dropped}});
   context_.news.log.set_sink(nullptr);
   control_.unwatch();
-  context_.network.mesh.forget_waiting();
+  context_.network.mesh.drop_queued();
   context_.news.progress.phase = schema::Phase::kIdle;
   context_.news.progress.view = 0;
   if (is_current(action.key)) run_.reset();
@@ -765,7 +766,7 @@ void Node::carry_out(Freeze& action) {
   standing.leaves = leaving_;
   const std::chrono::milliseconds silence(context_.self.config.peer_timeout_ms);
   standing.hears = context_.self.names.places_where([&](Seat seat) {
-    return seat != context_.self.config.seat() && context_.network.mesh.links().hears(seat, silence);
+    return seat != context_.self.config.seat() && context_.network.mesh.links().is_responsive(seat, silence);
   });
   membership_.stands(action.key, standing, steady_ms());
 }
@@ -795,7 +796,7 @@ void Node::carry_out(InstallView& action) {
   tell_change(false);
   changed_ = action;
   for (const Seat seat : context_.self.names.places())
-    if (seat != context_.self.config.seat() && !next.has(seat)) context_.network.mesh.forget_waiting(seat);
+    if (seat != context_.self.config.seat() && !next.has(seat)) context_.network.mesh.drop_queued(seat);
   view_links_.begin_view();
   for (const Seat seat : last_words_.broken()) view_links_.broke(seat);
   begins_ms_ = action.next.waits ? now + ViewChange::kGraceMs : 0;

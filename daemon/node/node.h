@@ -88,7 +88,7 @@ class Node {
   void show_last_run();
   void watch(const std::string& run);
   void cannot_go_on(const schema::Fail& cause);
-  void save_held();
+  void save_unsaved();
   void take_slice(Seat from, const schema::FrameHeader& header, const schema::FeedSlice& slice);
   void log_run(const std::string& id);
 

@@ -23,14 +23,14 @@ void Candidate::prepared(Result<std::shared_ptr<const PreparedView>> result) {
 }
 
 void Candidate::replied(Seat from, const schema::ProbeReply& reply) {
-  if (const auto next = probe_.replied(from, reply, now_seconds()))
+  if (const auto next = probe_.on_reply(from, reply, now_seconds()))
     send_burst(context_.network.mesh, context_.network.pool, key_, *next);
 }
 
 std::optional<schema::Vote> Candidate::take_vote() {
   if (voted_ || !preparation_) return std::nullopt;
   probe_.tick(now_seconds());
-  if (preparation_->ok() && !probe_.over()) return std::nullopt;
+  if (preparation_->ok() && !probe_.is_done()) return std::nullopt;
   voted_ = true;
   return vote();
 }

@@ -54,8 +54,8 @@ Status Journal::open_metrics(const std::string& directory, bool goes_on, std::ui
   const std::string path = directory + "/" + kMetricsFile;
   last_line_ = after_step;
   if (goes_on)
-    if (Status cut = cut_back(path, after_step); !cut.ok()) return cut;
-  metrics_ = std::make_shared<LineFile>(path, goes_on ? LineFile::Begin::kGoesOn : LineFile::Begin::kAnew);
+    if (Status cut = truncate_after(path, after_step); !cut.ok()) return cut;
+  metrics_ = std::make_shared<LineFile>(path, goes_on ? LineFile::Mode::kAppend : LineFile::Mode::kTruncate);
   return {};
 }
 

@@ -35,7 +35,7 @@ class Keeper {
   Status begin(RunRecord first, std::shared_ptr<const Prepared> prepared, bool copies);
 
   // Before begin(), of a newcomer: what a member has of the run's past, and the view that ended with the join.
-  void joins(std::string views, Stretch before) { past_ = {std::move(views), std::move(before)}; }
+  void joins(std::string views, ViewInterval before) { past_ = {std::move(views), std::move(before)}; }
 
   // --- while it goes on ---
   // The record as it would be written now.
@@ -46,7 +46,7 @@ class Keeper {
   // metrics: on the disk before it.
   void write_checkpoint(const schema::StateId& state, const schema::RunStatus& status,
                         const std::shared_ptr<LineFile>& metrics);
-  // Another view goes on: the stretch of the one before ends there, with these words. Written by the saver's thread.
+  // Another view goes on: the interval of the one before ends there, with these words. Written by the saver's thread.
   struct NextView {
     std::uint32_t number = 0;
     std::vector<std::string> member_names;  // by rank
@@ -88,7 +88,7 @@ class Keeper {
   schema::StateId lineage_from_;  // what all its views began with
   std::shared_ptr<const Prepared> prepared_;
   bool copies_ = true;
-  std::optional<std::pair<std::string, Stretch>> past_;  // of a newcomer
+  std::optional<std::pair<std::string, ViewInterval>> past_;  // of a newcomer
   Clock::time_point checkpointed_{};
   struct Due {
     schema::StateId state;

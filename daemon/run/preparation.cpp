@@ -13,7 +13,7 @@
 #include "daemon/run/memory_check.h"
 #include "daemon/step/job_data.h"
 #include "daemon/step/job_layout.h"
-#include "daemon/store/found_states.h"
+#include "daemon/store/recovery_points.h"
 #include "daemon/store/saved_arrays.h"
 #include "engine/data/class_weights.h"
 #include "engine/initial_file.h"
@@ -28,11 +28,11 @@ namespace {
 constexpr std::chrono::seconds kSayEvery{10};
 
 // Also where advance() throws.
-class AtEnd {
+class ScopeGuard {
  public:
-  explicit AtEnd(std::function<void()> call) : call_(std::move(call)) {}
-  ~AtEnd() { call_(); }
-  AtEnd(const AtEnd&) = delete;
+  explicit ScopeGuard(std::function<void()> call) : call_(std::move(call)) {}
+  ~ScopeGuard() { call_(); }
+  ScopeGuard(const ScopeGuard&) = delete;
 
  private:
   const std::function<void()> call_;
@@ -71,7 +71,7 @@ Status prepare_training(const PreparationOptions& options, Prepared& prepared, c
     if (throttle.happened()) options.say(images_text(done, of));
   };
   const auto data = [&] {
-    const AtEnd over([&] { options.images(0, 0); });
+    const ScopeGuard over([&] { options.images(0, 0); });
     return engine::load_dataset(wanted);
   }();
   if (!data.ok()) return data.error();

@@ -10,8 +10,8 @@
 #include "daemon/membership/choose_exchange.h"
 #include "daemon/run/fitting.h"
 #include "daemon/run/memory_check.h"
-#include "daemon/run/picture_of.h"
 #include "daemon/run/preparation.h"
+#include "daemon/run/sample_to_wire.h"
 #include "daemon/step/job_data.h"
 #include "daemon/step/job_layout.h"
 #include "kernels/base/check.h"
@@ -23,12 +23,12 @@ namespace {
 
 // Unsaved states of earlier runs count; where the machine is asked what is left, they are gone from it already.
 std::uint64_t memory_for_a_run(const RunContext& context) {
-  const std::uint64_t configured = context.self.config.memory_mib << 20, held = context.disk.store.held().bytes;
+  const std::uint64_t configured = context.self.config.memory_mib << 20, held = context.disk.store.unsaved().bytes;
   return configured == 0 ? 0 : std::max<std::uint64_t>(configured, held + 1) - held;
 }
 
 std::string unsaved_note(const RunContext& context) {
-  const RunStore::Held held = context.disk.store.held();
+  const RunStore::Unsaved held = context.disk.store.unsaved();
   return daemon::unsaved_note(held.bytes, held.runs);
 }
 
@@ -186,7 +186,7 @@ Status Run::show_data(schema::StartReply& reply) const {
   try {
     for (const engine::ShownSample& sample :
          engine::shown_samples(*prepared_->data, prepared_->recipe, job_.seed, schema::kMaxPictures))
-      reply.pictures.push_back(picture_of(sample, prepared_->data->classes[sample.label]));
+      reply.pictures.push_back(to_wire(sample, prepared_->data->classes[sample.label]));
   } catch (const std::exception& error) {
     return Error{ErrorKind::kFailed, context_.self.config.node + ": " + error.what()};
   }
@@ -516,7 +516,7 @@ Status Run::join(View view, const schema::Commit& choice, const std::string& why
   if (Status kept = fed_metrics_->commit(); !kept.ok()) return kept;
   view_.emplace(parts(), std::move(view));
   view_->prepared(prepared_, is_evaluated(start_->state.step));
-  Stretch before = stretch_of(*record);
+  ViewInterval before = interval_of(*record);
   before.ended = schema::clip_text("CHANGED: " + why, schema::kMaxReasonBytes);
   keeper_.joins(intake_->views(), std::move(before));
   if (Status entered = enter(choice); !entered.ok()) return entered;

@@ -286,8 +286,8 @@ TEST(Diagnose, AnotherKeyIsToldOnceOfWhomItIs) {
 
 TEST(Diagnose, WhatTheMeshRefusesOtherwise) {
   Survey survey = healthy();
-  link(survey, kA, kB).problem = "another process called node-b calls from 10.0.0.9; are two nodes called node-b?";
-  expect(survey, Check::kConfiguration, Verdict::kFail, "node-a", "calls from 10.0.0.9", "are two nodes");
+  link(survey, kA, kB).problem = "another process called node-b connects from 10.0.0.9; are two nodes called node-b?";
+  expect(survey, Check::kConfiguration, Verdict::kFail, "node-a", "connects from 10.0.0.9", "are two nodes");
 }
 
 TEST(Diagnose, AnotherBuildThatCannotBeExamined) {
@@ -305,8 +305,8 @@ TEST(Diagnose, ALinkThatIsNotUpAlthoughItsPortsAnswer) {
   Survey survey = healthy();
   link(survey, kA, kB).up = false;
   link(survey, kA, kB).waiting_helps = true;
-  link(survey, kA, kB).problem = "nothing comes from node-b";
-  expect(survey, Check::kPorts, Verdict::kFail, "node-a", "the link is not up: nothing comes", "ask again");
+  link(survey, kA, kB).problem = "no data from node-b";
+  expect(survey, Check::kPorts, Verdict::kFail, "node-a", "the link is not up: no data", "ask again");
 }
 
 TEST(Diagnose, ANodeWhoseLinksAreNotKnown) {

@@ -35,7 +35,7 @@ Bench::Bench(Options options)
       listener_(std::make_shared<Listener>()) {
   listener_->measured = options_.measured;
   options_.node.stop = stop_.get_token();
-  if (const auto shot = trips_.start(now_seconds())) send_shot(*shot);
+  if (const auto ping = trips_.start(now_seconds())) send_ping(*ping);
   go_on();
 }
 
@@ -46,15 +46,15 @@ Bench::~Bench() {
   listener_->ended.wait_for(lock, kMaxStopping, [this] { return !listener_->measuring; });
 }
 
-void Bench::send_shot(const RoundTrips::Shot& shot) {
-  options_.mesh.send({shot.peer},
-                     schema::encode_frame({key(), 0, 0}, schema::Probe{shot.number, true, {}}, options_.pool));
+void Bench::send_ping(const RoundTrips::Ping& ping) {
+  options_.mesh.send({ping.peer},
+                     schema::encode_frame({key(), 0, 0}, schema::Probe{ping.number, true, {}}, options_.pool));
 }
 
 void Bench::on_probe_reply(Seat from, const schema::ProbeReply& reply) {
   if (reply.burst >= RoundTrips::kFirstNumber) {
-    if (const auto next = trips_.replied(from, reply.burst, now_seconds())) send_shot(*next);
-  } else if (const auto next = probe_.replied(from, reply, now_seconds())) {
+    if (const auto next = trips_.on_reply(from, reply.burst, now_seconds())) send_ping(*next);
+  } else if (const auto next = probe_.on_reply(from, reply, now_seconds())) {
     send_burst(options_.mesh, options_.pool, key(), *next);
   }
   go_on();
@@ -62,15 +62,15 @@ void Bench::on_probe_reply(Seat from, const schema::ProbeReply& reply) {
 
 void Bench::tick() {
   probe_.tick(now_seconds());
-  if (const auto shot = trips_.tick(now_seconds())) send_shot(*shot);
+  if (const auto ping = trips_.tick(now_seconds())) send_ping(*ping);
   go_on();
 }
 
 // The next part, once the one before is done: they would disturb each other. Where a peer does not answer, the link
 // towards all of them cannot be measured.
 void Bench::go_on() {
-  if (thread_started_ || !trips_.over()) return;
-  if (trips_.complete() && !probe_.over()) {
+  if (thread_started_ || !trips_.is_done()) return;
+  if (trips_.is_complete() && !probe_.is_done()) {
     if (const auto burst = probe_.start(now_seconds())) send_burst(options_.mesh, options_.pool, key(), *burst);
     return;
   }

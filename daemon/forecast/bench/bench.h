@@ -41,7 +41,7 @@ class Bench {
 
  private:
   struct Listener;
-  void send_shot(const RoundTrips::Shot& shot);
+  void send_ping(const RoundTrips::Ping& ping);
   void go_on();
   void start_thread();
 
