@@ -13,7 +13,7 @@
 #include <utility>
 #include <zmq.hpp>
 
-#include "ctl/diagnosis.h"
+#include "ctl/port_probe.h"
 #include "ctl/terminal/interrupt.h"
 #include "kernels/base/now.h"
 #include "schema/keys/keys.h"
@@ -91,8 +91,7 @@ std::string within(int ms) { return " within " + std::to_string(ms / 1000) + " s
 // Whether a node that gets it twice does the same as for one.
 bool repeatable(const schema::RequestBody& body) {
   const auto* start = std::get_if<schema::StartRequest>(&body);
-  return (start == nullptr || start->dry_run) && !std::holds_alternative<schema::ResumeRequest>(body) &&
-         !std::holds_alternative<schema::BenchRequest>(body);
+  return (start == nullptr || start->dry_run) && !std::holds_alternative<schema::ResumeRequest>(body);
 }
 
 void set_key(zmq::socket_t& socket, int option, const schema::Key& key) {
@@ -190,7 +189,7 @@ struct Client::State {
       accepted = accepted || succeeded;
       if (succeeded) continue;
       refused = refused || what == ZMQ_EVENT_HANDSHAKE_FAILED_AUTH;
-      // Without keys, any other failure means that it is not a tgd; why_silent finds out more.
+      // Without keys, any other failure means that it is not a tgd; probe_port finds out more.
       const bool wants_key = value == ZMQ_PROTOCOL_ERROR_ZMTP_MECHANISM_MISMATCH;
       failed = failed || wants_key || !keys.ways.empty();
     }
@@ -225,28 +224,28 @@ struct Client::State {
               who +
                   " is not a tgd, or is one that requires a key: give --key FILE or TGCTL_KEY, or ask "
                   "its local socket (--address STATE-DIR/control.sock); " +
-                  kIsItThePort};
+                  kPortHint};
     if (is_local(address)) return unreachable("");
     // Who has said nothing until the handshake's end has refused nothing.
-    const Silence silence = why_silent(address);
-    if (!silence.is_zeromq) return no_answer(within(schema::kControlReplyMs), silence);
+    const PortProbe probe = probe_port(address);
+    if (!probe.is_zeromq) return no_answer(within(schema::kControlReplyMs), probe);
     return {ErrorKind::kForbidden, who +
                                        " is not a tgd, or has another cluster key than this key file, or none; give "
                                        "the key file of its mesh (--key, TGCTL_KEY), and " +
-                                       kIsItThePort};
+                                       kPortHint};
   }
 
-  Error no_answer(const std::string& why, const Silence& silence) const {
-    return {ErrorKind::kUnreachable, "no tgd answers at " + address + why + ": " + silence.why +
+  Error no_answer(const std::string& why, const PortProbe& probe) const {
+    return {ErrorKind::kUnreachable, "no tgd answers at " + address + why + ": " + probe.problem +
                                          " Use --address or TGCTL_ADDRESS for another node"};
   }
 
   Error unreachable(const std::string& why) const {
     if (is_local(address))
       return {ErrorKind::kUnreachable, "no tgd answers at the local socket " + address + why + "; is it running?"};
-    const Silence silence = why_silent(address);
+    const PortProbe probe = probe_port(address);
     // Its refusal may have been lost: a reset overtakes what was sent before it.
-    return silence.wants_key && keys.ways.empty() ? why_forbidden() : no_answer(why, silence);
+    return probe.wants_key && keys.ways.empty() ? why_forbidden() : no_answer(why, probe);
   }
 
   // It is silent for too long.

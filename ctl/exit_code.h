@@ -15,7 +15,7 @@ enum ExitCode : int {
   kNotSaved = 6,         // the run came to its end, but not every member has saved what it made
   kForbidden = 7,        // a wrong key, or one without the right
   kNotWhole = 8,         // status --check: not every node is up
-  kNotWell = 9,          // doctor: a check failed, or warned
+  kNotWell = 9,          // doctor: a check failed
   kRunInterrupted = 10,  // the run is INTERRUPTED: tgctl resume goes on
   kTimedOut = 124,
   kInterrupted = 130,

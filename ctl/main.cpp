@@ -58,8 +58,6 @@ int run(const Command& command) {
       return logs(*client, command);
     case Verb::kWait:
       return wait(*client, command);
-    case Verb::kBench:
-      return bench(*client, command);
     case Verb::kDoctor:
       return doctor(*client, command);
     case Verb::kPlan:

@@ -1,9 +1,6 @@
 # What decides (pure: no socket, thread or clock), shared by tgd and the simulator.
 add_library(tgd_daemon_core STATIC
   ${CMAKE_CURRENT_LIST_DIR}/doctor/diagnose.cpp
-  ${CMAKE_CURRENT_LIST_DIR}/doctor/link_stream.cpp
-  ${CMAKE_CURRENT_LIST_DIR}/doctor/link_verdicts.cpp
-  ${CMAKE_CURRENT_LIST_DIR}/doctor/node_verdicts.cpp
   ${CMAKE_CURRENT_LIST_DIR}/exchange/announcements.cpp
   ${CMAKE_CURRENT_LIST_DIR}/exchange/barrier.cpp
   ${CMAKE_CURRENT_LIST_DIR}/exchange/batch_statistics.cpp
@@ -16,7 +13,7 @@ add_library(tgd_daemon_core STATIC
   ${CMAKE_CURRENT_LIST_DIR}/exchange/reports.cpp
   ${CMAKE_CURRENT_LIST_DIR}/exchange/transfers.cpp
   ${CMAKE_CURRENT_LIST_DIR}/simulate/simulated_view.cpp
-  ${CMAKE_CURRENT_LIST_DIR}/step/feed.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/step/snapshot.cpp
   ${CMAKE_CURRENT_LIST_DIR}/step/float_payload.cpp
   ${CMAKE_CURRENT_LIST_DIR}/step/early_end.cpp
   ${CMAKE_CURRENT_LIST_DIR}/step/job_layout.cpp
@@ -27,26 +24,21 @@ add_library(tgd_daemon_core STATIC
   ${CMAKE_CURRENT_LIST_DIR}/forecast/code_bits.cpp
   ${CMAKE_CURRENT_LIST_DIR}/mesh/probe/burst_meter.cpp
   ${CMAKE_CURRENT_LIST_DIR}/mesh/probe/link_probe.cpp
-  ${CMAKE_CURRENT_LIST_DIR}/mesh/probe/round_trips.cpp
   ${CMAKE_CURRENT_LIST_DIR}/membership/admission.cpp
-  ${CMAKE_CURRENT_LIST_DIR}/membership/aftermath.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/membership/outcome_sync.cpp
   ${CMAKE_CURRENT_LIST_DIR}/membership/choose_exchange.cpp
   ${CMAKE_CURRENT_LIST_DIR}/membership/choose_state.cpp
   ${CMAKE_CURRENT_LIST_DIR}/membership/choose_view.cpp
-  ${CMAKE_CURRENT_LIST_DIR}/membership/end.cpp
-  ${CMAKE_CURRENT_LIST_DIR}/membership/joining.cpp
-  ${CMAKE_CURRENT_LIST_DIR}/membership/last_words.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/membership/run_lifecycle.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/membership/joiner.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/membership/disconnect_grace.cpp
   ${CMAKE_CURRENT_LIST_DIR}/membership/liveness.cpp
   ${CMAKE_CURRENT_LIST_DIR}/membership/membership.cpp
   ${CMAKE_CURRENT_LIST_DIR}/membership/proposal_right.cpp
-  ${CMAKE_CURRENT_LIST_DIR}/membership/run_end.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/membership/run_outcome.cpp
   ${CMAKE_CURRENT_LIST_DIR}/membership/split_by_speed.cpp
   ${CMAKE_CURRENT_LIST_DIR}/membership/start.cpp
   ${CMAKE_CURRENT_LIST_DIR}/membership/view_change.cpp
   ${CMAKE_CURRENT_LIST_DIR}/membership/votes.cpp
-  ${CMAKE_CURRENT_LIST_DIR}/forecast/forecast.cpp
-  ${CMAKE_CURRENT_LIST_DIR}/forecast/machine.cpp
-  ${CMAKE_CURRENT_LIST_DIR}/forecast/predict.cpp
-  ${CMAKE_CURRENT_LIST_DIR}/forecast/step_model.cpp
-  ${CMAKE_CURRENT_LIST_DIR}/forecast/zeros.cpp)
+  ${CMAKE_CURRENT_LIST_DIR}/forecast/forecast.cpp)
 target_link_libraries(tgd_daemon_core PUBLIC tgd_schema tgd_kernels tgd_engine tgd_flags)

@@ -195,7 +195,7 @@ Result<std::unique_ptr<RunStore>> open_store(const schema::NodeConfig& config, L
 
 ControlServer::Hooks control_hooks(EventQueue& queue, LinkTable& links, const DeviceWatch& device,
                                    const std::string& metrics_problem) {
-  const auto lost = [&queue](const Verdict& verdict) {
+  const auto lost = [&queue](const Suspicion& verdict) {
     queue.post(PeerLost{.peer = verdict.seat, .message = verdict.message, .run_id = verdict.run_id});
   };
   const auto link = [&links](Seat peer) {
@@ -206,7 +206,7 @@ ControlServer::Hooks control_hooks(EventQueue& queue, LinkTable& links, const De
                     .incarnation = links[peer].incarnation};
   };
   return {.on_call = [&queue](ControlCall call) { queue.post(std::move(call)); },
-          .on_verdict = lost,
+          .on_suspicion = lost,
           .on_prepare_progress =
               [&queue](Seat seat, const std::string& run) {
                 queue.post(PeerPrepares{seat, run});
@@ -247,7 +247,7 @@ RunContext::Tell run_hooks(EventQueue& queue) {
           .happened = [&queue](StepHappened&& event) { queue.post(std::move(event)); },
           .saved = [&queue](RunSaved event) { queue.post(std::move(event)); },
           .checkpointed = [&queue](CheckpointWritten event) { queue.post(std::move(event)); },
-          .past_read = [&queue](PastRead event) { queue.post(std::move(event)); }};
+          .past_read = [&queue](HistoryRead event) { queue.post(std::move(event)); }};
 }
 
 // --- the node ---

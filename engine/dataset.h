@@ -106,14 +106,6 @@ struct SetShape {
   int classes = 0;
 };
 std::optional<SetShape> known_shape(const DatasetOptions& options);
-// The same from the files, without loading the set, for where known_shape() has nothing: what a run would most likely
-// find. Errors as of load_dataset.
-struct SetSight {
-  SetShape shape;
-  std::string what;  // was seen: a clause for people
-};
-Result<SetSight> look_at(const DatasetOptions& options);
-
 // The input shape of a model for data stored in this shape. It is the same shape, except for
 //   folder: pictures with sides of `size` if that is not 0, or of the published size if they differ in size;
 //   CifarNet on CIFAR: windows of its published size, as in the paper.

@@ -10,8 +10,6 @@ $Cxx.namespace("tg::schema::wire");
 using import "doctor.capnp".Diagnosis;
 using import "doctor.capnp".Examination;
 using import "doctor.capnp".ExamineRequest;
-using import "forecast.capnp".Bench;
-using import "forecast.capnp".BenchRequest;
 using import "forecast.capnp".Forecast;
 using import "forecast.capnp".ForecastRequest;
 using import "forecast.capnp".Outcome;
@@ -28,7 +26,7 @@ struct Request {
     fetch @5 :FetchRequest;
     version @6 :Void;
     beat @7 :Beat;
-    bench @8 :BenchRequest;
+    obsolete8 @8 :Void;
     forecast @9 :ForecastRequest;
     delete @10 :DeleteRequest;
     fetched @11 :FetchedRequest;
@@ -189,7 +187,7 @@ struct Reply {
     stop @4 :Stop;
     slice @5 :Slice;
     version @6 :Version;
-    bench @7 :Bench;
+    obsolete7 @7 :Void;
     forecast @8 :Forecast;
     done @9 :Done;
     examination @10 :Examination;
@@ -426,9 +424,7 @@ struct Plan {
   predicted @10 :Outcome;
   # All of it 0 where unpredicted says why.
 
-  measuredMs @11 :Int64;
-  # Unix time of the measurement that the prediction is made from; 0 = the kernels' speeds are assumed.
-
+  obsolete11 @11 :Int64;
   unpredicted @12 :Text;
   # Why there is no prediction, at most kMaxReasonBytes; empty = there is one.
 

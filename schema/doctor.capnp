@@ -1,6 +1,6 @@
 @0xd2e5b6f3a1c84907;
-# What tgctl doctor asks for, what a node found out about itself and its links, and what follows from all nodes' parts:
-# the parts of control.capnp's requests and replies for them, with its rules.
+# The request of tgctl doctor, the facts that a node finds about itself and its links, and the conclusions from those of all
+# nodes: the parts of control.capnp's requests and replies for them, with its rules.
 
 using Cxx = import "/capnp/c++.capnp";
 $Cxx.namespace("tg::schema::wire");
@@ -13,14 +13,14 @@ struct ExamineRequest {
   # For how long each link is measured, half of it in each direction, at most kMaxExamineSeconds; 0 = links are not measured.
 
   lineMbps @2 :Float64;
-  # What each link should carry, at most kMaxLineMbps; 0 = not told.
+  # What each link should carry, at most kMaxLineMbps; 0 = not given.
 
   askedMs @3 :Int64;
   # The sender's clock, Unix time in milliseconds.
 }
 
 struct LinkFacts {
-  # One peer line, and what became of the way to that peer; of the own line only the first two.
+  # One peer line, and the way to that peer; of the own line only the first two.
   peer @0 :Text;
   line @1 :Text;
   # host:port as configured.
@@ -33,21 +33,15 @@ struct LinkFacts {
   control @5 :UInt16;
   # tg::schema::Reach, of its two ports.
 
-  from @6 :Text;
-  # The own address of that connection, empty where there was none.
-
-  roundTripMicros @7 :UInt32;
-  # 0 = not measured.
-
+  obsolete6 @6 :Text;
+  obsolete7 @7 :UInt32;
   mtu @8 :UInt32;
   # Bytes of the largest packet of that path as this end knows, 0 = not known.
 
   device @9 :Text;
   # The network interface of that connection, or empty.
 
-  deviceMbps @10 :UInt32;
-  # What it says to have agreed on with its switch; 0 = it does not say.
-
+  obsolete10 @10 :UInt32;
   up @11 :Bool;
   # The mesh's link: both directions work.
 
@@ -61,9 +55,9 @@ struct LinkFacts {
   # Why the control ports do not get on although they reach each other: keys. Empty otherwise.
 
   mbps @15 :Float64;
-  # Payload that the peer acknowledged; 0 = not measured, and unmeasured says why.
+  # Payload that the peer acknowledged; 0 = not measured.
 
-  unmeasured @16 :Text;
+  obsolete16 @16 :Text;
 }
 
 struct DataFacts {
@@ -71,44 +65,37 @@ struct DataFacts {
   set @0 :Text;
   hash @1 :UInt64;
   problem @2 :Text;
-  seen @3 :Text;
-  # What is there, such as "26 classes, 3900 + 780 pictures", where a set is not of one known size.
+  obsolete3 @3 :Text;
 }
 
 struct Examination {
   # What a node says of itself. Problems are sentences with the next action, empty where nothing is wrong.
   node @0 :Text;
   build @1 :Text;
-  protocol @2 :UInt16;
+  obsolete2 @2 :UInt16;
   askedMs @3 :Int64;
   receivedMs @4 :Int64;
   answeredMs @5 :Int64;
-  # The request's clock as it was, and the own one when the request came and when this was sent: whoever takes it can
+  # The request's clock as it was, and the own one when the request came and when this was sent: the receiver can
   # tell how far apart the clocks are.
 
   busy @6 :Text;
-  # What kept it from what would disturb, such as "run first is on"; empty = nothing.
+  # The reason why nothing that disturbs was done, such as "run first is on"; empty = nothing.
 
-  configuration @7 :Text;
-  hasKeys @8 :Bool;
+  obsolete7 @7 :Text;
+  obsolete8 @8 :Bool;
   keyProblem @9 :Text;
-  diskFree @10 :UInt64;
-  diskNeed @11 :UInt64;
+  obsolete10 @10 :UInt64;
+  obsolete11 @11 :UInt64;
   diskProblem @12 :Text;
-  memoryLeft @13 :UInt64;
-  memoryNeed @14 :UInt64;
+  obsolete13 @13 :UInt64;
+  obsolete14 @14 :UInt64;
   memoryProblem @15 :Text;
-  # Bytes.
-
-  descriptors @16 :UInt64;
-  descriptorsOpen @17 :UInt64;
-  descriptorsNeed @18 :UInt64;
-  # Open files and connections: allowed, in use, needed in all.
-
-  engine @19 :Text;
-  # What was tested, empty where nothing was.
-
-  engineProblem @20 :Text;
+  obsolete16 @16 :UInt64;
+  obsolete17 @17 :UInt64;
+  obsolete18 @18 :UInt64;
+  obsolete19 @19 :Text;
+  obsolete20 @20 :Text;
   dataDir @21 :Text;
   data @22 :List(DataFacts);
   # At most kMaxDataSets.
@@ -126,7 +113,7 @@ struct Finding {
   # tg::schema::Check, tg::schema::Verdict.
 
   node @2 :Text;
-  # Whose it is, or empty: of the whole mesh.
+  # Empty: the whole mesh.
 
   peer @3 :Text;
   # The other end, where it is a link's.
@@ -138,7 +125,7 @@ struct Finding {
 
 struct Diagnosis {
   node @0 :Text;
-  # Who was asked.
+  # The asked one.
 
   nodes @1 :List(Text);
   # In the order of seats, at most kMaxMembers.
@@ -153,6 +140,7 @@ struct Diagnosis {
   # For each node, and within it for each node: tg::schema::Cell, a byte each.
 
   mbps @5 :List(Float32);
-  roundTripMicros @6 :List(UInt32);
   # The same, 0 = not measured.
+
+  obsolete6 @6 :List(UInt32);
 }

@@ -43,18 +43,18 @@ struct Frame {
     suspect @22 :Suspect;
     prepare @23 :Prepare;
     promise @24 :Promise;
-    outvoted @25 :Outvoted;
+    nack @25 :Nack;
     accept @26 :Accept;
     accepted @27 :Accepted;
     decide @28 :Decide;
     # The change from the header's view to the next one.
     join @29 :Join;
     invite @30 :Invite;
-    hold @31 :Hold;
-    feed @32 :Feed;
-    want @33 :Want;
-    feedSlice @34 :FeedSlice;
-    fed @35 :Fed;
+    quiesce @31 :Quiesce;
+    snapshotOffer @32 :SnapshotOffer;
+    snapshotRequest @33 :SnapshotRequest;
+    snapshotChunk @34 :SnapshotChunk;
+    snapshotDone @35 :SnapshotDone;
     leave @36 :Void;
     # To the most senior member, again and again: the sender is to leave the view, at a hold.
   }
@@ -397,7 +397,7 @@ struct ViewMember {
   # Place among all nodes; below kMaxMembers. Else drop.
 
   since @1 :UInt32;
-  # Number of the view that it has been a member from; 1: from the beginning. Who has been one longest is the most senior;
+  # Number of the view that it has been a member from; 1: from the beginning. The member with the least is the senior;
   # of equals the lowest seat.
 
   weight @2 :UInt16 = 1;
@@ -438,7 +438,7 @@ struct Ballot {
 }
 
 struct Suspect {
-  # The sender does not hear this member of the view any more, or cannot go on itself.
+  # The sender has lost this member of the view, or is ineligible itself.
   seat @0 :UInt32;
   # Below kMaxMembers. Else drop.
 
@@ -464,20 +464,20 @@ struct Promise {
   # It has the state of so many committed steps in memory.
 
   unfit @5 :Text;
-  # Why it cannot go on in the next view, or empty; printable, at most kMaxReasonBytes. Else drop.
+  # Why it is ineligible for the next view, or empty; printable, at most kMaxReasonBytes. Else drop.
 
-  leaves @6 :Bool;
+  leaving @6 :Bool;
   # It is being shut down.
 
-  hears @7 :List(UInt32);
-  # The seats whose frames come to the sender, and who hear its own; ascending, at most kMaxMembers. Else drop.
+  reachable @7 :List(UInt32);
+  # The seats with which frames pass both ways; ascending, at most kMaxMembers. Else drop.
 
   acceptedIn @8 :Ballot;
   accepted @9 :NextView;
   # What it has accepted, and in which ballot; count 0: nothing.
 }
 
-struct Outvoted {
+struct Nack {
   # Answer to Prepare and Accept: the sender has promised this higher ballot.
   ballot @0 :Ballot;
 }
@@ -500,7 +500,7 @@ struct Decide {
 }
 
 struct Join {
-  # To all nodes, again and again: the sender wants to be a member of a run that is on without it. The header has neither
+  # To all nodes, repeatedly: the sender asks to become a member of an active run. The header has neither
   # run nor view, which the sender may not know.
   runId @0 :Text;
   # As in Claim.
@@ -510,12 +510,12 @@ struct Join {
   # count.
 
   vote @2 :Vote;
-  hears @3 :List(UInt32);
+  reachable @3 :List(UInt32);
   # Seats of the nodes that the sender hears and that hear it, each below kMaxMembers, at most that many. Else drop.
 }
 
 struct Invite {
-  # The answer of a run's most senior member to who is not prepared. The header has the run's key and its view.
+  # The answer of a run's senior to a node that is not prepared. The header has the run's key and its view.
   runId @0 :Text;
   # As in Claim.
 
@@ -534,10 +534,10 @@ struct Invite {
   # As the run began with.
 }
 
-struct Hold {
-  # The most senior member to the others and to the newcomer, each second while that is fed.
+struct Quiesce {
+  # The senior to the others and to the joiner, each second while the members are quiesced, and at the release.
   seat @0 :UInt32;
-  # Of the newcomer, below kMaxMembers. Else drop.
+  # The joiner's, below kMaxMembers. Else drop.
 
   done @1 :UInt64;
   # Bytes that it has.
@@ -546,31 +546,31 @@ struct Hold {
   # Bytes of the whole state.
 
   over @3 :Bool;
-  # True: nobody joins, the members begin the next step. To a newcomer: it asks again later.
+  # True: release, the members begin the next step. To a joiner: it asks again later.
 
   why @4 :Text;
   # For people. Printable, at most kMaxReasonBytes. Else drop.
 }
 
-struct Feed {
-  # The most senior member to the newcomer: all members hold this state.
+struct SnapshotOffer {
+  # The senior to the joiner: all members hold this state.
   state @0 :StateId;
   parts @1 :List(UInt64);
-  # Bytes of the parts that follow each other in what is fed, at most kMaxFeedParts. Else drop. A receiver to whom they
-  # do not fit its model gives the join up.
+  # Bytes of the parts that make up the snapshot, at most kMaxSnapshotParts. Else drop. A receiver whose model
+  # they do not fit gives the join up.
 }
 
-struct Want {
-  # The newcomer to the most senior member.
+struct SnapshotRequest {
+  # The joiner to the senior.
   from @0 :UInt64;
-  # It has all bytes before this one, and takes kFeedWindowBytes more.
+  # It has all bytes before this one, and takes kSnapshotWindowBytes more.
 
   again @1 :Bool;
   # True: it waits for this one, whatever was sent.
 }
 
-struct FeedSlice {
-  # The answer: bytes of what is fed.
+struct SnapshotChunk {
+  # The answer: bytes of the snapshot.
   at @0 :UInt64;
   # Place of the first one. Not the one that is awaited: counted and dropped.
 
@@ -578,9 +578,9 @@ struct FeedSlice {
   # At most kMaxChunkPayloadBytes. Else drop.
 }
 
-struct Fed {
-  # The newcomer has the whole state; its digest was computed there.
+struct SnapshotDone {
+  # The joiner has the whole state and has computed its digest.
   state @0 :StateId;
-  hears @1 :List(UInt32);
+  reachable @1 :List(UInt32);
   # As in Join.
 }

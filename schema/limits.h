@@ -49,8 +49,8 @@ inline constexpr std::size_t kMaxChunkPayloadBytes = 1024 * 1024;
 inline constexpr std::size_t kMaxStatistics = 192 * 1024;  // numbers that batch normalizations measure in a step
 inline constexpr std::size_t kMaxDigests = kMaxSegments;   // segments and running statistics together
 inline constexpr std::size_t kMaxExchangeThreads = 256;
-inline constexpr std::size_t kMaxStates = 16;     // of a run that a member offers to resume from
-inline constexpr std::size_t kMaxFeedParts = 16;  // of what a newcomer is fed
+inline constexpr std::size_t kMaxStates = 16;         // of a run that a member offers to resume from
+inline constexpr std::size_t kMaxSnapshotParts = 16;  // of what a newcomer is fed
 static_assert(kMaxBuckets >= kMaxSegments, "a bucket holds at least one segment");
 
 // Frames.
@@ -79,18 +79,12 @@ static_assert(kMaxPictures * kMaxPictureBytes + kMaxMatrixClasses * kMaxMatrixCl
               "pictures and a matrix fit a reply");
 static_assert(kLogSliceBytes <= kFileSliceBytes, "who takes a reply knows one bound for all slices");
 
-// Measurements and predictions.
-inline constexpr std::size_t kMaxForecastNodes = 512;  // nodes of a prediction; a run has at most kMaxMembers
-inline constexpr std::size_t kMaxKernelRates = 32;
-inline constexpr std::size_t kMaxComputeRates = 16;
+// Predictions.
 inline constexpr std::size_t kMaxForecastRows = 32;
 inline constexpr std::size_t kMaxAssumptions = 16;
 inline constexpr std::size_t kMaxAssumptionBytes = 300;
-inline constexpr double kMaxReal = 1e15;                      // a rate, a time or a size
-inline constexpr double kMaxLineMbps = 1e7;                   // bound of the job's link-mbps
-inline constexpr double kMaxCores = 4096;                     // cores of a node
-inline constexpr double kMinCores = 1.0 / kMaxForecastNodes;  // all nodes on one core
-static_assert(kMaxMembers <= kMaxForecastNodes, "whatever can be started can be predicted");
+inline constexpr double kMaxReal = 1e15;     // a rate, a time or a size
+inline constexpr double kMaxLineMbps = 1e7;  // bound of the job's link-mbps
 
 // Examinations (tgctl doctor).
 inline constexpr std::size_t kMaxSeenBytes = 400;  // a sentence that says what was seen or what to do
@@ -167,9 +161,9 @@ static_assert(kMaxWindowsOfTotals * kMaxWindowBytes + kMaxFrameBytes + 2 * kMaxS
               "who keeps to its windows is far from a flood, with small chunks too");
 static_assert(kMaxQueuedBytesPerPeer < kMaxQueuedBytes, "who floods is named before it stops the others");
 // A newcomer takes its state in slices, so many bytes of them under way.
-inline constexpr std::size_t kFeedSliceBytes = 512 * 1024;
-inline constexpr std::size_t kFeedWindowBytes = 8 * kFeedSliceBytes;
-static_assert(kFeedSliceBytes <= kMaxChunkPayloadBytes && kFeedWindowBytes < kMaxQueuedBytesPerPeer / 2);
+inline constexpr std::size_t kSnapshotChunkBytes = 512 * 1024;
+inline constexpr std::size_t kSnapshotWindowBytes = 8 * kSnapshotChunkBytes;
+static_assert(kSnapshotChunkBytes <= kMaxChunkPayloadBytes && kSnapshotWindowBytes < kMaxQueuedBytesPerPeer / 2);
 
 inline constexpr std::size_t kMaxRunsKept = 200;    // a node's runs in a status
 inline constexpr std::size_t kMaxUnbegunKept = 20;  // in addition, starts that never began

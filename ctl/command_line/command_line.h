@@ -30,7 +30,6 @@ enum class Verb : std::uint8_t {
   kData,
   kLogs,
   kWait,
-  kBench,
   kDoctor,
   kPlan,
   kModels,
@@ -80,8 +79,7 @@ struct Command {
   // plan, doctor
   double link_mbps = 0;  // 0 = as measured
   std::uint64_t nodes = 0;
-  double cores = 0;  // 0 = the asked node's
-  std::string svg;
+  std::uint64_t compute_ms = 0;  // 0 = as timed on the asked node
   // keygen
   std::string operator_name;
   bool read_only = false;

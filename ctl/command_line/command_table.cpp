@@ -57,9 +57,8 @@ Result<std::uint64_t> parse_step(const std::string& value) {
 }
 
 // The setters of the option tables of schema.
-using schema::RealRange, schema::WholeRange;
+using schema::WholeRange;
 auto whole(std::uint64_t Command::*field, WholeRange range) { return schema::whole_row("", field, range, "").set; }
-auto real(double Command::*field, RealRange range) { return schema::real_row("", field, range, "").set; }
 auto duration(std::uint64_t Command::*field, WholeRange ms) { return schema::duration_row("", field, ms, "").set; }
 auto word(std::string Command::*field, const std::vector<std::string>& known) {
   return schema::word_row<Command>(
@@ -96,19 +95,18 @@ const std::vector<OptionRow>& option_rows() {
       {"for", "", "STATE", "a state, step=N, or finished (the default)", text(&Command::until)},
       {"timeout", "", "DURATION", "wait at most this long, such as 10m; else forever",
        parsed(&Command::timeout_ms, schema::parse_duration_ms)},
-      {"nodes", "", "N", "number of nodes, 1 to 512", whole(&Command::nodes, {1, schema::kMaxForecastNodes})},
+      {"nodes", "", "N", "number of nodes, 1 to 127", whole(&Command::nodes, {1, schema::kMaxMembers})},
       {"link", "", "RATE", "each node's link, such as 1Gbps; else as measured",
        parsed(&Command::link_mbps, parse_link_mbps)},
       {"seconds", "", "S", "seconds per link and direction, 1 to 20; else 3",
        whole(&Command::seconds, {1, schema::kMaxExamineSeconds})},
       {"no-bandwidth", "", "", "do not measure links: disturbs nothing", on(&Command::no_bandwidth)},
-      {"cores", "", "C", "cores per node; below 1 if nodes share one",
-       real(&Command::cores, {schema::kMinCores, schema::kMaxCores})},
+      {"compute", "", "DURATION", "a node's computing in a step, such as 80ms; else as timed",
+       parsed(&Command::compute_ms, schema::parse_duration_ms)},
       {"operator", "", "NAME", "make keys for this operator and list them", text(&Command::operator_name)},
       {"read-only", "", "", "the operator may look and fetch, but change nothing", on(&Command::read_only)},
       {"rotate", "", "STEP", "replace the cluster key in steps: add, use, drop",
        word(&Command::rotate, {"add", "use", "drop"})},
-      {"svg", "", "FILE", "also draw throughput over the number of nodes", text(&Command::svg)},
   };
   return rows;
 }
@@ -258,31 +256,25 @@ const std::vector<VerbRow>& verb_rows() {
        "Exits with 0 when the state is reached, 124 on a timeout, 5 when the run FAILED and 10 when it is INTERRUPTED "
        "(unless that is what it waits for), 1 when the run ended in another way.",
        {"for", "timeout", "address", "key", "help"}},
-      {Verb::kBench,
-       "bench",
-       "",
-       "measure a node's link, codec and computing",
-       {"tgctl bench", "tgctl bench --json"},
-       "The asked node measures for some seconds and keeps the result for plan; refused while a run is active.",
-       {"json", "address", "key", "help"}},
       {Verb::kDoctor,
        "doctor",
        "",
        "check all nodes and links, and say what to fix",
        {"tgctl doctor", "tgctl doctor --no-bandwidth --json"},
-       "Every node checks itself and its links to all others: configuration, versions, names, ports, keys, round "
-       "trips, MTU, clocks, bandwidth, data sets, disk, memory, open files, engine. Each problem is named with its "
-       "fix. A run in progress is not disturbed. Exits with 0 if every check passed, else with 9.",
+       "Every node checks itself and its links to all others: builds, names and addresses, ports, keys, bandwidth and "
+       "packet size, clocks, disk, data, memory and threads. Each problem is named with its fix. A run in progress is "
+       "not disturbed. Exits with 0 if no check failed, else with 9.",
        {"seconds", "no-bandwidth", "link", "json", "address", "key", "help"}},
       {Verb::kPlan,
        "plan",
        "JOB",
        "predict a job's steps on more nodes, or another link",
        {"tgctl plan deploy/jobs/lenet-synthetic.job --nodes 8 --link 1Gbps",
-        "tgctl plan my.job --nodes 4 --link 1Gbps --cores 2 --svg plan.svg"},
-       "JOB is as for start. Starts nothing. Predicts from the asked node's bench, which is made first if there is "
-       "none, for both exchanges and for a float32 ring all-reduce, at N nodes and in a table of 1 to 512.",
-       {"nodes", "link", "cores", "set", "svg", "json", "address", "key", "help"},
+        "tgctl plan my.job --nodes 4 --link 1Gbps --compute 80ms"},
+       "JOB is as for start. Starts nothing. Predicts a step on N nodes like the asked one, what it is bound by, and a "
+       "table of other numbers of nodes. Without --link and --compute the asked node prepares the job as start "
+       "--dry-run does, to measure its link and to time some steps; it refuses that while a run is on.",
+       {"nodes", "link", "compute", "set", "json", "address", "key", "help"},
        "nodes"},
       {Verb::kModels,
        "models",

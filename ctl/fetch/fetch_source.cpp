@@ -114,7 +114,7 @@ Result<FetchSource> choose_fetch_source(const RunStatus& run, const std::string&
                                           "; --partial fetches its newest state, and tgctl resume " + run.id +
                                           " goes on with it"};
   }
-  Result<FetchSource> source = schema::is_fact(run.state) ? agreed_source(run) : furthest_source(run);
+  Result<FetchSource> source = schema::is_authoritative(run.state) ? agreed_source(run) : furthest_source(run);
   if (source)
     std::stable_partition(source->nodes.begin(), source->nodes.end(),
                           [&](const std::string& node) { return node == asked; });

@@ -48,11 +48,11 @@ std::string taken(const schema::RunStatus& run) {
   return format_span(static_cast<double>(run.since_ms - run.started_ms) / kMsPerSecond);
 }
 
-struct Result {
+struct Findings {
   const char* name;
   std::string (*text)(const schema::RunStatus&);
 };
-constexpr Result kResults[] = {
+constexpr Findings kResults[] = {
     {"data", [](const schema::RunStatus& run) { return run.data_read; }},
     {"members", [](const schema::RunStatus& run) { return std::to_string(run.members.size()); }},
     {"state", [](const schema::RunStatus& run) { return std::string(to_word(run.state)); }},
@@ -97,7 +97,7 @@ Rows comparison_rows(const std::vector<schema::RunStatus>& runs) {
     Rows::value_type& row = rows.emplace_back(Rows::value_type{key});
     for (const Settings& one : settings) row.push_back(value_of(one, key));
   }
-  for (const Result& result : kResults) {
+  for (const Findings& result : kResults) {
     Rows::value_type row{result.name};
     for (const schema::RunStatus& run : runs) row.push_back(result.text(run));
     if (std::any_of(row.begin() + 1, row.end(), [&](const std::string& text) { return text != row[1]; }))

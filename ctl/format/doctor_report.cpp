@@ -1,8 +1,11 @@
 #include "ctl/format/doctor_report.h"
 
 #include <algorithm>
+#include <utility>
+#include <vector>
 
 #include "ctl/format/table.h"
+#include "kernels/base/joined.h"
 #include "schema/described/json_form.h"
 #include "schema/limits.h"
 
@@ -19,11 +22,6 @@ std::size_t count_of(const Diagnosis& diagnosis, schema::Verdict verdict) {
                                                 [&](const Finding& one) { return one.verdict == verdict; }));
 }
 
-// A link's text names both of its ends.
-std::string what(const Finding& finding) {
-  return finding.node.empty() || !finding.peer.empty() ? finding.seen : finding.node + ": " + finding.seen;
-}
-
 std::string matrix(const Diagnosis& diagnosis) {
   const std::size_t nodes = diagnosis.nodes.size();
   Rows rows{{"FROM \\ TO"}};
@@ -35,47 +33,41 @@ std::string matrix(const Diagnosis& diagnosis) {
   return format_table(rows);
 }
 
-// What the words of the matrix mean, of those that are there.
+// The meaning of those words of the matrix that are in it.
 std::string legend(const Diagnosis& diagnosis) {
-  const auto there = [&](Cell cell) {
-    return std::find(diagnosis.reach.begin(), diagnosis.reach.end(), cell) != diagnosis.reach.end();
-  };
-  std::string text;
-  const auto add = [&](Cell cell, const char* meaning) {
-    if (there(cell)) text += (text.empty() ? "" : "; ") + std::string(to_word(cell)) + ": " + meaning;
-  };
-  add(Cell::kMesh, "its mesh port cannot be reached");
-  add(Cell::kControl, "its control port cannot be reached");
-  add(Cell::kBoth, "neither port can be reached");
-  add(Cell::kDown, "nobody reaches it");
-  add(Cell::kRefused, "reached, but they refuse each other");
-  add(Cell::kUnknown, "that node was not examined");
-  return text.empty() ? "" : format_text(text);
+  constexpr std::pair<Cell, const char*> kMeanings[] = {
+      {Cell::kMesh, "its mesh port cannot be reached"}, {Cell::kControl, "its control port cannot be reached"},
+      {Cell::kBoth, "neither port can be reached"},     {Cell::kDown, "no node reaches it"},
+      {Cell::kRefused, "they refuse each other"},       {Cell::kUnknown, "that node was not examined"}};
+  std::vector<std::string> parts;
+  for (const auto& [cell, meaning] : kMeanings)
+    if (std::ranges::find(diagnosis.reach, cell) != diagnosis.reach.end())
+      parts.push_back(to_word(cell) + std::string(": ") + meaning);
+  return parts.empty() ? "" : format_text(joined(parts, "; "));
 }
 
 std::string summary(const Diagnosis& diagnosis) {
-  const std::size_t fails = count_of(diagnosis, schema::Verdict::kFail) + diagnosis.left_out,
-                    warnings = count_of(diagnosis, schema::Verdict::kWarn),
+  const std::size_t failed = count_of(diagnosis, schema::Verdict::kFail) + diagnosis.left_out,
                     skipped = count_of(diagnosis, schema::Verdict::kSkipped);
-  std::string text = std::to_string(fails) + " failed, " + std::to_string(warnings) + " warned, " +
-                     std::to_string(skipped) + " skipped";
-  if (fails + warnings + skipped == 0) text = "all checks passed";
-  if (diagnosis.left_out > 0) text += "; " + std::to_string(diagnosis.left_out) + " more findings are not shown";
-  return format_text(text + ", asked at " + diagnosis.node);
+  std::string text = "all checks passed";
+  if (failed + skipped > 0) text = std::to_string(failed) + " failed, " + std::to_string(skipped) + " skipped";
+  if (diagnosis.left_out > 0) text += " (" + std::to_string(diagnosis.left_out) + " not shown)";
+  return format_text(text + ", via " + diagnosis.node);
 }
 
 }  // namespace
 
 bool all_pass(const Diagnosis& diagnosis) {
-  return diagnosis.left_out == 0 && count_of(diagnosis, schema::Verdict::kFail) == 0 &&
-         count_of(diagnosis, schema::Verdict::kWarn) == 0;
+  return diagnosis.left_out == 0 && count_of(diagnosis, schema::Verdict::kFail) == 0;
 }
 
 std::string format_diagnosis(const Diagnosis& diagnosis) {
-  Rows rows{{"CHECK", "VERDICT", "WHAT WAS SEEN"}};
+  Rows rows{{"CHECK", "VERDICT", "DETAIL"}};
   std::vector<std::string> notes{""};
   for (const Finding& one : diagnosis.findings) {
-    rows.push_back({to_word(one.check), to_word(one.verdict), what(one)});
+    // A link's sentence names both of its ends.
+    const std::string node = one.node.empty() || !one.peer.empty() ? "" : one.node + ": ";
+    rows.push_back({to_word(one.check), to_word(one.verdict), node + one.seen});
     notes.push_back(one.fix.empty() ? "" : "fix: " + one.fix);
   }
   return format_table(rows, notes) + "\n" + matrix(diagnosis) + legend(diagnosis) + "\n" + summary(diagnosis);
@@ -90,12 +82,10 @@ std::string format_diagnosis_json(const Diagnosis& diagnosis) {
       if (from == to) continue;
       const std::size_t at = from * nodes + to;
       const float mbps = diagnosis.mbps[at];
-      const std::uint32_t micros = diagnosis.round_trip_micros[at];
       links.push_back({{"from", diagnosis.nodes[from]},
                        {"to", diagnosis.nodes[to]},
                        {"reach", to_word(diagnosis.reach[at])},
-                       {"payload_mbps", mbps > 0 ? Json(mbps) : Json(nullptr)},
-                       {"round_trip_seconds", micros > 0 ? Json(micros * 1e-6) : Json(nullptr)}});
+                       {"payload_mbps", mbps > 0 ? Json(mbps) : Json(nullptr)}});
     }
   const Json json = {{"schema_version", kDoctorJsonVersion},
                      {"node", diagnosis.node},
@@ -108,13 +98,11 @@ std::string format_diagnosis_json(const Diagnosis& diagnosis) {
 }
 
 std::string examination_outlook(std::size_t nodes, std::uint64_t seconds) {
-  const int rounds_ms = schema::examine_rounds_ms(nodes, seconds), checks_ms = schema::examine_checks_ms(nodes);
-  std::string text = "examines " + std::to_string(nodes) + (nodes == 1 ? " node" : " nodes");
-  if (rounds_ms == 0) return text + ", which takes up to " + std::to_string((checks_ms + 999) / 1000) + " s";
-  const std::size_t rounds = schema::examine_rounds(nodes);
-  return text + ", which takes about " + std::to_string((checks_ms + rounds_ms + 999) / 1000) +
-         " s: " + std::to_string(rounds) + (rounds == 1 ? " round" : " rounds") + " of " + std::to_string(seconds) +
-         " s fill each link once (--no-bandwidth leaves them out)";
+  const int total_ms = schema::examine_ms(nodes, seconds);
+  const std::string time = std::to_string((total_ms + 999) / 1000) + " s";
+  const bool measures = schema::examine_rounds_ms(nodes, seconds) > 0;
+  return "checking " + std::to_string(nodes) + (nodes == 1 ? " node (" : " nodes (") +
+         (measures ? "about " + time + "; --no-bandwidth is faster)" : "up to " + time + ")");
 }
 
 }  // namespace tg::ctl

@@ -1,4 +1,4 @@
-// What tgctl doctor found: for people a table of findings, each with its fix, and a matrix of who reaches whom; for
+// The output of tgctl doctor: for people a table of findings, each with its next step, and a matrix of links; for
 // programs JSON with stable keys (keys are only ever added within a schema_version). Pure.
 #pragma once
 
@@ -12,9 +12,9 @@ inline constexpr int kDoctorJsonVersion = 1;
 
 std::string format_diagnosis(const schema::Diagnosis& diagnosis);
 std::string format_diagnosis_json(const schema::Diagnosis& diagnosis);
-// No finding says warn or fail.
+// No check failed.
 bool all_pass(const schema::Diagnosis& diagnosis);
-// "examines 4 nodes, which takes about 13 s: ...".
+// "checking 4 nodes (about 14 s; ...)".
 std::string examination_outlook(std::size_t nodes, std::uint64_t seconds);
 
 }  // namespace tg::ctl

@@ -5,6 +5,7 @@
 
 #include "ctl/format/comparison.h"
 #include "ctl/format/progress.h"
+#include "ctl/plan/plan_report.h"
 #include "kernels/base/hex.h"
 #include "kernels/base/joined.h"
 
@@ -303,11 +304,9 @@ std::string format_plan(const schema::StartReply& plan) {
     return format_table(rows);
   }
   const schema::Outcome& step = plan.predicted;
-  rows.push_back({"predicted", plan.measured_ms != 0
-                                   ? "from the node's measurement, as plan does"
-                                   : "from assumed speeds of the kernels; tgctl bench measures them"});
   rows.push_back({"step", format_seconds(step.step) + ", of it compute " + format_seconds(step.compute) + ", wire " +
                               format_seconds(step.wire) + " at " + format_mbps(plan.link_mbps) + " of payload"});
+  rows.push_back({"bound by", bound_of(step)});
   rows.push_back({"sent", format_bytes(step.sent_bytes) + " per node and step"});
   if (!replays) {
     rows.push_back({"one node alone", format_seconds(step.step * step.speed_up) + " per step"});

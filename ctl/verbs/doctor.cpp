@@ -1,5 +1,3 @@
-#include <chrono>
-
 #include "ctl/format/doctor_report.h"
 #include "ctl/terminal/console.h"
 #include "ctl/verbs/verbs.h"
@@ -8,14 +6,13 @@
 namespace tg::ctl {
 namespace {
 
-// Beyond what the nodes take: for their answers.
+// Beyond the time that the nodes take, for their answers.
 constexpr int kSlackMs = schema::kExamineGraceMs + schema::kControlReplyMs;
 
-// A node that does not answer cannot say what is wrong with it.
-int nobody_asked(const Error& error) {
+int fail_with_advice(const Error& error) {
   const int code = fail(error);
   if (error.kind == ErrorKind::kUnreachable)
-    say("doctor needs one node that answers: start tgd here and read what it says (tgd --config FILE), or ask another "
+    say("doctor needs one node that answers: start tgd here and read its output (tgd --config FILE), or choose another "
         "node with --address");
   return code;
 }
@@ -25,25 +22,14 @@ int nobody_asked(const Error& error) {
 int doctor(Client& client, const Command& command) {
   const std::uint64_t seconds = command.no_bandwidth ? 0 : command.seconds;
   const Result<schema::MeshStatus> mesh = client.ask_for<schema::MeshStatus>(schema::StatusRequest{});
-  if (!mesh) return nobody_asked(mesh.error());
+  if (!mesh) return fail_with_advice(mesh.error());
   const std::size_t nodes = mesh->nodes.size();
   say(examination_outlook(nodes, seconds));
   const int expected_ms = schema::examine_ms(nodes, seconds);
-  LiveLine live;  // counts the seconds, on a terminal
-  const auto began = std::chrono::steady_clock::now();
-  const Meanwhile meanwhile{
-      schema::VersionRequest{}, [&](const schema::ReplyBody&) {
-        const auto passed = std::chrono::duration_cast<std::chrono::seconds>(std::chrono::steady_clock::now() - began);
-        if (LiveLine::possible())
-          live.show("examining: " + std::to_string(passed.count()) + " s of about " +
-                    std::to_string((expected_ms + 999) / 1000) + " s");
-        return false;
-      }};
   const schema::ExamineRequest request{false, static_cast<std::uint8_t>(seconds), command.link_mbps, 0};
   const Result<schema::Diagnosis> diagnosis =
-      Client::as<schema::Diagnosis>(client.ask_patiently(request, expected_ms + kSlackMs, &meanwhile));
-  live.end();
-  if (!diagnosis) return nobody_asked(diagnosis.error());
+      Client::as<schema::Diagnosis>(client.ask_patiently(request, expected_ms + kSlackMs));
+  if (!diagnosis) return fail_with_advice(diagnosis.error());
   print(command.json ? format_diagnosis_json(*diagnosis) : format_diagnosis(*diagnosis));
   return all_pass(*diagnosis) ? kOk : kNotWell;
 }

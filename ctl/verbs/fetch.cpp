@@ -368,7 +368,7 @@ int fetch(Client& client, const Command& command) {
   if (const Status status = fetcher.fetch(); !status) return fail(status.error());
   if (const Status status = fetcher.keep(); !status) return fail(status.error());
   fetcher.tell_members();
-  if (!command.partial || schema::is_fact(run.state))
+  if (!command.partial || schema::is_authoritative(run.state))
     say((source->nodes.size() == run.members.size() ? "all " : std::to_string(source->nodes.size()) + " of ") +
         std::to_string(run.members.size()) + " members agree on digest " + hex_digest(source->digest) + " at step " +
         std::to_string(source->step));

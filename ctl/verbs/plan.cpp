@@ -1,27 +1,18 @@
-#include "ctl/fetch/part_file.h"
-#include "ctl/plan/plan_picture.h"
 #include "ctl/plan/plan_report.h"
 #include "ctl/terminal/console.h"
+#include "ctl/verbs/follow.h"
 #include "ctl/verbs/verbs.h"
 
 namespace tg::ctl {
-namespace {
-
-constexpr int kMeasureMs = 60'000;  // a node that has not measured itself does so first
-
-}  // namespace
 
 int plan(Client& client, const Command& command, const schema::JobSpec& job) {
-  const schema::ForecastRequest request{schema::canonical_job(job), command.nodes, command.link_mbps, command.cores};
+  const schema::ForecastRequest request{schema::canonical_job(job), command.nodes, command.link_mbps,
+                                        static_cast<double>(command.compute_ms) / 1000};
+  const int timeout_ms = static_cast<int>(job.start_timeout_ms) + kPreparationMs;
   const Result<schema::ForecastReply> reply =
-      Client::as<schema::ForecastReply>(client.ask_patiently(request, kMeasureMs));
+      Client::as<schema::ForecastReply>(client.ask_patiently(request, timeout_ms));
   if (!reply) return fail(reply.error());
-  if (!command.svg.empty())
-    if (const Status written = write_whole(command.svg, draw_forecast(*reply)); !written) return fail(written.error());
   print(command.json ? format_forecast_json(*reply) : format_forecast(*reply));
-  if (reply->measured_now)
-    say(reply->node + " had no current measurement of itself and made one; tgctl bench repeats it");
-  if (!command.svg.empty()) say("picture: " + command.svg);
   return kOk;
 }
 

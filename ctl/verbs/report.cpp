@@ -40,7 +40,7 @@ Result<ReportData> ask_report(RunSource& source, const schema::RunStatus& run) {
 
 // What its model takes for what, evaluated anew by the asked node, for the page.
 Result<std::string> ask_mistakes(Client& client, const schema::RunStatus& run) {
-  if (!schema::is_fact(run.state))
+  if (!schema::is_authoritative(run.state))
     return Error{ErrorKind::kRefused, "run " + run.id + " is " + to_word(run.state) +
                                           ": --mistakes is for one that is COMPLETED or STOPPED; leave it out, or ask "
                                           "again then"};

@@ -31,7 +31,6 @@ int list(Client& client, const Command& command);
 int compare(Client& client, const Command& command);
 int logs(Client& client, const Command& command);
 int wait(Client& client, const Command& command);
-int bench(Client& client, const Command& command);
 int doctor(Client& client, const Command& command);
 int plan(Client& client, const Command& command, const schema::JobSpec& job);
 int keygen(const Command& command);  // asks no node

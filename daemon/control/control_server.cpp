@@ -63,7 +63,9 @@ struct ControlServer::State {
   void handle(const Client& client, schema::StopRequest request);
   void handle(const Client& client, schema::LeaveRequest request);
   void handle(const Client& client, schema::ResumeRequest request) { forward_to_node(client, std::move(request)); }
-  void handle(const Client& client, schema::BenchRequest request) { forward_to_node(client, request); }
+  void handle(const Client& client, const schema::Obsolete&) {
+    answer(client, Error{ErrorKind::kUsage, config.node + " does not know this request; its tgd is newer than tgctl"});
+  }
   void handle(const Client& client, schema::ForecastRequest request) { forward_to_node(client, std::move(request)); }
   void handle(const Client& client, schema::MistakesRequest request) { forward_to_node(client, std::move(request)); }
   void handle(const Client& client, const schema::ExamineRequest& request);
@@ -326,7 +328,7 @@ void ControlServer::State::on_peer_message(Seat peer, const std::string& bytes) 
     if (hooks.on_name) hooks.on_name(peer, version->node);
     if (version->node != names[peer]) return;
   }
-  liveness.heard(peer, steady_ms());
+  liveness.on_data(peer, steady_ms());
   answer(requests.on_peer_reply(peer, std::move(*reply), bytes.size(), unix_time_ms()));
 }
 
@@ -354,7 +356,7 @@ void ControlServer::State::handle(const Client& client, const schema::ExamineReq
   // A connection may look alive while nothing arrives on it.
   const std::uint64_t now_ms = steady_ms();
   for (const Seat peer : names.places())
-    if (peer != self && (!liveness.alive(peer, now_ms) || !sockets->send_peer(peer, bytes)))
+    if (peer != self && (!liveness.is_alive(peer, now_ms) || !sockets->send_peer(peer, bytes)))
       answer(requests.on_peer_unavailable(*token, peer));
   hooks.on_call({*token, one});
 }
@@ -409,7 +411,7 @@ void ControlServer::State::handle(const Client& client, const schema::Beat& hear
     return report_bad_message(heartbeat.node,
                               "a heartbeat under our own name: are two nodes called " + heartbeat.node + "?");
   runs_of_peers[peer] = heartbeat.run_id;
-  liveness.beat(peer, heartbeat, steady_ms());
+  liveness.on_heartbeat(peer, heartbeat, steady_ms());
   const bool as_here =
       heartbeat.run_id == watching.run_id && heartbeat.view == progress.view && heartbeat.lineage == progress.lineage;
   if (heartbeat.view == 0 || as_here) return;
@@ -483,7 +485,7 @@ void ControlServer::State::send_heartbeats(std::uint64_t now_ms) {
     // A heartbeat that cannot be sent now is useless later.
     if (peer != self) (void)sockets->send_peer(peer, bytes);
   }
-  liveness.beat(self, heartbeat, now_ms);
+  liveness.on_heartbeat(self, heartbeat, now_ms);
 }
 
 // All nodes have the key of all control ports, so a node whose name differs from its peer line answers here.
@@ -498,13 +500,13 @@ void ControlServer::State::probe_names(std::uint64_t now_ms) {
 void ControlServer::State::tick(std::uint64_t now_ms) {
   probe_names(now_ms);
   for (const Seat peer : names.places()) {
-    if (mesh_traffic[peer].exchange(false, std::memory_order_relaxed)) liveness.heard(peer, now_ms);
+    if (mesh_traffic[peer].exchange(false, std::memory_order_relaxed)) liveness.on_data(peer, now_ms);
   }
-  for (Verdict& verdict : liveness.tick(now_ms)) hooks.on_verdict(std::move(verdict));
-  for (const Seat seat : liveness.take_preparing())
+  for (Suspicion& verdict : liveness.tick(now_ms)) hooks.on_suspicion(std::move(verdict));
+  for (const Seat seat : liveness.take_prepare_progress())
     if (hooks.on_prepare_progress) hooks.on_prepare_progress(seat, watching.run_id);
   for (const Seat peer : names.places())
-    reached[peer] = peer == self || (liveness.alive(peer, now_ms) && sockets->problem(peer).empty());
+    reached[peer] = peer == self || (liveness.is_alive(peer, now_ms) && sockets->problem(peer).empty());
   for (Answer& late : requests.take_expired(now_ms)) answer(std::move(late));
 }
 
@@ -530,7 +532,7 @@ MeshStatus ControlServer::State::own_status() {
       const std::string problem = sockets->problem(peer);
       node.problem = link.problem.empty() || (link.silent && !problem.empty()) ? problem : link.problem;
       if (!link.up || !problem.empty()) node.state = schema::NodeState::kNoLink;
-      if (!liveness.alive(peer, now_ms)) node.state = schema::NodeState::kUnreachable;
+      if (!liveness.is_alive(peer, now_ms)) node.state = schema::NodeState::kUnreachable;
     }
     if (const std::string past = unfinished_run(peer, status.runs);
         !past.empty() && node.state == schema::NodeState::kUp) {

@@ -3,7 +3,7 @@
 //
 // It answers by itself: version, status (the own part comes from RunStore; the peers are asked over their control
 // ports, and the parts are merged within kPeerStatusMs), logs, fetch and delete (own files, or relayed to the named
-// node). start, stop, bench, plan, mistakes and the own part of examine go to the node's thread as a ControlCall and
+// node). start, stop, plan, mistakes and the own part of examine go to the node's thread as a ControlCall and
 // are answered through reply(); peers are asked for their parts, and daemon/doctor/diagnose.h draws the conclusions.
 // This thread owns one bound ROUTER and one DEALER per peer. An operator with read rights may use status, logs, fetch,
 // version, and examine without measuring links. merge.h merges the parts of several nodes into one answer.
@@ -27,7 +27,7 @@ namespace tg::daemon {
 
 struct ControlCall {  // a request for the node's thread, which answers by reply(token, ...)
   std::uint64_t token = 0;
-  // StartRequest, ResumeRequest, StopRequest, LeaveRequest, BenchRequest, ForecastRequest, ExamineRequest or
+  // StartRequest, ResumeRequest, StopRequest, LeaveRequest, ForecastRequest, ExamineRequest or
   // MistakesRequest
   schema::RequestBody body;
 };
@@ -43,7 +43,7 @@ class ControlServer {
  public:
   struct Hooks {  // called on the control thread; must not block
     std::function<void(ControlCall)> on_call;
-    std::function<void(Verdict)> on_verdict;
+    std::function<void(Suspicion)> on_suspicion;
     std::function<void(Seat, const std::string& run_id)> on_prepare_progress = {};
     // The peer's heartbeats carry that view, which is not this node's. Called at most once a second.
     std::function<void(Seat, const std::string& run_id, std::uint32_t lineage, std::uint32_t view)> on_stale_view = {};

@@ -47,9 +47,9 @@ std::string unsaved(const RunStatus& run) {
     if (row.save == schema::SaveState::kInMemory)
       part = row.node + " could not save (" + row.problem + ") and has the state in memory; fetch it";
     if (row.save == schema::SaveState::kNotSaved) part = row.node + " could not save: " + row.problem;
-    if (row.save == schema::SaveState::kNothing && is_fact(run.state))
+    if (row.save == schema::SaveState::kNothing && is_authoritative(run.state))
       part = row.node + " ended before it had saved" + (row.problem.empty() ? "" : ": " + row.problem);
-    if (row.save == schema::SaveState::kUnknown && is_fact(run.state))
+    if (row.save == schema::SaveState::kUnknown && is_authoritative(run.state))
       part = row.node + " was lost before it reported whether it had saved";
     if (!part.empty()) text += (text.empty() ? "" : "; ") + part;
   }
@@ -61,8 +61,8 @@ std::string unsaved(const RunStatus& run) {
 bool knows_more(const RunStatus& one, const RunStatus& other) {
   if (one.lineage != other.lineage) return one.lineage > other.lineage;
   const bool ended = has_ended(one.state), other_ended = has_ended(other.state);
-  if (ended && other_ended && weight_of(one.state) != weight_of(other.state))
-    return weight_of(one.state) > weight_of(other.state);
+  if (ended && other_ended && precedence(one.state) != precedence(other.state))
+    return precedence(one.state) > precedence(other.state);
   if (one.view != other.view) return one.view > other.view;
   return !ended && other.state == RunState::kInterrupted;
 }
@@ -76,7 +76,7 @@ void add_view(RunStatus& merged, const std::string& node, const RunStatus& view)
     for (const MemberStatus& row : merged.members)
       if (std::ranges::find(rows, row.node, &MemberStatus::node) == rows.end()) rows.push_back(row);
     merged.members = std::move(rows);
-  } else if (both_ended && view.state == merged.state && !is_fact(merged.state)) {
+  } else if (both_ended && view.state == merged.state && !is_authoritative(merged.state)) {
     const RunStatus& first = view.since_ms < merged.since_ms ? view : merged;
     const std::int64_t since_ms = first.since_ms;
     std::string reason = first.reason;

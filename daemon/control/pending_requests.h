@@ -1,7 +1,7 @@
 // The requests at the control port that have not been answered yet. Pure: events in, answers out; the control thread
 // owns it.
 //
-//   call    start, stop, bench, plan, ...: waits for the node's thread   answered by reply(token)
+//   call    start, stop, plan, ...: waits for the node's thread          answered by reply(token)
 //   gather  status: waits for every asked peer, or kPeerStatusMs          answered by the merged parts
 //   survey  examine: waits for every node, this one included              answered by the diagnosis (daemon/doctor)
 //   relay   logs, fetch, stop of another node, or kRelayReplyMs           answered by its reply

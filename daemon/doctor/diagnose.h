@@ -1,5 +1,5 @@
-// Draws conclusions from what all nodes found out about themselves and their links: findings, each with its fix, and
-// which node reaches which. Pure; any thread.
+// Draws conclusions from the examinations of all nodes: findings, each with its next step (problems.h), and which node
+// reaches which. Pure; any thread.
 #pragma once
 
 #include "daemon/doctor/survey.h"

@@ -1,12 +1,12 @@
-// Answers examine on the node: one examination at a time. Its checks have two threads of their own (names and ports;
-// this machine), so that neither a resolver nor a disk that hangs keeps the node waiting; links are measured by the
-// node's thread, as bench does, in slots that all nodes count from when the question came (schedule.h):
+// Examines a node and its links on request, one examination at a time. Its checks have threads of their own, so that
+// neither a resolver nor a disk that hangs keeps the node waiting; links are measured by the node's thread, in slots
+// that all nodes count from the arrival of the request (schedule.h):
 //
-//   0 .. examine_checks_ms     names, ports, keys, disk, ...       both threads
+//   0 .. examine_checks_ms     names, ports, keys, disk, ...       link_checks.h, node_checks.h
 //   then slot after slot       this node -> its partner, or back   frames and their acknowledgements (link_stream.h)
-//   + kExamineGraceMs          whatever has not ended by then is said to be unfinished
+//   + kExamineGraceMs          a check that has not ended by then is reported as unfinished
 //
-// It judges nothing: diagnose.h does, at the node that was asked. Node's thread.
+// It draws no conclusions: diagnose.h does, at the asked node. Node's thread.
 #pragma once
 
 #include <cstdint>
@@ -15,10 +15,9 @@
 #include <optional>
 #include <string>
 
+#include "daemon/doctor/examination_progress.h"
 #include "daemon/doctor/link_stream.h"
-#include "daemon/doctor/report.h"
 #include "daemon/mesh/mesh.h"
-#include "engine/compute_device.h"
 #include "kernels/base/status.h"
 #include "schema/frame/frame.h"
 #include "schema/options/node_config.h"
@@ -27,9 +26,8 @@ namespace tg::daemon {
 
 class Examiner {
  public:
-  struct Patient {
+  struct Context {
     const schema::NodeConfig& config;
-    const engine::ComputeDevice& compute;
     const std::string& build;
     std::uint64_t threads;
     Mesh& mesh;
@@ -37,16 +35,16 @@ class Examiner {
   };
   using Answer = std::function<void(Result<schema::Examination>)>;
 
-  explicit Examiner(const Patient& patient) : patient_(patient) {}
+  explicit Examiner(const Context& context) : context_(context) {}
 
-  // busy: why nothing that disturbs may be done, "" = it may. key: drawn, of the frames that measure links. Answered
-  // once, sooner or later; at once where another examination is on.
+  // busy: why nothing that disturbs may be done, "" = it may. key: drawn, for the frames that measure links. Answers
+  // once; at once where another examination is on.
   void examine(const schema::ExamineRequest& request, const std::string& busy, std::uint64_t key, Answer answer);
   bool measuring() const { return current_ && current_->request.seconds > 0 && current_->facts.busy.empty(); }
   void on_probe_reply(std::uint64_t key, Seat from, std::uint32_t number);
   void tick();
-  // A run begins, or a measurement: links are not measured any further.
-  void give_way(const std::string& why);
+  // Links are not measured any further: a run begins, or the node ends.
+  void stop_measuring(const std::string& why);
 
  private:
   struct Current {
@@ -54,22 +52,22 @@ class Examiner {
     Answer answer;
     std::uint64_t key = 0;
     double began = 0;  // seconds of a steady clock
-    std::shared_ptr<Report> report;
-    schema::Examination facts;        // what the node's thread knows itself
-    std::optional<std::size_t> slot;  // that was begun last (schedule.h)
-    std::optional<Seat> receiver;     // whom it measures the link to
+    std::shared_ptr<ExaminationProgress> progress;
+    schema::Examination facts;        // those of the node's thread
+    std::optional<std::size_t> slot;  // the last that began (schedule.h)
+    std::optional<Seat> receiver;     // the peer that the slot measures the link to
     LinkStream stream;
     Per<Seat, double> mbps;
-    Per<Seat, std::string> unmeasured;
+    Per<Seat, bool> was_down;  // when its slot began
   };
   void begin_slot(std::size_t slot, double now);
   void end_slot();
   void send(const LinkStream::Frames& frames);
   void finish();
 
-  const Patient patient_;
+  const Context context_;
   std::optional<Current> current_;
-  std::weak_ptr<Report> last_;  // its threads may go on
+  std::weak_ptr<ExaminationProgress> last_;  // its threads may go on
 };
 
 }  // namespace tg::daemon

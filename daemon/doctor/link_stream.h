@@ -4,6 +4,7 @@
 // thread.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -20,14 +21,37 @@ class LinkStream {
     std::uint32_t first = 0, count = 0;
   };
 
-  Frames begin(double now_seconds, double seconds);
-  // An acknowledgement of this frame came; returns the frames to send next.
-  Frames acknowledged(std::uint32_t number, double now_seconds);
-  // The payload's rate; 0 if nothing came back.
-  double mbps() const;
+  Frames begin(double now_seconds, double seconds) {
+    began_ = now_seconds;
+    ends_ = now_seconds + seconds;
+    return fill(now_seconds);
+  }
+  // This frame has been acknowledged; returns the frames to send next.
+  Frames acknowledged(std::uint32_t number, double now_seconds) {
+    const auto sent = under_way_.find(number);
+    if (sent == under_way_.end()) return {};
+    const double took = now_seconds - sent->second;
+    under_way_.erase(sent);
+    if (acknowledged_++ == 0) first_at_ = now_seconds;
+    last_at_ = now_seconds;
+    if (took < kShortSeconds) window_ = std::min(window_ + 1, kMaxFrames);
+    if (took > kLongSeconds) window_ = std::max(window_ - 1, kMinFrames);
+    return fill(now_seconds);
+  }
+  // The payload's rate; 0 if nothing came back, and of a single answer the time that its frame took.
+  double mbps() const {
+    if (acknowledged_ == 0) return 0;
+    const bool single = acknowledged_ == 1;
+    const double seconds = last_at_ - (single ? began_ : first_at_);
+    return static_cast<double>(single ? 1 : acknowledged_ - 1) * kFrameBytes * 8e-6 / std::max(seconds, 1e-6);
+  }
 
  private:
-  Frames fill(double now_seconds);
+  Frames fill(double now_seconds) {
+    Frames frames{next_, 0};
+    for (; now_seconds < ends_ && under_way_.size() < window_; ++frames.count) under_way_[next_++] = now_seconds;
+    return frames;
+  }
 
   double began_ = 0, ends_ = 0, first_at_ = 0, last_at_ = 0;
   std::uint32_t next_ = 1;

@@ -1,5 +1,6 @@
-// Who measures which link when, so that nothing else fills either of its ends: in each round every node has at most one
-// partner (a tournament, by the circle method), and the one of lower seat sends first, then the other. Pure.
+// The order in which links are measured, so that nothing else fills either of their ends: in each round every node has
+// at most one partner (a tournament, by the circle method), and the one of lower seat sends first, then the other.
+// Pure.
 //
 //   slot    0      1      2      3      4      5
 //   N = 4   0>3    3>0    2>3    3>2    1>3    3>1
@@ -34,15 +35,6 @@ inline std::optional<Seat> receiver_in(std::size_t slot, Seat self, std::size_t 
   const std::optional<Seat> partner = partner_of(self, slot / 2, nodes);
   if (!partner || (self < *partner) != (slot % 2 == 0)) return std::nullopt;
   return partner;
-}
-
-// Whether this node sends or receives in that slot or later, where up(Seat) says to whom there is a link. Slots are
-// counted by the clock: those between, with nobody at the other end, pass all the same.
-template <class Up>
-bool partner_ahead(std::size_t slot, Seat self, std::size_t nodes, Up up) {
-  for (std::size_t round = slot / 2; round < schema::examine_rounds(nodes); ++round)
-    if (const std::optional<Seat> partner = partner_of(self, round, nodes); partner && up(*partner)) return true;
-  return false;
 }
 
 }  // namespace tg::daemon

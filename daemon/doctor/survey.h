@@ -1,4 +1,4 @@
-// What a diagnosis is made from: every node's part, or why there is none. Pure; any thread.
+// The input of a diagnosis: every node's examination, or why there is none. Pure; any thread.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +20,7 @@ struct Survey {
   Per<Seat, std::string> names;
   Seat self;  // the node that was asked
   std::uint64_t seconds = 0;
-  double line_mbps = 0;  // what a link should carry, 0 = not told
+  double line_mbps = 0;  // what a link should carry, 0 = not given
   Per<Seat, Part> parts;
 };
 

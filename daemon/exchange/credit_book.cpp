@@ -62,10 +62,4 @@ std::optional<std::uint64_t> CreditBook::on_taken(Rank from, std::size_t bytes) 
   return link.taken;
 }
 
-double expected_credits(double payloads, double bytes, std::size_t every) {
-  if (payloads < 1 || bytes <= 0) return 0;
-  const double of_one = std::max(std::ceil(static_cast<double>(every) * payloads / bytes), 1.0);  // payloads
-  return std::ceil(payloads / of_one) - 1;
-}
-
 }  // namespace tg::daemon

@@ -52,8 +52,4 @@ class CreditBook {
   std::size_t window_ = 0, every_ = 0;
 };
 
-// How often a member that gets so many payloads of so many bytes together, all of one size, tells their sender what it
-// took: for predictions. Not after the last one, with which the round's sender is done.
-double expected_credits(double payloads, double bytes, std::size_t every);
-
 }  // namespace tg::daemon

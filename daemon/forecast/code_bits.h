@@ -1,9 +1,11 @@
-// Bits of payloads, expected from the share of zeros. Pure.
+// What gradients' codes cost in bits, from the share of zeros among them. Pure; any thread.
 #pragma once
 
 #include <cstddef>
+#include <string>
 
-#include "daemon/exchange/layout.h"
+#include "schema/choices.h"
+#include "schema/options/job.h"
 
 namespace tg::daemon {
 
@@ -17,9 +19,15 @@ struct CodeBits {
 // signs and unary planes (kernels.h); entropy: H(codes), H(sums), and kCodingLoss more.
 CodeBits expected_bits(schema::Coding coding, double zeros, std::size_t members);
 
-// Payload bits that a member of this layout sends per step, mean over the members.
-double sent_bits(const Layout& layout, double zeros);
-
 inline constexpr double kCodingLoss = 1.008;  // measured: coded size over entropy of large chunks
+
+struct Zeros {
+  double share = 0;
+  std::string source;  // where the share is from, for a person
+};
+
+// The share of zero codes in a job's gradients: replayed gaussian ones have what the job asks for, others what the
+// model was measured to have while it trained at clip-sigma 2.5 (tests/lab/README.md, "Zeros of each network").
+Zeros zeros_of(const schema::JobSpec& job);
 
 }  // namespace tg::daemon

@@ -1,10 +1,16 @@
-// How long a step of a job takes: `plan`, `start --dry-run` and the prediction at a start are all answered by
-// forecast(). Pure: the node brings the job and what it has measured of itself.
+// How long a step of a job takes on a mesh of nodes that are all alike: `plan`, `start --dry-run` and the warning at a
+// start ask predict_step(), and the paper's Figure 5 is drawn from it. Pure; any thread.
+//
+//   link        sends a bucket when backward has it:   w_j = max(w_j-1, ready_j) + bits_j / rate
+//   coding      on the threads of the exchange:        c_j = max(c_j-1, ready_j) + kernels_j / speed-up
+//   processors  computing, coding and TCP of all of it over the cores
+//   step = max(computing, w_last, c_last, processors) + trips that nothing hides
+//
+// Computing is timed on the node (or told); the constants in forecast.cpp say what coding and TCP take.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
-#include <optional>
-#include <string>
 
 #include "engine/model.h"
 #include "kernels/base/status.h"
@@ -14,36 +20,31 @@
 
 namespace tg::daemon {
 
-struct Question {
-  schema::JobSpec job;
-  std::uint64_t nodes = 0;
-  double line_mbps = 0;                       // goes before the job's; 0 = as the job says, or as measured
-  double cores = 0;                           // of a node; 0 = the asked node's
-  bool table = false;                         // also for 1, 2, 4, ... kMaxForecastNodes nodes
-  std::optional<schema::Commit> chosen = {};  // by a start; none = what a start would choose
-  // Where weights split the batch of that many nodes: samples of the asked node, and everybody's in words. 0 = equal
-  // parts.
-  std::uint64_t own_samples = 0;
-  std::string uneven = {};
-  std::optional<engine::ModelOptions> model = {};  // where the data were seen; none = make_task finds it
-  std::string data = {};                           // what was seen of them, or why nothing was
+struct StepQuestion {
+  const engine::Model& model;
+  const schema::JobSpec& job;
+  std::size_t nodes = 1;
+  double sample_seconds = 0;  // forward and backward of one sample on a node; 0 where gradients are replayed
+  double threads = 1;         // that compute, and that code
+  double cores = 1;
+  bool on_device = false;         // computes beside the cores
+  double payload_mbps = 0;        // as measured; the job's link-mbps goes before it
+  double zeros = 0;               // share of zero codes
+  std::uint64_t own_samples = 0;  // the asked node's, where weights split the batch of `nodes`; 0 = equal parts
 };
 
-struct Forecast {
-  schema::ForecastReply reply;
-  schema::Commit chosen;  // at the asked number of nodes
-};
+// Of a node's link; 0 = not known.
+double payload_mbps(const StepQuestion& question);
+// What a start on such nodes would choose.
+schema::Commit choice_of(const StepQuestion& question);
+// With a choice of a start. The link is known, or there is one node.
+schema::Outcome predict_step(const StepQuestion& question, const schema::Commit& choice);
+// Both exchanges, with the coding that a start would choose.
+schema::ForecastRow predict_row(const StepQuestion& question);
 
-// What is wrong with the question, whatever was measured. More nodes than a run may have are no error: they are
-// predicted too.
-Status check(const Question& question);
-
-// measured: by `bench`, or assumed_bench; measured_ms == 0 says that it was not measured. An error where check() has
-// one, where the measurement is not whole, and where no rate of the link is known.
-Result<Forecast> forecast(const Question& question, const schema::BenchReply& measured);
-
-// What stands for a node that has not measured itself: kAssumedCosts, and forward and backward as preparing a run has
-// timed them.
-schema::BenchReply assumed_bench(const schema::ComputeRate& compute, schema::BenchReply about = {});
+// What is wrong with a job for so many nodes.
+Status check_plan(const schema::JobSpec& job, std::size_t nodes);
+// What `plan` answers: the asked number of nodes, and 1, 2, 4, ... of them. An error where no link is known.
+Result<schema::ForecastReply> plan_reply(StepQuestion question);
 
 }  // namespace tg::daemon

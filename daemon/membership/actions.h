@@ -1,4 +1,4 @@
-// What membership has decided: actions, to be carried out in order; and where its parts put them. Values.
+// The actions that membership has decided on, to be applied in order, and the outbox of its parts. Values.
 #pragma once
 
 #include <cstdint>
@@ -7,10 +7,10 @@
 #include <variant>
 #include <vector>
 
-#include "daemon/membership/aftermath.h"
 #include "daemon/membership/choose_exchange.h"
-#include "daemon/membership/run_end.h"
+#include "daemon/membership/outcome_sync.h"
 #include "daemon/membership/run_identity.h"
+#include "daemon/membership/run_outcome.h"
 #include "daemon/membership/view.h"
 #include "daemon/membership/voter.h"
 #include "kernels/base/status.h"
@@ -20,119 +20,119 @@
 
 namespace tg::daemon {
 
-struct FindStates {  // answer with offered(): what this disk has of the run that is to go on
+struct FindStates {  // answer with on_offer(): the states of the run on this disk
   RunIdentity run;
 };
-// Answer with prepared(); the run's exchange may buffer frames of this view from now on. A run that goes on begins at
-// run.resume->start.
+// Answer with on_prepared(); frames of this view may come from now on. A resumed run begins at run.resume->start.
 struct PrepareRun {
   RunIdentity run;
-  View view;           // joins: the next one, perhaps
-  bool joins = false;  // it is on without this node: it begins with JoinRun, and nobody waits for it before
+  View view;           // of a joiner: perhaps the next one
+  bool joins = false;  // the run is active elsewhere: it begins here with JoinRun
 };
-struct BeginRun {  // all committed
+struct BeginRun {  // all have committed
   RunIdentity run;
-  Choice choice;  // why and the slowest link are known to the proposer only
+  ExchangeChoice choice;  // only the proposer knows why and the slowest link
 };
-struct DropRun {  // a reservation came to nothing, or a PENDING run was refused: nothing is recorded
-  std::uint64_t key = 0;
+struct DropRun {  // a reservation or a refused PENDING run: nothing is recorded
+  std::uint64_t run_key = 0;
 };
-struct SaveRun {  // the run is over: save the committed state and answer with saved()
-  std::uint64_t key = 0;
+struct SaveRun {  // the run is over: save the committed state and answer with on_saved()
+  std::uint64_t run_key = 0;
   std::string id;
   schema::RunState state = schema::RunState::kFailed;
   std::string reason;
 };
-struct EndRun {  // record it, tell the user; also for a PENDING run that never found its members
-  std::uint64_t key = 0;
+struct EndRun {  // record the end; also of a PENDING run that never found its members
+  std::uint64_t run_key = 0;
   std::string id;
   schema::RunState state = schema::RunState::kFailed;
   std::string reason;
-  RunEnd end = {};
-  bool by_order = false;  // a user had this node leave it: it does not come into it by itself
+  RunOutcome end = {};
+  bool by_user = false;  // a user had this node leave: it does not rejoin by itself
 };
-struct AnswerStart {  // to the client that asked for a start, or for a resume
+struct AnswerStart {  // to the client that asked for a start or a resume
   std::uint64_t token = 0;
   std::string run_id;
   Status status;                // ok: the run is RUNNING
-  std::uint64_t from_step = 0;  // then, of one that goes on
+  std::uint64_t from_step = 0;  // then, of a resume
 };
-struct StartAnew {  // nobody has the proposal any more: start it again, with another key
+struct RestartProposal {  // the proposal is withdrawn: start it again, with another run key
   std::uint64_t token = 0;
   RunIdentity run;
 };
-struct AskStop {  // set the stop flag in the next step frame
-  std::uint64_t key = 0;
+struct RequestStop {  // set the stop flag in the next step frame
+  std::uint64_t run_key = 0;
 };
 // --- a view change (view_change.h) ---
 
-// The run commits nothing in its view from now on, whatever else waits to be handled. Answer with stands() before any
-// other event: what is committed is read in the same breath.
+// The run commits nothing more in its view. Answer with on_frozen() before any other event: the committed step is read
+// in the same call.
 struct Freeze {
-  std::uint64_t key = 0;
+  std::uint64_t run_key = 0;
 };
-// On disk, synced, before the answer voted(). Also of runs that are not the current one. Answers come in this order.
+// Write the vote and sync it, then answer with on_vote_written(), in order. Also for runs that are not the current one.
 struct WriteVote {
-  std::uint64_t key = 0;
+  std::uint64_t run_key = 0;
   VoterState vote;
 };
-// The run goes on in this view, from next.start: who is a step ahead goes back, who stands there confirms it.
-// next.waits: with the first step after kGraceMs only (ViewChange).
+// The run continues in this view from next.start: a member that is one step ahead undoes it, one at the start confirms
+// it. next.waits: the first step begins after ViewChange::kFirstStepDelayMs.
 struct InstallView {
-  std::uint64_t key = 0;
+  std::uint64_t run_key = 0;
   schema::NextView next;
   ChangeTimes times;
 };
-// The run goes on without this node; SaveRun follows. Who is a step ahead of next.start goes back, so that all who left
-// at that time have one state.
+// The run continues without this node; SaveRun follows. A node that is one step ahead of next.start undoes it, so that
+// all that leave with this view have one state.
 struct LeaveView {
-  std::uint64_t key = 0;
+  std::uint64_t run_key = 0;
   schema::NextView next;
 };
-// --- a node comes into a run that is on (admission.h, joining.h) ---
+// --- a join (admission.h, joiner.h) ---
 
-// As a member. HoldRun: set the hold flag in the next step frame; answer with held() once all members are held.
-struct HoldRun {
-  std::uint64_t key = 0;
+// At the senior: set the quiesce flag in the next step frame; answer with on_quiesced() once all members are.
+struct QuiesceRun {
+  std::uint64_t run_key = 0;
 };
-struct ReadPast {  // answer with feeds(): what the newcomer is given
-  std::uint64_t key = 0;
+struct ReadHistory {  // answer with on_snapshot_offer()
+  std::uint64_t run_key = 0;
 };
-struct SendSlices {
-  std::uint64_t key = 0;
+struct SendSnapshotChunks {
+  std::uint64_t run_key = 0;
   Seat to;
-  schema::Want want;
+  schema::SnapshotRequest want;
 };
-struct NoteHold {  // for people: how far it is, or why not now
-  std::uint64_t key = 0;
+struct NoteJoin {  // for people: a join's progress, or why it is refused
+  std::uint64_t run_key = 0;
   std::string what;
 };
-struct GoOn {  // nobody joins: with the next step
-  std::uint64_t key = 0;
+struct ReleaseRun {  // the quiesced members begin the next step
+  std::uint64_t run_key = 0;
   std::string why = {};
 };
-// As the newcomer, prepared: ask this member for slices; answer with fed() once the state is whole and its digest
-// right.
-struct TakeFeed {
-  std::uint64_t key = 0;
+// At a prepared joiner: fetch the snapshot from this donor; answer with on_snapshot_done() once it is whole and its
+// digest right.
+struct ReceiveSnapshot {
+  std::uint64_t run_key = 0;
   Seat from;
-  std::uint32_t view = 0;  // of the members
-  schema::Feed feed;
+  std::uint32_t view = 0;  // the donor's
+  schema::SnapshotOffer feed;
 };
-struct JoinRun {  // this view has this node, and begins with the state that was fed
+struct JoinRun {  // this view has this node, and begins with the snapshot
   RunIdentity run;
   schema::Commit choice;
   schema::NextView next;
 };
-using MembershipAction = std::variant<SendFrame, FindStates, PrepareRun, BeginRun, DropRun, SaveRun, EndRun, RecordEnd,
-                                      AnswerStart, StartAnew, AskStop, Freeze, WriteVote, InstallView, LeaveView,
-                                      HoldRun, ReadPast, SendSlices, NoteHold, GoOn, TakeFeed, JoinRun>;
+using MembershipAction =
+    std::variant<SendFrame, FindStates, PrepareRun, BeginRun, DropRun, SaveRun, EndRun, RecordEnd, AnswerStart,
+                 RestartProposal, RequestStop, Freeze, WriteVote, InstallView, LeaveView, QuiesceRun, ReadHistory,
+                 SendSnapshotChunks, NoteJoin, ReleaseRun, ReceiveSnapshot, JoinRun>;
 
 class Outbox {
  public:
   void emit(MembershipAction action) { actions_.push_back(std::move(action)); }
-  void send(std::vector<Seat> to, std::uint64_t key, std::uint32_t view, schema::FrameBody body) {
-    if (!to.empty()) emit(SendFrame{std::move(to), schema::FrameHeader{key, view, 0}, std::move(body)});
+  void send(std::vector<Seat> to, std::uint64_t run_key, std::uint32_t view, schema::FrameBody body) {
+    if (!to.empty()) emit(SendFrame{std::move(to), schema::FrameHeader{run_key, view, 0}, std::move(body)});
   }
   bool empty() const { return actions_.empty(); }
   std::vector<MembershipAction> take() { return std::exchange(actions_, {}); }

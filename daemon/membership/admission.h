@@ -1,19 +1,20 @@
-// How the most senior member of a view lets a node in that is no member: one that was restarted, cut off or replaced,
-// or was never there (joining.h is the node's side); and how it lets a member go. Pure; part of Membership.
+// Admission is the senior's side of a join (joiner.h is the joiner's) and of a leave. A joiner is a node that is no
+// member: restarted, cut off, replaced, or new. Pure; part of Membership.
 //
-//   Join             from who wants in, again and again. Not prepared: it is invited, which is an answer and no more
-//   hold             prepared, and its turn: after the step that the hold was asked for with, all members have one
-//                    confirmed state and begin no other step. Only the word of this node ends that, or another view
-//   Feed .. Fed      it is given the state, slice by slice, as it asks for them (Want), and says that it has it
-//   change           one more view, whose members are these and the newcomer, last in seniority (view_change.h)
+//   Join               from the joiner, repeatedly. If it is not prepared the answer is an Invite, and no more
+//   Quiesce            prepared, and its turn: after the step whose flags ask for it, all members hold one confirmed
+//   state
+//                      and begin no step. Only the senior releases them, or another view
+//   SnapshotOffer ..   the joiner is sent the state, chunk by chunk as it asks (SnapshotRequest), and confirms it
+//     SnapshotDone
+//   view change        to these members and the joiner, last in seniority (view_change.h)
 //
-// One node at a time, none whose connections are not whole both ways to all members, and none again before a pause that
-// doubles, so that a node which comes and goes does not stop the others for long. Where it becomes clear that feeding
-// it will take longer than the job's join-limit, the hold ends. So it does where the newcomer is lost: then nothing has
-// changed but the time.
+// One joiner at a time; none without links both ways to all members; and none again before a pause that doubles, so
+// that a node that flaps does not stop the others for long. The members are released without the joiner if the snapshot
+// would take longer than the job's join-limit, or if the joiner is lost: a failed join costs only time.
 //
-// A member that is to leave (Leave, again and again, also to itself) needs the hold only: where it is held it says that
-// it cannot go on, and the change that follows costs no step.
+// A member that leaves (Leave, repeatedly, also to itself) needs the quiesce only: there it reports that it is leaving,
+// and the change that follows costs no step.
 #pragma once
 
 #include <cstdint>
@@ -32,16 +33,16 @@ namespace tg::daemon {
 class Admission {
  public:
   static constexpr std::uint64_t kFirstPauseMs = 10'000, kLongestPauseMs = 600'000;
-  static constexpr std::uint64_t kSayMs = 1'000;    // between words about how far it is
-  static constexpr std::uint64_t kJudgeMs = 2'000;  // of feeding, before its rate is judged
+  static constexpr std::uint64_t kReportMs = 1'000;  // between progress messages
+  static constexpr std::uint64_t kRateMs = 2'000;    // of sending, before its rate is measured
 
   struct Options {
-    std::uint64_t join_limit_ms = 0, silence_ms = 10'000;  // of a newcomer that is to be heard
-    // The own vote, and the names of the own data's files: what a newcomer is compared with.
+    std::uint64_t join_limit_ms = 0, silence_ms = 10'000;  // a joiner's silence before it is lost
+    // This node's vote and the names of its data files: a joiner's are compared with them.
     schema::Vote own;
     engine::EachName names;
   };
-  // run: what is told to who is invited. It has begun, and lasts as long as this.
+  // run: the active run, which outlives this; an Invite describes it.
   Admission(const Peers& peers, Outbox& out, const RunIdentity& run, schema::Commit choice, Options options)
       : peers_(peers),
         out_(out),
@@ -51,34 +52,34 @@ class Admission {
         pauses_(peers.size()) {}
 
   // --- events ---
-  void on(Seat from, const schema::Join& join, const ViewChange& change, bool stops, std::uint64_t now_ms);
-  void on(Seat from, const schema::Leave& leave, const ViewChange& change, bool stops, std::uint64_t now_ms);
-  void on(Seat from, const schema::Want& want, std::uint64_t now_ms);
-  void on(Seat from, const schema::Fed& fed, ViewChange& change, std::uint64_t now_ms);
-  // The answer to HoldRun: all members are held. Then the answer to ReadPast: what is given to the newcomer.
-  void held(const ViewChange& change, std::uint64_t now_ms);
-  void feeds(schema::Feed feed, const ViewChange& change, std::uint64_t now_ms);
-  void end(const ViewChange& change, const std::string& why);  // the run is to stop
-  void lost(Seat peer, const ViewChange& change);
-  void installed();  // another view
-  // All are held so that this member can leave.
-  bool parts(Seat seat) const { return phase_ == Phase::kParting && seat_ == seat; }
+  void on_join(Seat from, const schema::Join& join, const ViewChange& change, bool stops, std::uint64_t now_ms);
+  void on_leave(Seat from, const schema::Leave& leave, const ViewChange& change, bool stops, std::uint64_t now_ms);
+  void on_snapshot_request(Seat from, const schema::SnapshotRequest& request, std::uint64_t now_ms);
+  void on_snapshot_done(Seat from, const schema::SnapshotDone& done, ViewChange& change, std::uint64_t now_ms);
+  // Answers QuiesceRun: all members are quiesced. Then answers ReadHistory with the snapshot.
+  void on_quiesced(const ViewChange& change, std::uint64_t now_ms);
+  void on_snapshot_offer(schema::SnapshotOffer offer, const ViewChange& change, std::uint64_t now_ms);
+  void cancel(const ViewChange& change, const std::string& why);  // releases the members
+  void on_peer_lost(Seat peer, const ViewChange& change);
+  void on_view_installed();
+  // All are quiesced so that this member can leave.
+  bool is_leaving(Seat seat) const { return phase_ == Phase::kLeaving && seat_ == seat; }
   void tick(const ViewChange& change, std::uint64_t now_ms);
 
  private:
-  enum class Phase : std::uint8_t { kNone, kHolding, kReading, kFeeding, kChanging, kParting };
+  enum class Phase : std::uint8_t { kNone, kQuiescing, kReadingHistory, kSending, kChanging, kLeaving };
   struct Pause {
-    std::uint64_t until_ms = 0, ms = 0;  // 0: it has not joined yet
+    std::uint64_t until_ms = 0, ms = 0;  // 0: it has not joined before
   };
 
-  std::string why_not(Seat from, const schema::Join& join, const View& view, std::uint64_t now_ms) const;
-  bool leads(const ViewChange& change) const;  // and no change is on
-  void hold(Seat seat, bool comes, std::uint64_t now_ms);
+  std::string refusal_reason(Seat from, const schema::Join& join, const View& view, std::uint64_t now_ms) const;
+  bool may_admit(const ViewChange& change) const;  // as the senior, in no view change
+  void quiesce(Seat seat, bool is_join, std::uint64_t now_ms);
   void refuse(Seat to, const View& view, const std::string& why);
   void invite(Seat to, const ViewChange& change);
-  void say(const View& view, std::uint64_t now_ms);
-  void give_up(const View& view, const std::string& why);
-  std::uint64_t bytes() const;
+  void report_progress(const View& view, std::uint64_t now_ms);
+  void release(const View& view, const std::string& why);
+  std::uint64_t snapshot_bytes() const;
 
   const Peers& peers_;
   Outbox& out_;
@@ -87,14 +88,14 @@ class Admission {
   const Options options_;
   Per<Seat, Pause> pauses_;
 
-  // The newcomer, or who leaves; meaningless without a phase.
+  // The joiner, or the member that leaves; meaningless without a phase.
   Phase phase_ = Phase::kNone;
   Seat seat_;
-  bool comes_ = false;
+  bool is_join_ = false;
   std::uint64_t directory_ = 0, incarnation_ = 0;
-  schema::Feed feed_;
-  std::uint64_t done_ = 0;                                   // bytes
-  std::uint64_t since_ms_ = 0, heard_ms_ = 0, said_ms_ = 0;  // of the hold; of the newcomer's last word; of ours
+  schema::SnapshotOffer offer_;
+  std::uint64_t sent_bytes_ = 0;
+  std::uint64_t since_ms_ = 0, heard_ms_ = 0, reported_ms_ = 0;  // the quiesce; the joiner's last message; this node's
 };
 
 }  // namespace tg::daemon

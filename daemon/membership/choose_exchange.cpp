@@ -17,7 +17,7 @@ std::uint16_t fewest_workers(const std::vector<schema::Vote>& votes) {
   return std::max<std::uint16_t>(fewest, 1);
 }
 
-ExchangeKind exchange_of(const Asked& asked, std::size_t members, std::string& why) {
+ExchangeKind exchange_of(const ExchangePreference& asked, std::size_t members, std::string& why) {
   if (asked.exchange && members > 1) {
     why = std::string(to_word(*asked.exchange)) + " as the job says";
     return *asked.exchange;
@@ -29,7 +29,7 @@ ExchangeKind exchange_of(const Asked& asked, std::size_t members, std::string& w
   return exchange;
 }
 
-Coding coding_of(const Asked& asked, double link, std::uint16_t workers, std::string& why) {
+Coding coding_of(const ExchangePreference& asked, double link, std::uint16_t workers, std::string& why) {
   if (asked.coding) {
     why += std::string(", ") + to_word(*asked.coding) + " as the job says";
     return *asked.coding;
@@ -48,16 +48,16 @@ Coding coding_of(const Asked& asked, double link, std::uint16_t workers, std::st
 
 }  // namespace
 
-Asked asked_of(const schema::JobSpec& job) {
+ExchangePreference exchange_preference(const schema::JobSpec& job) {
   const bool own_scalers = job.scaler_sharing == schema::ScalerSharing::kNone;
   return {own_scalers ? ExchangeKind::kDirect : job.exchange, job.coding, job.link_mbps};
 }
 
-bool allowed(const Asked& asked, ExchangeKind exchange, Coding coding) {
+bool allowed(const ExchangePreference& asked, ExchangeKind exchange, Coding coding) {
   return asked.exchange.value_or(exchange) == exchange && asked.coding.value_or(coding) == coding;
 }
 
-double slowest_link(const Asked& asked, const std::vector<schema::Vote>& votes) {
+double slowest_link(const ExchangePreference& asked, const std::vector<schema::Vote>& votes) {
   if (asked.link_mbps > 0) return asked.link_mbps;
   double slowest = 0;
   for (const schema::Vote& vote : votes) {
@@ -81,9 +81,9 @@ std::uint64_t chunk_for(double link_mbps) {
                                                static_cast<double>(schema::kLargeChunkParameters)));
 }
 
-Choice choose_exchange(const Asked& asked, const std::vector<schema::Vote>& votes) {
+ExchangeChoice choose_exchange(const ExchangePreference& asked, const std::vector<schema::Vote>& votes) {
   const double link = slowest_link(asked, votes);
-  Choice choice;
+  ExchangeChoice choice;
   choice.commit.exchange = exchange_of(asked, votes.size(), choice.why);
   const double payload = asked.link_mbps > 0 ? asked.link_mbps * kPayloadShare : link;
   choice.commit.coding = coding_of(asked, payload, fewest_workers(votes), choice.why);

@@ -27,7 +27,7 @@ const StateId* find(const Offer& offer, const StateId& place) {
   return found == offer.states.end() ? nullptr : &*found;
 }
 
-// Places that all of these have a state of, newest first.
+// The places of the states that all these members have, newest first.
 std::vector<StateId> shared(const Per<Seat, Offer>& offers, const std::vector<Seat>& members) {
   std::vector<StateId> places;
   if (members.empty()) return places;
@@ -38,7 +38,7 @@ std::vector<StateId> shared(const Per<Seat, Offer>& offers, const std::vector<Se
   return places;
 }
 
-// Those who have a state of the newest view: of equals in lineage and view nobody has gone on without the others.
+// The seats with a state of the newest view: with equal lineage and view no node has continued without the others.
 std::vector<Seat> of_the_newest_view(const Per<Seat, Offer>& offers) {
   StateId newest;
   for (const Offer& offer : offers)
@@ -63,7 +63,7 @@ std::string steps_of(const std::vector<StateId>& states) {
   return text;
 }
 
-// What the nodes that are asked have.
+// The participants' offers.
 struct Offered {
   const std::string& run_id;
   const std::vector<Seat>& nodes;
@@ -86,21 +86,21 @@ std::string holdings(const Offered& all) {
   return text;
 }
 
-NoState nothing(const Offered& all, const schema::Resume& asked, const std::vector<StateId>& places) {
-  // Who has none is what has to be mended.
+StateRefusal nothing(const Offered& all, const schema::Resume& asked, const std::vector<StateId>& places) {
+  // A node without any state is what has to be mended.
   const auto bare = std::ranges::find_if(all.nodes, [&](Seat seat) { return all.offers[seat].states.empty(); });
   const std::string node = bare == all.nodes.end() ? "" : all.names[*bare];
   const std::string what = asked.from_step ? "the state of step " + std::to_string(*asked.from_step) : "a state";
-  const std::string way = !places.empty() ? "all have step " + steps_of(places) + ": choose with --from"
-                          : node.empty()
-                              ? "begin it anew, or copy a state's file from one node's folder of this run to the others"
-                              : "begin it anew, or copy a state's file from another node's folder of this run there";
+  const std::string way =
+      !places.empty() ? "all have step " + steps_of(places) + ": choose with --from"
+      : node.empty()  ? "start a new run, or copy a state's file from one node's folder of this run to the others"
+                      : "start a new run, or copy a state's file from another node's folder of this run there";
   return {node,
           {ErrorKind::kNotFound,
-           "run " + all.run_id + " cannot go on: not every node has " + what + ": " + holdings(all) + "; " + way}};
+           "run " + all.run_id + " cannot resume: not every node has " + what + ": " + holdings(all) + "; " + way}};
 }
 
-NoState only_the_beginning(const Offered& all) {
+StateRefusal only_the_beginning(const Offered& all) {
   StateId newest;
   for (const Offer& offer : all.offers)
     for (const StateId& one : offer.states) newest = std::max(newest, one);
@@ -109,13 +109,13 @@ NoState only_the_beginning(const Offered& all) {
   return {all.names[*lacks],
           {ErrorKind::kNotFound,
            "run " + all.run_id +
-               " cannot go on: some nodes went on without the others, and only its beginning is on all of them: " +
+               " cannot resume: some nodes continued without the others, and all have only its beginning: " +
                holdings(all) +
                "; copy the newest state's file from one node's folder of this run to the others, or begin again with "
                "--from 0"}};
 }
 
-// Of the newest view that anybody knows; where nobody knows one they are all who are asked.
+// The voters of the newest view that any participant knows; if none knows one, all participants.
 std::vector<Seat> newest_voters(const Offered& all) {
   const auto view_of = [](const Offer& offer) { return std::tie(offer.lineage, offer.view); };
   const Offer* newest = &all.offers[all.nodes.front()];
@@ -128,40 +128,39 @@ std::vector<Seat> newest_voters(const Offered& all) {
   return voters;
 }
 
-// Who may know more than all who are asked.
-std::optional<NoState> may_know_more(const Offered& all) {
+// A voter that is not asked and may know a later view.
+std::optional<StateRefusal> may_know_more(const Offered& all) {
   for (const Seat seat : newest_voters(all))
     if (std::ranges::find(all.nodes, seat) == all.nodes.end())
-      return NoState{
-          all.names[seat],
-          {ErrorKind::kUnreachable, all.names[seat] + " was a member in the end, and is not there; start its tgd, or " +
-                                        "tgctl resume " + all.run_id + " --without " + all.names[seat]}};
+      return StateRefusal{all.names[seat],
+                          {ErrorKind::kUnreachable,
+                           all.names[seat] + " was a member of the last view and is not reachable; start its tgd, or " +
+                               "tgctl resume " + all.run_id + " --without " + all.names[seat]}};
   return std::nullopt;
 }
 
 }  // namespace
 
 ChosenState choose_state(const std::string& run_id, const schema::Resume& asked, const std::vector<Seat>& nodes,
-                         const Per<Seat, Offer>& offers, const Per<Seat, std::string>& names, const Resuming& how) {
+                         const Per<Seat, Offer>& offers, const Per<Seat, std::string>& names, const ResumePolicy& how) {
   const Offered all{run_id, nodes, offers, names};
   if (how.unasked)
-    if (std::optional<NoState> more = may_know_more(all)) return *std::move(more);
+    if (std::optional<StateRefusal> more = may_know_more(all)) return *std::move(more);
   const std::vector<StateId> common = shared(offers, nodes);
   const auto knows = [&](Seat seat) { return !offers[seat].states.empty(); };
   const bool all_know = std::ranges::all_of(nodes, knows);
   std::vector<Seat> members = asked.from_step ? nodes : of_the_newest_view(offers);
   std::vector<StateId> places = shared(offers, members);
   const auto view_of = [](const StateId& state) { return std::tie(state.lineage, state.view); };
-  // Else what all have is as good: of the same view, or the same bits. A resume writes the state that it begins with
-  // under a name of its own; killed at once, some have that file and others do not yet.
+  // Otherwise the common state is as good: the same view, or the same bits. A resume writes its start state under a
+  // name of its own; if it is killed at once, some have that file and others do not.
   const bool went_on =
       !places.empty() &&
       (common.empty() || (view_of(places[0]) != view_of(common[0]) && !places[0].same_bits(common[0])));
   if (how.unasked && !std::ranges::all_of(how.joins ? newest_voters(all) : nodes, knows)) {
-    NoState none = nothing(all, asked, common);
+    StateRefusal none = nothing(all, asked, common);
     if (went_on && how.joins)
-      none.error.message +=
-          "; tgctl resume " + run_id + " goes on with those that have it, and the others are given it";
+      none.error.message += "; tgctl resume " + run_id + " resumes with the nodes that have it, and the others join";
     return none;
   }
   if (!how.joins && went_on && !common.empty() && common[0].step == 0) return only_the_beginning(all);
@@ -178,13 +177,14 @@ ChosenState choose_state(const std::string& run_id, const schema::Resume& asked,
       std::vector<StateId> others;
       std::ranges::copy_if(places, std::back_inserter(others),
                            [&](const StateId& other) { return other.step != chosen->step; });
-      return NoState{names[seat],
-                     {ErrorKind::kCorrupt,
-                      "run " + run_id + " cannot go on: states of step " + std::to_string(chosen->step) +
-                          " differ: " + names[members.front()] + " has " + hex_digest(chosen->digest) + ", " +
-                          names[seat] + " has " + hex_digest(one.digest) +
-                          (others.empty() ? "; begin it anew, or delete the wrong file in the run's folder on its node"
-                                          : "; take an earlier one with --from: " + steps_of(others))}};
+      return StateRefusal{
+          names[seat],
+          {ErrorKind::kCorrupt,
+           "run " + run_id + " cannot resume: states of step " + std::to_string(chosen->step) +
+               " differ: " + names[members.front()] + " has " + hex_digest(chosen->digest) + ", " + names[seat] +
+               " has " + hex_digest(one.digest) +
+               (others.empty() ? "; start a new run, or delete the wrong file in the run's folder on its node"
+                               : "; take an earlier one with --from: " + steps_of(others))}};
     }
   }
   return StateAndMembers{*chosen, std::move(members)};

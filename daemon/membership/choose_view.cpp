@@ -6,13 +6,15 @@
 namespace tg::daemon {
 namespace {
 
-bool can_go_on(const schema::Promise& promise) { return promise.has_state && promise.unfit.empty() && !promise.leaves; }
-
-bool linked(const Promises::value_type& a, const Promises::value_type& b) {
-  return hears(a.second, b.first) && hears(b.second, a.first);
+bool can_go_on(const schema::Promise& promise) {
+  return promise.has_state && promise.unfit.empty() && !promise.leaving;
 }
 
-// Takes away who lacks most links until all are linked; of equals the least senior.
+bool linked(const Promises::value_type& a, const Promises::value_type& b) {
+  return reaches(a.second, b.first) && reaches(b.second, a.first);
+}
+
+// Drops the member that lacks most links until all are linked; of equals the least senior.
 void drop_unlinked(const View& view, Promises& members) {
   const std::vector<Seat> order = view.by_seniority();
   const auto missing = [&](const auto& one) {
@@ -22,7 +24,7 @@ void drop_unlinked(const View& view, Promises& members) {
   while (true) {
     auto worst = members.end();
     std::ptrdiff_t most = 0;
-    for (const Seat seat : order) {  // a later one of equals is less senior
+    for (const Seat seat : order) {  // of equals the later one is less senior
       const auto one = std::ranges::find(members, seat, &Promises::value_type::first);
       if (one == members.end() || missing(*one) == 0 || missing(*one) < most) continue;
       most = missing(*one);
@@ -42,12 +44,12 @@ std::string any_of(const std::vector<Seat>& seats, const Peers& peers) {
 
 }  // namespace
 
-bool hears(const schema::Promise& promise, Seat seat) {
-  return std::ranges::find(promise.hears, seat.index()) != promise.hears.end();
+bool reaches(const schema::Promise& promise, Seat seat) {
+  return std::ranges::find(promise.reachable, seat.index()) != promise.reachable.end();
 }
 
 std::optional<schema::NextView> choose_view(const View& view, const Promises& promises, const std::string& why,
-                                            const std::optional<Newcomer>& newcomer) {
+                                            const std::optional<ReadyJoiner>& joiner) {
   const schema::Promise* bound = nullptr;
   for (const auto& [seat, promise] : promises)
     if (promise.accepted_in.count > 0 && (bound == nullptr || promise.accepted_in > bound->accepted_in))
@@ -58,7 +60,7 @@ std::optional<schema::NextView> choose_view(const View& view, const Promises& pr
   Promises members;
   for (const auto& one : promises) {
     const schema::Promise& promise = one.second;
-    next.waits = next.waits || promise.leaves;
+    next.waits = next.waits || promise.leaving;
     if (!promise.has_state) continue;
     next.start = std::min(next.start, promise.step);
     if (can_go_on(promise)) members.push_back(one);
@@ -69,12 +71,12 @@ std::optional<schema::NextView> choose_view(const View& view, const Promises& pr
     if (std::ranges::find(members, Seat(member.seat), &Promises::value_type::first) != members.end())
       next.members.push_back(member);
   const auto takes = [&](const Promises::value_type& one) {
-    return one.second.step == newcomer->step && hears(one.second, Seat(newcomer->member.seat));
+    return one.second.step == joiner->step && reaches(one.second, Seat(joiner->member.seat));
   };
-  if (!newcomer || next.members.size() != view.size() || !std::ranges::all_of(members, takes)) return next;
-  next.members.insert(std::ranges::upper_bound(next.members, newcomer->member.seat, {}, &schema::ViewMember::seat),
-                      newcomer->member);
-  next.why = newcomer->name + " joins";
+  if (!joiner || next.members.size() != view.size() || !std::ranges::all_of(members, takes)) return next;
+  next.members.insert(std::ranges::upper_bound(next.members, joiner->member.seat, {}, &schema::ViewMember::seat),
+                      joiner->member);
+  next.why = joiner->name + " joins";
   return next;
 }
 
@@ -86,22 +88,21 @@ bool all_linked(const Promises& promises) {
   return true;
 }
 
-std::string words_of_absence(const View& view, const std::vector<Seat>& away, const Peers& peers) {
-  std::vector<Seat> here, enough;
+std::string quorum_lost_text(const View& view, const std::vector<Seat>& absent, const Peers& peers) {
+  std::vector<Seat> reachable, enough;
   for (const Seat seat : view.seats())
-    if (std::ranges::find(away, seat) == away.end()) here.push_back(seat);
-  for (const Seat seat : away) {
-    std::vector<Seat> with = here;
+    if (std::ranges::find(absent, seat) == absent.end()) reachable.push_back(seat);
+  for (const Seat seat : absent) {
+    std::vector<Seat> with = reachable;
     with.push_back(seat);
     if (is_quorum(view, with)) enough.push_back(seat);
   }
-  std::size_t more = 1;  // as many of any
-  while (2 * (here.size() + more) <= view.size()) ++more;
-  const std::string who = !enough.empty() ? any_of(enough, peers) + " is back"
-                                          : std::to_string(more) + " of " + peers.names_of(away) + " are back";
-  return std::to_string(away.size()) + " of " + std::to_string(view.size()) +
-         (view.size() == 1 ? " member " : " members ") + (away.size() == 1 ? "is" : "are") +
-         " away; the run goes on as soon as " + who;
+  std::size_t more = 1;  // how many of them
+  while (2 * (reachable.size() + more) <= view.size()) ++more;
+  const std::string returns = !enough.empty() ? any_of(enough, peers) + " returns"
+                                              : std::to_string(more) + " of " + peers.names_of(absent) + " return";
+  return "quorum lost: " + std::to_string(reachable.size()) + " of " + std::to_string(view.size()) +
+         (view.size() == 1 ? " voter" : " voters") + " reachable; resumes when " + returns;
 }
 
 }  // namespace tg::daemon

@@ -1,4 +1,4 @@
-// What a leader of a view change proposes (view_change.h), and what is said while nobody can. Pure.
+// The coordinator's choice of the next view (view_change.h), and the message while there is no quorum. Pure.
 #pragma once
 
 #include <optional>
@@ -14,27 +14,26 @@ namespace tg::daemon {
 
 using Promises = std::vector<std::pair<Seat, schema::Promise>>;
 
-// A node that is no member yet and has been given the state of so many steps (admission.h).
-struct Newcomer {
-  schema::ViewMember member;  // of the next view
+// A joiner that has the snapshot of `step` (admission.h).
+struct ReadyJoiner {
+  schema::ViewMember member;  // as in the next view
   std::uint64_t step = 0;
   std::string name;
 };
 
-// Of a quorum's promises: what was accepted in the highest ballot, for it may be decided. Else the view of those who
-// have a state in memory, can go on and do not leave; where two of them do not hear each other, without who lacks most
-// links, of equals the least senior. It begins with the least step that any promiser has committed. Nothing: nobody is
-// left. newcomer: a member as well, where nothing else changes: every member promises, with the newcomer's state, and
-// hears it, and nothing is bound.
+// The value for a quorum's promises: what was accepted in the highest ballot, for it may be decided. Otherwise the view
+// of the eligible members with state; of two that do not reach each other, the one that lacks most links is dropped, of
+// equals the least senior. It starts at the least step that any promise has committed. Nothing: no member is eligible.
+// The joiner is added only if nothing else changes: every member promises with the joiner's step, and reaches it.
 std::optional<schema::NextView> choose_view(const View& view, const Promises& promises, const std::string& why,
-                                            const std::optional<Newcomer>& newcomer = {});
+                                            const std::optional<ReadyJoiner>& joiner = {});
 
-bool hears(const schema::Promise& promise, Seat seat);
+bool reaches(const schema::Promise& promise, Seat seat);
 
-// Whether all who could go on hear each other: else somebody would be left out for that.
+// Whether all eligible members reach each other: otherwise one would be evicted for a broken link.
 bool all_linked(const Promises& promises);
 
-// "2 of 4 members are away; the run goes on as soon as node-a or node-c is back"
-std::string words_of_absence(const View& view, const std::vector<Seat>& away, const Peers& peers);
+// "quorum lost: 2 of 4 voters reachable; resumes when node-a or node-c returns"
+std::string quorum_lost_text(const View& view, const std::vector<Seat>& absent, const Peers& peers);
 
 }  // namespace tg::daemon

@@ -3,16 +3,16 @@
 #include <algorithm>
 #include <utility>
 
-#include "daemon/membership/words.h"
+#include "daemon/membership/duration_text.h"
 #include "kernels/base/check.h"
 
 namespace tg::daemon {
 namespace {
 
-constexpr std::uint64_t kLateTickMs = 500;  // ticks come every 100 ms; a gap beyond this means that we did not run
+constexpr std::uint64_t kLateTickMs = 500;  // ticks come every 100 ms; in a longer gap this process did not run
 constexpr std::uint64_t kAliveMs = 3'000;   // for status
 constexpr std::uint64_t kBeatlessFactor = 3;
-constexpr std::uint64_t kWaitingFactor = 2;  // so that the member that the others wait for is accused first
+constexpr std::uint64_t kWaitingFactor = 2;  // so that the member that the others wait for is suspected first
 
 // Idle inside a run: the member's own work is done and it waits for the others' reports.
 bool waits_for_others(schema::Phase phase) {
@@ -31,14 +31,14 @@ Liveness::Liveness(LivenessOptions options) : options_(std::move(options)) {
   members_.resize(options_.names.size());
 }
 
-void Liveness::heard(Seat peer, std::uint64_t now_ms) {
+void Liveness::on_data(Seat peer, std::uint64_t now_ms) {
   TG_CHECK(peer.index() < members_.size(), peer.index());
   members_[peer].heard_ms = now_ms;
   members_[peer].quiet_ms = std::max(members_[peer].quiet_ms, now_ms);
 }
 
-void Liveness::beat(Seat peer, const schema::Beat& beat, std::uint64_t now_ms) {
-  heard(peer, now_ms);
+void Liveness::on_heartbeat(Seat peer, const schema::Beat& beat, std::uint64_t now_ms) {
+  on_data(peer, now_ms);
   if (!watching_) return;
   Member& member = members_[peer];
   if (beat.run_id != run_id_) {
@@ -53,7 +53,7 @@ void Liveness::beat(Seat peer, const schema::Beat& beat, std::uint64_t now_ms) {
   member.beat = beat;
 }
 
-std::vector<Seat> Liveness::take_preparing() {
+std::vector<Seat> Liveness::take_prepare_progress() {
   std::vector<Seat> seats;
   for (const Seat seat : members_.places())
     if (std::exchange(members_[seat].prepares, false)) seats.push_back(seat);
@@ -70,7 +70,7 @@ void Liveness::watch(std::string run_id, std::uint64_t step_timeout_ms, std::uin
     member.quiet_ms = member.in_run_ms = member.progress_ms = now_ms;
     member.elsewhere_ms = 0;
     member.beat.reset();
-    member.accused = !members.empty() && !members[seat];
+    member.suspected = !members.empty() && !members[seat];
     member.prepares = false;
   }
 }
@@ -79,10 +79,10 @@ void Liveness::set_step_timeout(std::uint64_t step_timeout_ms) { step_timeout_ms
 
 void Liveness::unwatch() { watching_ = false; }
 
-std::vector<Verdict> Liveness::tick(std::uint64_t now_ms) {
+std::vector<Suspicion> Liveness::tick(std::uint64_t now_ms) {
   const std::uint64_t gap = ticked_ms_ && now_ms > *ticked_ms_ ? now_ms - *ticked_ms_ : 0;
   ticked_ms_ = now_ms;
-  std::vector<Verdict> verdicts;
+  std::vector<Suspicion> verdicts;
   if (!watching_) return verdicts;
   if (gap > kLateTickMs) {
     for (Member& member : members_) {
@@ -91,16 +91,16 @@ std::vector<Verdict> Liveness::tick(std::uint64_t now_ms) {
     }
   }
   for (const Seat seat : members_.places()) {
-    if (members_[seat].accused) continue;
-    std::string message = accusation(seat, now_ms);
+    if (members_[seat].suspected) continue;
+    std::string message = suspicion(seat, now_ms);
     if (message.empty()) continue;
-    members_[seat].accused = true;
+    members_[seat].suspected = true;
     verdicts.push_back({seat, std::move(message), run_id_});
   }
   return verdicts;
 }
 
-std::string Liveness::accusation(Seat seat, std::uint64_t now_ms) const {
+std::string Liveness::suspicion(Seat seat, std::uint64_t now_ms) const {
   const Member& member = members_[seat];
   const std::string& name = options_.names[seat];
   const auto passed = [now_ms](std::uint64_t since, std::uint64_t limit) {
@@ -108,7 +108,8 @@ std::string Liveness::accusation(Seat seat, std::uint64_t now_ms) const {
   };
   if (seat != options_.self && passed(member.quiet_ms, options_.peer_timeout_ms)) {
     return "no sign of life from " + name + " for " + seconds_text(options_.peer_timeout_ms) +
-           (member.beat ? " (its last beat said " + place(*member.beat) + ")" : " (no beat since the run began)");
+           (member.beat ? " (its last heartbeat said " + place(*member.beat) + ")"
+                        : " (no heartbeat since the run began)");
   }
   // Data may arrive for a moment after the last beat: only a peer heard since then is up.
   const bool up = !passed(member.quiet_ms, options_.peer_timeout_ms / 2);
@@ -116,19 +117,20 @@ std::string Liveness::accusation(Seat seat, std::uint64_t now_ms) const {
       passed(member.in_run_ms, options_.peer_timeout_ms))
     return name + " is up, but not in run " + run_id_ + "; was it restarted?";
   if (seat != options_.self && up && passed(member.in_run_ms, kBeatlessFactor * options_.peer_timeout_ms))
-    return name + " is up, but no beat of it has come for " + seconds_text(kBeatlessFactor * options_.peer_timeout_ms) +
+    return name + " is up, but sent no heartbeat for " + seconds_text(kBeatlessFactor * options_.peer_timeout_ms) +
            "; does it reach the control port of " + options_.names[options_.self] + "?";
   // Preparation has a deadline of its own (Membership), which progress puts off.
   if (!member.beat || member.beat->phase == schema::Phase::kPrepare) return "";
   if (waits_for_others(member.beat->phase)) {
     if (!passed(member.progress_ms, kWaitingFactor * step_timeout_ms_)) return "";
-    return name + " got nothing in " + place(*member.beat) + " for " + seconds_text(kWaitingFactor * step_timeout_ms_);
+    return name + " received nothing in " + place(*member.beat) + " for " +
+           seconds_text(kWaitingFactor * step_timeout_ms_);
   }
   if (!passed(member.progress_ms, step_timeout_ms_)) return "";
   return name + " is stuck in " + place(*member.beat) + " for " + seconds_text(step_timeout_ms_);
 }
 
-bool Liveness::alive(Seat peer, std::uint64_t now_ms) const {
+bool Liveness::is_alive(Seat peer, std::uint64_t now_ms) const {
   TG_CHECK(peer.index() < members_.size(), peer.index());
   if (peer == options_.self) return true;
   const std::optional<std::uint64_t>& heard_ms = members_[peer].heard_ms;

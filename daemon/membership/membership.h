@@ -1,9 +1,9 @@
-// Who takes part in a run: the two-phase start (start.h), how the others go on when a member is lost (view_change.h),
-// how a node comes into a run that is on (admission.h, joining.h), the end with the one verdict that all members share
-// (end.h). It knows seats only; the members of a run and the number
-// of their list are a View. Here is told whose an event is, and what it costs (causes.h); read on in those three.
+// Membership decides which nodes take part in a run: the two-phase start or resume (start.h), the view change after a
+// failure (view_change.h), joins and leaves (admission.h, joiner.h), and the end with one outcome that all members
+// share (run_lifecycle.h). It routes each event to the part that it concerns, and failure_policy.h says what a failure
+// does. It knows nodes by seat; the numbered list of a run's members is a View.
 //
-// Pure: events go in, actions come out; it knows no clock (now_ms is an event's field), socket or thread, so a seeded
+// Pure: events go in, actions come out; it has no clock (now_ms comes with each event), socket or thread, so a seeded
 // simulator drives it (tests/simulation). Owned by the node's thread.
 #pragma once
 
@@ -16,9 +16,9 @@
 
 #include "daemon/membership/actions.h"
 #include "daemon/membership/admission.h"
-#include "daemon/membership/end.h"
-#include "daemon/membership/joining.h"
+#include "daemon/membership/joiner.h"
 #include "daemon/membership/peers.h"
+#include "daemon/membership/run_lifecycle.h"
 #include "daemon/membership/start.h"
 #include "daemon/membership/view_change.h"
 #include "kernels/base/status.h"
@@ -29,16 +29,16 @@
 namespace tg::daemon {
 
 struct MembershipOptions {
-  Per<Seat, std::string> names;  // of all nodes
+  Per<Seat, std::string> names;  // every node's
   Seat self;
-  std::uint16_t weight = 1;                               // weight of our own share of a batch
-  std::uint64_t directory = 0;                            // number of the state directory
-  std::uint64_t incarnation = 0;                          // of this process, as its hellos say
-  std::uint64_t peer_timeout_ms = 10'000;                 // how long a view change waits for who is heard
+  std::uint16_t weight = 1;                               // of this node's share of a batch
+  std::uint64_t directory = 0;                            // the state directory's number
+  std::uint64_t incarnation = 0;                          // this process's, as in its hellos
+  std::uint64_t peer_timeout_ms = 10'000;                 // how long a view change waits for a reachable voter
   std::uint64_t claim_timeout_ms = 5'000;                 // a granted claim without a proposal is void after this
-  std::uint64_t prepare_timeout_ms = schema::kPrepareMs;  // without progress of those that still prepare
+  std::uint64_t prepare_timeout_ms = schema::kPrepareMs;  // without progress in preparing
   std::uint64_t proposer_timeout_ms = 15'000;  // how long a member waits for a proposer that makes no progress
-  // After our own save: the wait for a member that caused the end, or for any member while this node shuts down.
+  // The wait after this node's save: for a member that caused the end; for any member during a shutdown.
   std::uint64_t blamed_timeout_ms = 300;
   std::uint64_t leaving_timeout_ms = 2'000;
 };
@@ -50,65 +50,63 @@ class Membership {
   Membership& operator=(const Membership&) = delete;
 
   // --- events ---
-  // Both directions work, or no longer. rekeys: it will be up again, with other keys.
-  void connection(Seat peer, bool up, std::uint64_t now_ms, bool rekeys = false);
-  // A connection of the run is given up (LastWords). up_again: there is another one already, so nobody goes on without
-  // the peer for that.
-  void gave_up(Seat peer, const std::string& message, bool up_again, std::uint64_t now_ms);
-  void weighs(Seat peer, std::uint16_t weight);  // as its hello says; before it is connected
-  // Waiting will not help with this peer: another build, another mesh, a wrong key. Called again as long as it lasts; a
-  // pending start that waits for the peer ends after kHopelessMs, since the trouble might have been momentary.
-  void cannot_join(Seat peer, const std::string& why, std::uint64_t now_ms);
-  // A client's start, or with run.resume a resume. key is drawn by the caller. Answered by AnswerStart with this token,
-  // sooner or later.
+  // The link works in both directions, or no longer. rekeys: it comes back with another cluster key.
+  void on_connection_changed(Seat peer, bool up, std::uint64_t now_ms, bool rekeys = false);
+  // The grace of a broken connection is over (DisconnectGrace). up_again: it is connected again, so it is not evicted.
+  void on_link_lost(Seat peer, const std::string& message, bool up_again, std::uint64_t now_ms);
+  void set_weight(Seat peer, std::uint16_t weight);  // from its hello, before it is connected
+  // Waiting does not help with this peer: another build, another mesh, a wrong key. Repeated as long as it lasts; a
+  // pending start that waits for the peer ends after kUnrecoverableMs, for the cause may be momentary.
+  void on_incompatible_peer(Seat peer, const std::string& why, std::uint64_t now_ms);
+  // A client's start, or with run.resume a resume. The caller draws the run key. AnswerStart answers with this token.
   void start(std::uint64_t token, RunIdentity run, std::uint64_t now_ms);
-  // The answer to FindStates. known_lineage: that of the last beginning of the run that this node knows.
-  void offered(std::uint64_t key, schema::Offer offer, std::uint32_t known_lineage, std::uint64_t now_ms);
-  // The own vote. names: of the own data's files, to say which of them others have differently.
-  void prepared(
-      std::uint64_t key, const schema::Vote& vote, std::uint64_t now_ms,
+  // Answers FindStates. known_lineage: the newest lineage of the run that this node knows.
+  void on_offer(std::uint64_t run_key, schema::Offer offer, std::uint32_t known_lineage, std::uint64_t now_ms);
+  // Answers PrepareRun with this node's vote. names: its data files, to name the ones that differ.
+  void on_prepared(
+      std::uint64_t run_key, const schema::Vote& vote, std::uint64_t now_ms,
       const engine::EachName& names = [](const auto&) {});
-  // A node has got on with preparing the current run: large data take their time, and so do states that are looked for.
-  void prepares(Seat seat, std::uint64_t now_ms);
-  // Claim, Grant, Propose, Offer, Vote, Commit, Fail, Goodbye, Ended and those of a view change; anything else is not
-  // for membership and ignored, as is every frame of a run that is not known here. Who speaks of an older view is told
-  // the newest one.
-  void frame(Seat from, const schema::FrameHeader& header, const schema::FrameBody& body, std::uint64_t now_ms);
-  // Any other frame, or a beat, that is not of the view that this node knows.
-  void speaks(Seat from, std::uint64_t key, std::uint32_t view, std::uint64_t now_ms);
-  void beats(Seat from, const std::string& run_id, std::uint32_t lineage, std::uint32_t view, std::uint64_t now_ms);
-  // A run is on at other nodes, and this one, which is in none, may come into it.
-  void is_on(const std::string& run_id, std::uint64_t now_ms);
-  // The answers to HoldRun (again and again, as long as it is so), ReadPast and TakeFeed (why: "" = it has the state).
-  void held(std::uint64_t key, std::uint64_t now_ms);
-  void feeds(std::uint64_t key, schema::Feed feed, std::uint64_t now_ms);
-  void fed(std::uint64_t key, const std::string& why, std::uint64_t now_ms);
-  // The answers to Freeze and to WriteVote.
-  void stands(std::uint64_t key, const Standing& standing, std::uint64_t now_ms);
-  void voted(std::uint64_t key, bool ok, std::uint64_t now_ms);
-  // Liveness gave up on a peer (or on ourselves: peer == self).
-  void lost(Seat peer, const std::string& message, std::uint64_t now_ms);
-  // A client's stop of the current run. Error if there is no such run; ok and AskStop/EndRun otherwise. Of a PAUSED run
-  // this node's part alone ends, INTERRUPTED: it may go on elsewhere.
+  // A node has made progress in preparing the current run, or in looking for its states: both may take long.
+  void on_prepare_progress(Seat seat, std::uint64_t now_ms);
+  // Claim, Grant, Propose, Offer, Vote, Commit, Fail, Goodbye, Ended, and the frames of view changes and joins. Ignores
+  // all others, and frames of unknown runs. A sender in an older view is sent the newest Decide.
+  void on_frame(Seat from, const schema::FrameHeader& header, const schema::FrameBody& body, std::uint64_t now_ms);
+  // Any other frame, of a view that is not this node's.
+  void on_stale_view(Seat from, std::uint64_t run_key, std::uint32_t view, std::uint64_t now_ms);
+  void on_heartbeat(Seat from, const std::string& run_id, std::uint32_t lineage, std::uint32_t view,
+                    std::uint64_t now_ms);
+  // Other nodes have an active run, which this node may join.
+  void on_run_discovered(const std::string& run_id, std::uint64_t now_ms);
+  // Answer QuiesceRun (repeatedly, while quiesced), ReadHistory, and ReceiveSnapshot (why: "" = it has the state).
+  void on_quiesced(std::uint64_t run_key, std::uint64_t now_ms);
+  void on_snapshot_offer(std::uint64_t run_key, schema::SnapshotOffer offer, std::uint64_t now_ms);
+  void on_snapshot_done(std::uint64_t run_key, const std::string& why, std::uint64_t now_ms);
+  // Answer Freeze and WriteVote.
+  void on_frozen(std::uint64_t run_key, const FreezeReport& report, std::uint64_t now_ms);
+  void on_vote_written(std::uint64_t run_key, bool ok, std::uint64_t now_ms);
+  // Liveness has lost a peer, or this node itself: peer == self.
+  void on_peer_lost(Seat peer, const std::string& message, std::uint64_t now_ms);
+  // A client's stop of the current run; an error if there is no such run. A PAUSED run ends INTERRUPTED for this node
+  // alone: it may resume elsewhere.
   Status stop(const std::string& run_id, std::uint64_t now_ms);
-  // A client's leave: this node leaves the current run where all members are held, INTERRUPTED for this node; the
-  // others go on without the loss of a step. Error if it cannot; a run that ends first ends as it would.
+  // A client's leave: this node leaves the current run, INTERRUPTED for it, once all members are quiesced; the others
+  // lose no step. Error if it cannot; a run that ends first ends as it would.
   Status leave(std::uint64_t now_ms);
-  void stays_out();  // of the run that is on elsewhere: it does not ask any more
-  // The run itself: it cannot go on (we tell the others; kRunFailed: nobody can), or it came to its end.
-  void failed(const schema::Fail& cause, std::uint64_t now_ms);
-  void finished(schema::RunState state, const std::string& reason, std::uint64_t now_ms);  // STOPPED, COMPLETED
-  // The answer to SaveRun; again, if more becomes of it later.
-  void saved(std::uint64_t key, const schema::Ended& own, std::uint64_t now_ms);
-  // A past run recorded here: answers questions about it, and asks the members whose end is not known.
-  void remember(std::uint64_t key, PastRun run);
-  // The vote of such a run that was not over when this node ended: its other members may need it to go on.
-  void remember_voter(VoterState vote, std::string run_id);
-  void stopping();  // the union of flags says stop
-  // The run needs nothing more from this peer (its last report is in): losing it costs nothing any more.
-  void peer_finished(Seat peer);
-  // This node is being shut down: Goodbye goes to all. A run in progress ends INTERRUPTED for this node, as soon as the
-  // others have decided to go on without it, or ViewChange::kLeavingMs later.
+  void stay_out();  // stops asking to join
+  // The run cannot go on at this node (kRunFailed: at no node), or has come to its end.
+  void on_failed(const schema::Fail& cause, std::uint64_t now_ms);
+  void on_finished(schema::RunState state, const std::string& reason, std::uint64_t now_ms);  // STOPPED, COMPLETED
+  // Answers SaveRun; again if the saved state changes later.
+  void on_saved(std::uint64_t run_key, const schema::Ended& own, std::uint64_t now_ms);
+  // A past run with a record here: this node answers queries about it, and asks members whose outcome is unknown.
+  void add_past_run(std::uint64_t run_key, PastRun run);
+  // This node's vote in a run that had not ended when this process started: the other members may need it.
+  void add_past_voter(VoterState vote, std::string run_id);
+  void on_stopping();  // the union of step flags says stop
+  // The peer's last report is in: its loss has no effect any more.
+  void on_peer_finished(Seat peer);
+  // Shuts this node down: Goodbye goes to all. An active run ends INTERRUPTED for this node once the others have
+  // decided on a view without it, or after ViewChange::kLeavingMs.
   void shut_down(std::uint64_t now_ms);
   void tick(std::uint64_t now_ms);
 
@@ -116,60 +114,62 @@ class Membership {
   std::vector<MembershipAction> take_actions();
   bool has_actions() const { return !out_.empty(); }
   bool idle() const { return current() == nullptr; }
-  bool joins() const { return joining_.prepares(); }
+  bool is_joining() const { return joiner_.has_reserved(); }
   // PENDING .. STOPPING or PAUSED of the current run; nothing when idle.
   std::optional<schema::RunState> state() const;
   // Why the current run is PAUSED, and the way out; "" if it is not.
-  std::string paused() const { return change_ ? change_->paused() : ""; }
-  const View& view() const { return end_.view(); }  // of a run that has begun
+  std::string pause_reason() const { return change_ ? change_->pause_reason() : ""; }
+  const View& view() const { return lifecycle_.view(); }  // the active run's
   const RunIdentity* current() const {
-    return end_.active() ? &end_.run() : joining_.prepares() ? &joining_.run() : start_.current();
+    return lifecycle_.is_active() ? &lifecycle_.run() : joiner_.has_reserved() ? &joiner_.run() : start_.current();
   }
-  // The nodes that a pending start waits for; empty if there is no pending start.
-  std::vector<Seat> waited_for() const { return start_.waited_for(); }
-  // The members of the newest view that this node knows of a run that it has left, by seat; all nodes if it knows none.
+  // The nodes that a pending start waits for.
+  std::vector<Seat> awaited() const { return start_.waited_for(); }
+  // The members of the newest view known here of a past run, by seat; all nodes if none is known.
   std::vector<Seat> voters_of(const std::string& run_id) const;
 
  private:
-  struct PastVoter {  // of a run that is over for this node alone
+  struct PastVoter {  // this node's voter in a run that ended for this node alone
     std::string run_id;
     std::unique_ptr<ViewChange> change;
   };
-  // The view that frames of this run carry; a run that has not begun here has not left its first.
-  std::uint32_t view_number(std::uint64_t key) const { return end_.is(key) ? end_.view().number() : View::kFirst; }
-  ViewChange* change_of(std::uint64_t key);
+  // The number that this run's frames carry; a run that has not begun here is in its first view.
+  std::uint32_t view_number(std::uint64_t run_key) const {
+    return lifecycle_.is_run(run_key) ? lifecycle_.view().number() : View::kFirst;
+  }
+  ViewChange* change_of(std::uint64_t run_key);
   const ViewChange* voter_in(const std::string& run_id) const;
   template <class Event>
   void for_each_change(Event event);
-  void came(Seat peer, std::uint64_t now_ms);  // connected
-  void costs_a_member(Seat peer, ViewChange::Loss loss, const std::string& why, std::uint64_t now_ms);
+  void on_connected(Seat peer, std::uint64_t now_ms);
+  void report_loss(Seat peer, ViewChange::Loss loss, const std::string& why, std::uint64_t now_ms);
   void run_frame(Seat from, const schema::FrameHeader& header, const schema::FrameBody& body, std::uint64_t now_ms);
   void join_frame(Seat from, const schema::FrameHeader& header, const schema::FrameBody& body, std::uint64_t now_ms);
-  void follow(std::uint64_t now_ms);
-  void follow_joining(std::uint64_t now_ms);
+  void advance(std::uint64_t now_ms);
+  void advance_joining(std::uint64_t now_ms);
   void begin_admission();
-  void not_joined(std::uint64_t now_ms);
+  void retry_join(std::uint64_t now_ms);
   void ask_to_leave(std::uint64_t now_ms);
-  void end_hold(const std::string& why);
-  bool stops() const { return shut_down_ || end_.state() == schema::RunState::kStopping; }
-  std::string words_of_leaving() const { return peers_.own_name() + " left, as it was told to"; }
+  void request_release(const std::string& why);
+  bool is_stopping() const { return shut_down_ || lifecycle_.state() == schema::RunState::kStopping; }
+  std::string leave_reason() const { return peers_.own_name() + " left on request"; }
 
   Peers peers_;
   Outbox out_;
-  End end_;
+  RunLifecycle lifecycle_;
   Start start_;
   const ViewChange::Self self_;
-  std::unique_ptr<ViewChange> change_;         // of the run that goes on here
-  std::optional<Admission> admission_;         // to that
-  Joining joining_;                            // another one
-  schema::Vote own_vote_;                      // of the run that was prepared last
-  engine::EachName own_names_;                 // the same
-  std::map<std::uint64_t, PastVoter> voters_;  // by key
-  bool held_ = false;                          // for a newcomer or for who leaves, as the most senior member said last
-  bool stop_asked_ = false;                    // here, of the run that goes on
+  std::unique_ptr<ViewChange> change_;         // the active run's
+  std::optional<Admission> admission_;         // into the active run
+  Joiner joiner_;                              // into another run
+  schema::Vote own_vote_;                      // in the run that was prepared last
+  engine::EachName own_names_;                 // that vote's data files
+  std::map<std::uint64_t, PastVoter> voters_;  // by run key
+  bool quiesced_ = false;                      // the senior's last word, for a join or a leave
+  bool stop_asked_ = false;                    // by a client of this node
   bool shut_down_ = false;
-  std::uint64_t leaving_ms_ = 0;                  // since when it is shut down
-  std::optional<std::uint64_t> ask_to_leave_ms_;  // a client wants this node to leave the run; when it asks again
+  std::uint64_t shut_down_ms_ = 0;                // when the shutdown began
+  std::optional<std::uint64_t> ask_to_leave_ms_;  // the next request to leave, for a client
 };
 
 }  // namespace tg::daemon

@@ -1,4 +1,4 @@
-// What the members offer to go on from, as the proposer collects it, its own among it. Pure.
+// Offers collects the states that the participants of a resume offer to the proposer, its own included. Pure.
 #pragma once
 
 #include <optional>
@@ -16,9 +16,9 @@ class Offers {
  public:
   explicit Offers(Per<Seat, std::string> names) : names_(std::move(names)), offers_(names_.size()) {}
 
-  // Of these nodes, by seat.
+  // asked: by seat.
   void begin(std::vector<Seat> asked) {
-    asked_ = std::move(asked);
+    participants_ = std::move(asked);
     offers_.assign(names_.size(), std::nullopt);
   }
   // A seat's first offer counts; false for a later one.
@@ -30,20 +30,20 @@ class Offers {
   const std::optional<schema::Offer>& of(Seat seat) const { return offers_[seat]; }
   std::vector<Seat> missing() const {
     std::vector<Seat> seats;
-    for (const Seat seat : asked_)
+    for (const Seat seat : participants_)
       if (!offers_[seat]) seats.push_back(seat);
     return seats;
   }
   // Once none is missing.
-  ChosenState choose(const std::string& run_id, const schema::Resume& asked, const Resuming& how) const {
+  ChosenState choose(const std::string& run_id, const schema::Resume& asked, const ResumePolicy& how) const {
     Per<Seat, schema::Offer> all(names_.size());
-    for (const Seat seat : asked_) all[seat] = offers_[seat].value();
-    return choose_state(run_id, asked, asked_, all, names_, how);
+    for (const Seat seat : participants_) all[seat] = offers_[seat].value();
+    return choose_state(run_id, asked, participants_, all, names_, how);
   }
 
  private:
   Per<Seat, std::string> names_;
-  std::vector<Seat> asked_;
+  std::vector<Seat> participants_;
   Per<Seat, std::optional<schema::Offer>> offers_;
 };
 

@@ -1,4 +1,4 @@
-// The nodes as membership sees them: their names, which one is this node, and which it is connected to. Pure.
+// Peers is the list of nodes as membership sees it: names, this node's seat, connections, weights. Pure.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// A start requested from this node, until it may be proposed: the run is PENDING. It waits for all who are asked, up to
-// its start-timeout, then for the right to propose; if a member leaves meanwhile it waits again. Pure.
+// PendingStart is a start at this node until it may be proposed: the run is PENDING. It waits for all participants, up
+// to its start-timeout, then for the right to propose; if a member leaves meanwhile it waits again. Pure.
 #pragma once
 
 #include <cstdint>
@@ -8,26 +8,26 @@
 #include <utility>
 #include <vector>
 
+#include "daemon/membership/duration_text.h"
 #include "daemon/membership/peers.h"
 #include "daemon/membership/proposal_right.h"
 #include "daemon/membership/run_identity.h"
-#include "daemon/membership/words.h"
 
 namespace tg::daemon {
 
 class PendingStart {
  public:
-  static constexpr std::uint64_t kHopelessMs = 1500;
-  // token: that of the client waiting for an answer.
+  static constexpr std::uint64_t kUnrecoverableMs = 1500;
+  // token: the waiting client's.
   PendingStart(std::uint64_t token, RunIdentity run, std::uint64_t now_ms)
       : token_(token), run_(std::move(run)), since_ms_(now_ms), deadline_ms_(now_ms + run_.start_timeout_ms) {}
 
   std::uint64_t token() const { return token_; }
   const RunIdentity& run() const { return run_; }
   std::uint64_t deadline_ms() const { return deadline_ms_; }
-  bool claiming() const { return claimed_ms_.has_value(); }  // else it waits for members
+  bool claiming() const { return claimed_ms_.has_value(); }  // else it waits for participants
 
-  // Who is asked to take part, by seat, and the first of them.
+  // The participants, by seat, and the first of them.
   std::vector<Seat> asked(const Peers& peers) const { return run_.members.empty() ? peers.all() : run_.members; }
   Seat granter(const Peers& peers) const { return asked(peers).front(); }
   std::vector<Seat> disconnected(const Peers& peers) const {
@@ -39,7 +39,7 @@ class PendingStart {
   void claim(std::uint64_t now_ms) { claimed_ms_ = now_ms; }
   void wait_again() { claimed_ms_.reset(); }
   // Whether the problem has lasted long enough to give up.
-  bool hopeless(std::uint64_t now_ms) const { return now_ms >= since_ms_ + kHopelessMs; }
+  bool is_unrecoverable(std::uint64_t now_ms) const { return now_ms >= since_ms_ + kUnrecoverableMs; }
   // Why the start has failed by now, "" if it has not.
   std::string overdue(const Peers& peers, std::uint64_t claim_timeout_ms, std::uint64_t now_ms) const {
     if (now_ms < (claimed_ms_ ? *claimed_ms_ + claim_timeout_ms : deadline_ms_)) return "";
@@ -55,7 +55,7 @@ class PendingStart {
   std::uint64_t token_;
   RunIdentity run_;
   std::uint64_t since_ms_, deadline_ms_;
-  std::optional<std::uint64_t> claimed_ms_;  // since when its claim waits for an answer
+  std::optional<std::uint64_t> claimed_ms_;  // when the claim was sent
 };
 
 }  // namespace tg::daemon

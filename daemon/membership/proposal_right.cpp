@@ -6,27 +6,27 @@
 
 namespace tg::daemon {
 
-bool ProposalRight::held_by(std::uint64_t key, Seat seat) const {
-  return holder_ && holder_->key == key && holder_->seat == seat;
+bool ProposalRight::held_by(std::uint64_t run_key, Seat seat) const {
+  return holder_ && holder_->run_key == run_key && holder_->seat == seat;
 }
 
 void ProposalRight::grant(Holder holder, std::uint64_t now_ms) {
-  TG_CHECK(!holder_ || held_by(holder.key, holder.seat), holder.run_id);
+  TG_CHECK(!holder_ || held_by(holder.run_key, holder.seat), holder.run_id);
   holder_ = std::move(holder);
   void_at_ms_ = now_ms + timeout_ms_;
 }
 
-bool ProposalRight::spend(std::uint64_t key, Seat seat) {
-  if (!held_by(key, seat)) return false;
+bool ProposalRight::spend(std::uint64_t run_key, Seat seat) {
+  if (!held_by(run_key, seat)) return false;
   holder_.reset();
   return true;
 }
 
-void ProposalRight::give_back(std::uint64_t key, Seat seat) {
-  if (held_by(key, seat)) holder_.reset();
+void ProposalRight::give_back(std::uint64_t run_key, Seat seat) {
+  if (held_by(run_key, seat)) holder_.reset();
 }
 
-void ProposalRight::left(Seat seat) {
+void ProposalRight::on_peer_lost(Seat seat) {
   if (holder_ && holder_->seat == seat) holder_.reset();
 }
 

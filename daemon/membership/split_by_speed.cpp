@@ -10,7 +10,7 @@ namespace tg::daemon {
 Per<Seat, std::uint16_t> weights_by_speed(const schema::JobSpec& job, const Per<Seat, schema::Vote>& votes) {
   Per<Seat, std::uint16_t> weights(votes.size(), 1);
   if (job.compute == schema::Compute::kReplay) return weights;
-  Per<Seat, double> seconds;  // of a sample
+  Per<Seat, double> seconds;  // a sample's
   for (const schema::Vote& vote : votes) {
     if (vote.local_batch == 0) return weights;
     seconds.push_back(vote.step_seconds / vote.local_batch);

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "daemon/membership/words.h"
+#include "daemon/membership/duration_text.h"
 #include "kernels/base/check.h"
 #include "schema/options/job.h"
 
@@ -16,7 +16,7 @@ std::vector<std::uint32_t> seats_of(const std::vector<Seat>& members) {
   return seats;
 }
 
-bool somebody_joins(const std::string& spec) {
+bool allows_joins(const std::string& spec) {
   const Result<schema::JobSpec> job = schema::parse_job(spec, "job");
   return job.ok() && job->join_limit_ms > 0;
 }
@@ -29,34 +29,34 @@ const RunIdentity* Start::current() const {
 }
 
 // Why a claim or start is refused; "" if the right to propose is free. A pending start does not hold it.
-std::string Start::taken_message() const {
+std::string Start::busy_reason() const {
   const auto taken = [this](const std::string& id, schema::RunState state, Seat by) {
     return "run " + id + " is already " + std::string(to_word(state)) + ", proposed by " + name(by) +
            "; wait for it, or stop it: tgctl stop " + id;
   };
-  if (end_.active()) return taken(end_.run().id, end_.state(), end_.proposer());
+  if (lifecycle_.is_active()) return taken(lifecycle_.run().id, lifecycle_.state(), lifecycle_.proposer());
   if (phase_ != Phase::kNone) return taken(run_.id, schema::RunState::kStarting, proposer_);
   const std::optional<ProposalRight::Holder>& holder = right_.holder();
   return holder ? taken(holder->run_id, schema::RunState::kStarting, holder->seat) : "";
 }
 
 void Start::reserve(Phase phase, RunIdentity run, Seat proposer, std::uint64_t deadline_ms) {
-  TG_CHECK(!pending_ && phase_ == Phase::kNone && !end_.active(), run.id);
+  TG_CHECK(!pending_ && phase_ == Phase::kNone && !lifecycle_.is_active(), run.id);
   phase_ = phase;
   run_ = std::move(run);
-  asked_ = run_.members.empty() ? peers_.all() : run_.members;
-  has_members(run_.members);
+  participants_ = run_.members.empty() ? peers_.all() : run_.members;
+  set_members(run_.members);
   proposer_ = proposer;
   deadline_ms_ = deadline_ms;
-  offers_.begin(asked_);
+  offers_.begin(participants_);
   votes_.clear();
-  trouble_.reset();
+  early_failure_.reset();
   own_vote_.reset();
   stop_asked_ = false;
 }
 
-// Of the first view, as far as they are chosen. Empty: all nodes.
-void Start::has_members(const std::vector<Seat>& members) {
+// The first view's members, as far as they are chosen. Empty: all nodes.
+void Start::set_members(const std::vector<Seat>& members) {
   run_.members = members;
   view_ = View::of(members, run_.weights);
 }
@@ -65,13 +65,13 @@ void Start::drop() {
   TG_CHECK(phase_ != Phase::kNone);
   votes_.clear();
   phase_ = Phase::kNone;
-  out_.emit(DropRun{run_.key});
+  out_.emit(DropRun{run_.run_key});
 }
 
-void Start::hand_over(Choice choice) {
+void Start::hand_over(ExchangeChoice choice) {
   phase_ = Phase::kNone;
   const View view(View::kFirst, choice.commit.members);
-  end_.begin(run_, view, proposer_, std::move(choice));
+  lifecycle_.begin(run_, view, proposer_, std::move(choice));
 }
 
 std::vector<Seat> Start::seats_in(const std::vector<std::uint32_t>& members) const {
@@ -81,80 +81,80 @@ std::vector<Seat> Start::seats_in(const std::vector<std::uint32_t>& members) con
   return seats;
 }
 
-std::vector<Seat> Start::others() const {
-  std::vector<Seat> seats = asked_;
+std::vector<Seat> Start::other_participants() const {
+  std::vector<Seat> seats = participants_;
   std::erase(seats, peers_.self());
   return seats;
 }
 
-// All members, this one with the directory that it voted with.
-bool Start::names_all(const schema::Commit& commit) const {
+// Whether the commit names all members, and this one with the directory that it voted with.
+bool Start::matches_members(const schema::Commit& commit) const {
   const View view(View::kFirst, commit.members);
   return view.seats() == view_.seats() && view.has_voter(peers_.self(), self_.directory);
 }
 
 // --- events ---
 
-void Start::connected(std::uint64_t now_ms) {
+void Start::on_connected(std::uint64_t now_ms) {
   if (pending_ && !pending_->claiming()) try_to_claim(now_ms);
   if (phase_ == Phase::kPreparing && own_vote_ && !stop_asked_) try_to_vote(now_ms);
 }
 
-void Start::disconnected(Seat peer) {
-  right_.left(peer);
+void Start::on_disconnected(Seat peer) {
+  right_.on_peer_lost(peer);
   // While a member prepares no frame but its offer or its vote is due: a connection that comes back does no harm.
   if ((phase_ == Phase::kOffering || phase_ == Phase::kPreparing) && peer != proposer_) return;
-  lost(peer, own_name() + " lost the connection to " + name(peer));
+  on_peer_lost(peer, own_name() + " lost the connection to " + name(peer));
 }
 
-// Whoever gets another key has not voted, and votes when it is connected to all.
-void Start::rekeys(Seat peer, std::uint64_t now_ms) {
-  right_.left(peer);
+// A node that gets another key has not voted; it votes once it is connected to all.
+void Start::on_rekey(Seat peer, std::uint64_t now_ms) {
+  right_.on_peer_lost(peer);
   if (phase_ != Phase::kNone && !is_member(peer) && peer != proposer_) return;
-  if (takes_part() && peer != proposer_) return;
-  if (!proposes() || now_ms >= give_up_ms_) return disconnected(peer);
+  if (is_participant() && peer != proposer_) return;
+  if (!is_proposer() || now_ms >= give_up_ms_) return on_disconnected(peer);
   propose_anew({ErrorKind::kUnreachable, name(peer), "prepare",
                 "the link between " + own_name() + " and " + name(peer) + " gets another cluster key"},
                now_ms);
 }
 
-void Start::cannot_join(Seat peer, const std::string& why, std::uint64_t now_ms) {
-  if (!pending_ || pending_->claiming() || peers_.connected(peer) || !pending_->hopeless(now_ms)) return;
+void Start::on_incompatible_peer(Seat peer, const std::string& why, std::uint64_t now_ms) {
+  if (!pending_ || pending_->claiming() || peers_.connected(peer) || !pending_->is_unrecoverable(now_ms)) return;
   end_pending(schema::RunState::kFailed, ErrorKind::kRunFailed, name(peer) + " cannot join: " + why);
 }
 
-void Start::lost(Seat peer, const std::string& message) {
+void Start::on_peer_lost(Seat peer, const std::string& message) {
   const schema::Fail cause{ErrorKind::kUnreachable, name(peer), "", message};
   if (phase_ != Phase::kNone && !is_member(peer) && peer != proposer_) return;
   if (pending_ && !peers_.connected(pending_->granter(peers_)))
-    pending_->wait_again();  // claimed again when it is back
-  if (proposes()) return fail_proposal(cause);
-  if (!takes_part()) return;
+    pending_->wait_again();  // and claim again when it is back
+  if (is_proposer()) return fail_proposal(cause);
+  if (!is_participant()) return;
   if (peer == proposer_) return drop();
-  take_back_vote(cause);
+  withdraw_vote(cause);
 }
 
-void Start::prepares(Seat seat, std::uint64_t now_ms) {
+void Start::on_prepare_progress(Seat seat, std::uint64_t now_ms) {
   const std::vector<Seat> late = missing();
-  if (proposes() && std::ranges::find(late, seat) != late.end()) deadline_ms_ = now_ms + timeouts_.prepare_ms;
-  const bool waits = takes_part() && (phase_ != Phase::kPreparing || !own_vote_);
+  if (is_proposer() && std::ranges::find(late, seat) != late.end()) deadline_ms_ = now_ms + timeouts_.prepare_ms;
+  const bool waits = is_participant() && (phase_ != Phase::kPreparing || !own_vote_);
   if (waits && !stop_asked_) deadline_ms_ = now_ms + timeouts_.prepare_ms + timeouts_.claim_ms;
 }
 
 void Start::stop(std::uint64_t now_ms) {
   const std::string reason = "run " + current()->id + " was stopped at " + own_name() + " before it began";
   if (pending_) return end_pending(schema::RunState::kStopped, ErrorKind::kRefused, reason);
-  if (proposes()) return fail_proposal({ErrorKind::kRefused, own_name(), "prepare", reason});
+  if (is_proposer()) return fail_proposal({ErrorKind::kRefused, own_name(), "prepare", reason});
   // The proposer ends the proposal when it reads this; if it has committed by then, the run stops at once.
   if (stop_asked_) return;
-  send({proposer_}, run_.key, schema::Vote{false, ErrorKind::kRefused, reason});
+  send({proposer_}, run_.run_key, schema::Vote{false, ErrorKind::kRefused, reason});
   stop_asked_ = true;
   deadline_ms_ = now_ms + timeouts_.claim_ms;
 }
 
-void Start::failed(const schema::Fail& cause) {
-  if (proposes()) return fail_proposal(cause);
-  if (takes_part()) take_back_vote(cause);
+void Start::on_failed(const schema::Fail& cause) {
+  if (is_proposer()) return fail_proposal(cause);
+  if (is_participant()) withdraw_vote(cause);
 }
 
 void Start::shut_down() {
@@ -162,8 +162,8 @@ void Start::shut_down() {
   right_.withdraw();
   const std::string reason = own_name() + " was shut down";
   if (pending_) end_pending(schema::RunState::kFailed, ErrorKind::kRefused, reason);
-  if (proposes()) fail_proposal({ErrorKind::kRefused, own_name(), "prepare", reason});
-  if (takes_part()) drop();
+  if (is_proposer()) fail_proposal({ErrorKind::kRefused, own_name(), "prepare", reason});
+  if (is_participant()) drop();
 }
 
 void Start::tick(std::uint64_t now_ms) {
@@ -171,45 +171,46 @@ void Start::tick(std::uint64_t now_ms) {
   if (pending_)
     if (const std::string reason = pending_->overdue(peers_, timeouts_.claim_ms, now_ms); !reason.empty())
       return end_pending(schema::RunState::kFailed, ErrorKind::kRunFailed, reason);
-  if (proposes() && now_ms >= deadline_ms_) {
+  if (is_proposer() && now_ms >= deadline_ms_) {
     const std::vector<Seat> late = missing();
-    const std::string what = phase_ == Phase::kFinding ? " got no further in looking for the run's states for "
-                                                       : " got no further in preparing the run for ";
+    const std::string what = phase_ == Phase::kFinding ? " made no progress in finding the run's states for "
+                                                       : " made no progress in preparing the run for ";
     return fail_proposal({ErrorKind::kTimeout, name(late.front()), "prepare",
                           peers_.names_of(late) + what + seconds_text(timeouts_.prepare_ms)});
   }
   // Tells the members that this node is still deciding.
-  if (proposes() && now_ms >= proposed_ms_ + kProposeAgainMs) return send_proposal(now_ms);
-  if (!takes_part()) return;
+  if (is_proposer() && now_ms >= proposed_ms_ + kProposeAgainMs) return send_proposal(now_ms);
+  if (!is_participant()) return;
   const bool late = now_ms >= deadline_ms_;
   if (late && phase_ == Phase::kPreparing && own_vote_ && !stop_asked_) return try_to_vote(now_ms);
   if (late || now_ms >= proposed_ms_ + timeouts_.proposer_ms) drop();
 }
 
-void Start::on_fail(Seat from, std::uint64_t key, const schema::Fail& cause) {
-  right_.give_back(key, from);
-  if (phase_ != Phase::kNone && run_.key == key) told(from, cause);
+void Start::on_fail(Seat from, std::uint64_t run_key, const schema::Fail& cause) {
+  right_.give_back(run_key, from);
+  if (phase_ != Phase::kNone && run_.run_key == run_key) on_peer_failed(from, cause);
 }
 
-// A node that leaves says which run it was in, 0 = none. Another run's goodbye does not concern this one; a node that
-// was in no run can still not take part in a proposal.
-void Start::on_goodbye(Seat from, std::uint64_t key) {
-  right_.left(from);
-  if (phase_ == Phase::kNone || (run_.key != key && !(proposes() && key == 0 && is_member(from)))) return;
-  told(from, {ErrorKind::kUnreachable, name(from), "prepare", name(from) + " was shut down"});
+// A Goodbye carries the sender's run, 0 = none. Another run's does not concern this one; a node in no run is still lost
+// to a proposal.
+void Start::on_goodbye(Seat from, std::uint64_t run_key) {
+  right_.on_peer_lost(from);
+  if (phase_ == Phase::kNone || (run_.run_key != run_key && !(is_proposer() && run_key == 0 && is_member(from))))
+    return;
+  on_peer_failed(from, {ErrorKind::kUnreachable, name(from), "prepare", name(from) + " was shut down"});
 }
 
-// A member that tells of trouble may have seen the commit; ours is then on its way.
-void Start::told(Seat from, const schema::Fail& cause) {
-  if (proposes()) return fail_proposal(cause);
+// A member that reports a failure may have seen the commit; this node's is then in flight.
+void Start::on_peer_failed(Seat from, const schema::Fail& cause) {
+  if (is_proposer()) return fail_proposal(cause);
   if (from == proposer_) return drop();
-  if (!trouble_) trouble_ = cause;
+  if (!early_failure_) early_failure_ = cause;
 }
 
 // --- a start at this node ---
 
 void Start::start(std::uint64_t token, RunIdentity run, std::uint64_t now_ms) {
-  std::string why = shut_down_ ? own_name() + " is being shut down" : taken_message();
+  std::string why = shut_down_ ? own_name() + " is being shut down" : busy_reason();
   if (why.empty() && pending_)
     why = "run " + pending_->run().id + " is already PENDING, started at " + own_name() +
           "; wait for it, or stop it: tgctl stop " + pending_->run().id;
@@ -223,48 +224,48 @@ void Start::try_to_claim(std::uint64_t now_ms) {
   const Seat granter = pending_->granter(peers_);
   if (peers_.self() != granter) {
     pending_->claim(now_ms);
-    return send({granter}, pending_->run().key, schema::Claim{pending_->run().id});
+    return send({granter}, pending_->run().run_key, schema::Claim{pending_->run().id});
   }
-  if (const std::string taken = taken_message(); !taken.empty()) return refuse_pending(take_pending(), taken);
+  if (const std::string taken = busy_reason(); !taken.empty()) return refuse_pending(take_pending(), taken);
   propose(now_ms);
 }
 
-void Start::on_claim(Seat from, std::uint64_t key, const schema::Claim& claim, std::uint64_t now_ms) {
-  const bool again = right_.held_by(key, from);
-  const std::string taken = shut_down_ ? own_name() + " is being shut down" : again ? "" : taken_message();
-  if (taken.empty()) right_.grant({key, claim.run_id, from}, now_ms);
-  send({from}, key, schema::Grant{taken.empty(), taken});
+void Start::on_claim(Seat from, std::uint64_t run_key, const schema::Claim& claim, std::uint64_t now_ms) {
+  const bool again = right_.held_by(run_key, from);
+  const std::string taken = shut_down_ ? own_name() + " is being shut down" : again ? "" : busy_reason();
+  if (taken.empty()) right_.grant({run_key, claim.run_id, from}, now_ms);
+  send({from}, run_key, schema::Grant{taken.empty(), taken});
 }
 
-void Start::on_grant(Seat from, std::uint64_t key, const schema::Grant& grant, std::uint64_t now_ms) {
-  if (!is(key) || !pending_ || !pending_->claiming() || from != pending_->granter(peers_)) {
-    if (grant.granted && !is(key) && !end_.is(key)) give_grant_back(from, key);
+void Start::on_grant(Seat from, std::uint64_t run_key, const schema::Grant& grant, std::uint64_t now_ms) {
+  if (!is(run_key) || !pending_ || !pending_->claiming() || from != pending_->granter(peers_)) {
+    if (grant.granted && !is(run_key) && !lifecycle_.is_run(run_key)) give_grant_back(from, run_key);
     return;
   }
   if (!grant.granted) return refuse_pending(take_pending(), grant.message);
   if (pending_->disconnected(peers_).empty() && !right_.holder()) return propose(now_ms);
-  give_grant_back(from, key);
+  give_grant_back(from, run_key);
   pending_->wait_again();
 }
 
-void Start::give_grant_back(Seat granter, std::uint64_t key) {
+void Start::give_grant_back(Seat granter, std::uint64_t run_key) {
   if (peers_.self() == granter) return;
-  send({granter}, key, schema::Fail{ErrorKind::kRefused, own_name(), "claim", "the start was withdrawn"});
+  send({granter}, run_key, schema::Fail{ErrorKind::kRefused, own_name(), "claim", "the start was withdrawn"});
 }
 
 void Start::refuse_pending(const PendingStart& start, const std::string& message) {
   out_.emit(AnswerStart{start.token(), start.run().id, Error{ErrorKind::kRefused, message}});
-  out_.emit(DropRun{start.run().key});
+  out_.emit(DropRun{start.run().run_key});
 }
 
-// A new run that was never proposed is recorded on the node that was asked; one that was to go on has its record.
+// A new run that was never proposed is recorded on the asked node; a resumed one has its record.
 void Start::end_pending(schema::RunState state, ErrorKind kind, const std::string& reason) {
   const PendingStart start = take_pending();
-  if (start.claiming()) give_grant_back(start.granter(peers_), start.run().key);
+  if (start.claiming()) give_grant_back(start.granter(peers_), start.run().run_key);
   // The end is recorded before the answer.
-  if (!start.run().resume) out_.emit(EndRun{start.run().key, start.run().id, state, reason, {}});
+  if (!start.run().resume) out_.emit(EndRun{start.run().run_key, start.run().id, state, reason, {}});
   out_.emit(AnswerStart{start.token(), start.run().id, Error{kind, reason}});
-  if (start.run().resume) out_.emit(DropRun{start.run().key});
+  if (start.run().resume) out_.emit(DropRun{start.run().run_key});
 }
 
 // --- as the proposer ---
@@ -288,21 +289,22 @@ void Start::find_or_prepare() {
 
 void Start::send_proposal(std::uint64_t now_ms) {
   proposed_ms_ = now_ms;
-  send(others(), run_.key, schema::Propose{run_.id, run_.spec, run_.weights, run_.resume, seats_of(run_.members)});
+  send(other_participants(), run_.run_key,
+       schema::Propose{run_.id, run_.spec, run_.weights, run_.resume, seats_of(run_.members)});
 }
 
-void Start::take_offer(Seat from, schema::Offer offer, std::uint64_t now_ms) {
+void Start::add_offer(Seat from, schema::Offer offer, std::uint64_t now_ms) {
   if (!offers_.take(from, std::move(offer)) || !offers_.missing().empty()) return;
-  const ChosenState chosen = offers_.choose(run_.id, *run_.resume, {run_.resume->unasked, somebody_joins(run_.spec)});
-  if (const auto* none = std::get_if<NoState>(&chosen))
+  const ChosenState chosen = offers_.choose(run_.id, *run_.resume, {run_.resume->unasked, allows_joins(run_.spec)});
+  if (const auto* none = std::get_if<StateRefusal>(&chosen))
     return fail_proposal({none->error.kind, none->node, "prepare", none->error.message});
   const auto& [state, members] = std::get<StateAndMembers>(chosen);
   run_.resume->start = state;
-  has_members(members.size() < peers_.size() ? members : std::vector<Seat>());
+  set_members(members.size() < peers_.size() ? members : std::vector<Seat>());
   if (run_.not_from && run_.not_from->same_bits(*run_.resume->start))
     return fail_proposal({ErrorKind::kRefused, "", "prepare",
-                          "it has begun again and again at step " + std::to_string(run_.not_from->step) +
-                              " and not come to its next checkpoint; tgctl resume " + run_.id +
+                          "it has begun repeatedly at step " + std::to_string(run_.not_from->step) +
+                              " without reaching its next checkpoint; tgctl resume " + run_.id +
                               " begins there once more"});
   phase_ = Phase::kProposing;
   deadline_ms_ = now_ms + timeouts_.prepare_ms;
@@ -310,18 +312,18 @@ void Start::take_offer(Seat from, schema::Offer offer, std::uint64_t now_ms) {
   find_or_prepare();
 }
 
-void Start::on_offer(Seat from, std::uint64_t key, const schema::Offer& offer, std::uint64_t now_ms) {
-  if (phase_ == Phase::kFinding && run_.key == key) take_offer(from, offer, now_ms);
+void Start::on_offer(Seat from, std::uint64_t run_key, const schema::Offer& offer, std::uint64_t now_ms) {
+  if (phase_ == Phase::kFinding && run_.run_key == run_key) add_offer(from, offer, now_ms);
 }
 
-void Start::take_vote(Seat from, const schema::Vote& vote) {
-  if (phase_ == Phase::kFinding && vote.accepted) return;  // there is nothing yet that it could be for
+void Start::add_vote(Seat from, const schema::Vote& vote) {
+  if (phase_ == Phase::kFinding && vote.accepted) return;  // no state is proposed yet
   if (const std::optional<schema::Fail> cause = votes_.take(from, vote)) return fail_proposal(*cause);
   if (phase_ == Phase::kProposing && missing().empty()) commit();
 }
 
-void Start::on_vote(Seat from, std::uint64_t key, const schema::Vote& vote) {
-  if (proposes() && run_.key == key && is_member(from)) take_vote(from, vote);
+void Start::on_vote(Seat from, std::uint64_t run_key, const schema::Vote& vote) {
+  if (is_proposer() && run_.run_key == run_key && is_member(from)) add_vote(from, vote);
 }
 
 std::vector<Seat> Start::missing() const {
@@ -332,29 +334,29 @@ std::vector<Seat> Start::missing() const {
 }
 
 void Start::fail_proposal(const schema::Fail& cause) {
-  send(others(), run_.key, cause);
+  send(other_participants(), run_.run_key, cause);
   out_.emit(AnswerStart{token_, run_.id, Error{cause.kind, cause.message}});
   drop();
 }
 
-// All drop the proposal. Another key is drawn, so that nobody takes what still comes of this one for the next one's.
+// All drop the proposal. Another run key is drawn, so that late frames of this one do not count for the next.
 void Start::propose_anew(const schema::Fail& cause, std::uint64_t now_ms) {
-  send(others(), run_.key, cause);
+  send(other_participants(), run_.run_key, cause);
   RunIdentity run = run_;
   run.start_timeout_ms = give_up_ms_ - now_ms;
   if (run.resume) {
     run.resume->start.reset();
-    run.members = asked_.size() < peers_.size() ? asked_ : std::vector<Seat>();
+    run.members = participants_.size() < peers_.size() ? participants_ : std::vector<Seat>();
   }
   drop();
-  out_.emit(StartAnew{token_, std::move(run)});
+  out_.emit(RestartProposal{token_, std::move(run)});
 }
 
 void Start::commit() {
-  Result<Choice> choice = votes_.decide(run_);
+  Result<ExchangeChoice> choice = votes_.decide(run_);
   if (!choice) return fail_proposal({choice.error().kind, own_name(), "prepare", choice.error().message});
   votes_.clear();
-  send(others(), run_.key, choice->commit);
+  send(other_participants(), run_.run_key, choice->commit);
   if (is_member(peers_.self()))
     hand_over(*std::move(choice));
   else
@@ -365,95 +367,97 @@ void Start::commit() {
 // --- as a member ---
 
 // "" if this node can take part.
-std::string Start::why_not(Seat from, const schema::Propose& proposal) const {
+std::string Start::refusal_reason(Seat from, const schema::Propose& proposal) const {
   if (shut_down_) return own_name() + " is being shut down";
-  if (phase_ != Phase::kNone || end_.active()) return taken_message();
+  if (phase_ != Phase::kNone || lifecycle_.is_active()) return busy_reason();
   const std::uint16_t weight = peers_.weights()[peers_.self()];
   const bool same_mesh = proposal.weights.size() == peers_.size();
   if (proposal.resume && !same_mesh)
-    return "run " + proposal.run_id + " goes on with " + std::to_string(proposal.weights.size()) + " nodes, and " +
+    return "run " + proposal.run_id + " resumes with " + std::to_string(proposal.weights.size()) + " nodes, and " +
            own_name() + " knows " + std::to_string(peers_.size()) + "; give every node the same peer lines";
   if (proposal.resume && proposal.resume->start)
-    return own_name() + " had given up waiting for run " + proposal.run_id + " to go on; resume it again";
-  // A run that goes on keeps its weights.
+    return own_name() + " had given up waiting for run " + proposal.run_id + " to resume; resume it again";
+  // A resumed run keeps its weights.
   if (!proposal.resume && (!same_mesh || proposal.weights[peers_.self()] != weight))
     return name(from) + " does not know yet that " + own_name() + " has weight " + std::to_string(weight) +
            "; start it again";
   return "";
 }
 
-void Start::on_propose(Seat from, std::uint64_t key, const schema::Propose& proposal, std::uint64_t now_ms) {
-  if (phase_ != Phase::kNone && run_.key == key) {
-    if (from == proposer_) proposed_again(proposal, now_ms);
+void Start::on_propose(Seat from, std::uint64_t run_key, const schema::Propose& proposal, std::uint64_t now_ms) {
+  if (phase_ != Phase::kNone && run_.run_key == run_key) {
+    if (from == proposer_) on_repeated_proposal(proposal, now_ms);
     return;
   }
   const std::vector<Seat> asked = seats_in(proposal.members);
   if (!asked.empty() && std::ranges::find(asked, peers_.self()) == asked.end()) return;
   const auto refuse = [&](const std::string& message) {
-    send({from}, key, schema::Vote{false, ErrorKind::kRefused, message});
+    send({from}, run_key, schema::Vote{false, ErrorKind::kRefused, message});
   };
-  if (const std::string why = why_not(from, proposal); !why.empty()) return refuse(why);
-  if (peers_.self() == (asked.empty() ? Seat(0) : asked.front()) && !right_.spend(key, from))
+  if (const std::string why = refusal_reason(from, proposal); !why.empty()) return refuse(why);
+  if (peers_.self() == (asked.empty() ? Seat(0) : asked.front()) && !right_.spend(run_key, from))
     return refuse("the right to start run " + proposal.run_id + " has lapsed; start it again");
-  // The proposer holds the grant: our own start would be refused with its id.
+  // The proposer holds the grant: this node's start would be refused with its id.
   const std::optional<PendingStart> own = std::exchange(pending_, std::nullopt);
-  if (own && own->claiming()) give_grant_back(own->granter(peers_), own->run().key);
-  RunIdentity run{key, proposal.run_id, proposal.spec};
+  if (own && own->claiming()) give_grant_back(own->granter(peers_), own->run().run_key);
+  RunIdentity run{run_key, proposal.run_id, proposal.spec};
   run.weights = proposal.weights;
   run.resume = proposal.resume;
   run.members = asked;
   reserve(proposal.resume ? Phase::kOffering : Phase::kPreparing, std::move(run), from,
           now_ms + timeouts_.prepare_ms + timeouts_.claim_ms);
   proposed_ms_ = now_ms;
-  if (own) refuse_pending(*own, taken_message());
+  if (own) refuse_pending(*own, busy_reason());
   find_or_prepare();
 }
 
 // The proposer is still there: it has not heard all offers, or has chosen, or has not heard all votes.
-void Start::proposed_again(const schema::Propose& proposal, std::uint64_t now_ms) {
+void Start::on_repeated_proposal(const schema::Propose& proposal, std::uint64_t now_ms) {
   proposed_ms_ = now_ms;
   const std::optional<schema::Offer>& own = offers_.of(peers_.self());
-  if (phase_ != Phase::kOffering || !own || stop_asked_ || trouble_ || !proposal.resume) return;
+  if (phase_ != Phase::kOffering || !own || stop_asked_ || early_failure_ || !proposal.resume) return;
   const std::optional<schema::StateId>& start = proposal.resume->start;
   if (start && !proposal.members.empty() &&
       std::ranges::find(proposal.members, peers_.self().index()) == proposal.members.end())
-    return drop();  // it comes into the run when that is on
-  if (!start) return send({proposer_}, run_.key, *own);
+    return drop();  // it joins the run once that is active
+  if (!start) return send({proposer_}, run_.run_key, *own);
   if (std::ranges::find(own->states, *start) == own->states.end())
-    return take_back_vote({ErrorKind::kRefused, own_name(), "prepare",
-                           own_name() + " has not offered the state of step " + std::to_string(start->step) +
-                               " of run " + run_.id + "; resume it again"});
+    return withdraw_vote({ErrorKind::kRefused, own_name(), "prepare",
+                          own_name() + " has not offered the state of step " + std::to_string(start->step) +
+                              " of run " + run_.id + "; resume it again"});
   run_.resume = proposal.resume;
-  has_members(seats_in(proposal.members));
+  set_members(seats_in(proposal.members));
   phase_ = Phase::kPreparing;
   deadline_ms_ = now_ms + timeouts_.prepare_ms + timeouts_.claim_ms;
   out_.emit(PrepareRun{run_, view_});
 }
 
-void Start::offered(std::uint64_t key, schema::Offer offer, std::uint32_t known_lineage, std::uint64_t now_ms) {
+void Start::on_own_offer(std::uint64_t run_key, schema::Offer offer, std::uint32_t known_lineage,
+                         std::uint64_t now_ms) {
   const bool looks = phase_ == Phase::kFinding || phase_ == Phase::kOffering;
-  if (!looks || run_.key != key || offers_.of(peers_.self()) || stop_asked_) return;
+  if (!looks || run_.run_key != run_key || offers_.of(peers_.self()) || stop_asked_) return;
   if (known_lineage >= run_.resume->lineage)
-    return failed({ErrorKind::kRefused, own_name(), "prepare",
-                   own_name() + " knows a later beginning of run " + run_.id + " than " + name(proposer_) +
-                       " does; ask that node: tgctl resume " + run_.id + " --address ADDRESS"});
-  if (phase_ == Phase::kFinding) return take_offer(peers_.self(), std::move(offer), now_ms);
-  if (trouble_) return;  // the proposer has our no
+    return on_failed({ErrorKind::kRefused, own_name(), "prepare",
+                      own_name() + " knows a later lineage of run " + run_.id + " than " + name(proposer_) +
+                          " does; ask that node: tgctl resume " + run_.id + " --address ADDRESS"});
+  if (phase_ == Phase::kFinding) return add_offer(peers_.self(), std::move(offer), now_ms);
+  if (early_failure_) return;  // the proposer has this node's refusal
   offers_.take(peers_.self(), offer);
   deadline_ms_ = now_ms + timeouts_.prepare_ms + timeouts_.claim_ms;
-  send({proposer_}, run_.key, std::move(offer));
+  send({proposer_}, run_.run_key, std::move(offer));
 }
 
-void Start::prepared(std::uint64_t key, const schema::Vote& vote, std::uint64_t now_ms, const engine::EachName& names) {
-  if (phase_ == Phase::kNone || run_.key != key) return;
+void Start::on_prepared(std::uint64_t run_key, const schema::Vote& vote, std::uint64_t now_ms,
+                        const engine::EachName& names) {
+  if (phase_ == Phase::kNone || run_.run_key != run_key) return;
   votes_.know(names);
   schema::Vote own = vote;
   own.directory = self_.directory;
   own.incarnation = self_.incarnation;
-  if (phase_ == Phase::kProposing) return take_vote(peers_.self(), own);
+  if (phase_ == Phase::kProposing) return add_vote(peers_.self(), own);
   if (phase_ != Phase::kPreparing || own_vote_ || stop_asked_) return;
   own_vote_ = std::move(own);
-  // Members connect to each other at their own pace; the proposer's word is only about its own connections.
+  // Members connect to each other at their own pace; the proposer knows only its own connections.
   deadline_ms_ = now_ms + timeouts_.claim_ms;
   try_to_vote(now_ms);
 }
@@ -462,35 +466,35 @@ void Start::try_to_vote(std::uint64_t now_ms) {
   schema::Vote vote = *own_vote_;
   std::vector<Seat> disconnected = peers_.disconnected();
   std::erase_if(disconnected, [this](Seat seat) { return !is_member(seat) && seat != proposer_; });
-  if (vote.accepted && trouble_) {
-    vote = {false, trouble_->kind, trouble_->message};
+  if (vote.accepted && early_failure_) {
+    vote = {false, early_failure_->kind, early_failure_->message};
   } else if (vote.accepted && !disconnected.empty()) {
     if (now_ms < deadline_ms_) return;
     vote = {false, ErrorKind::kUnreachable, own_name() + " is not connected to " + peers_.names_of(disconnected)};
   }
   phase_ = Phase::kVoted;
   deadline_ms_ = now_ms + timeouts_.prepare_ms;
-  send({proposer_}, run_.key, vote);
+  send({proposer_}, run_.run_key, vote);
 }
 
-// The proposer hears a no, whether or not the vote has left; what it has decided by then is carried out.
-void Start::take_back_vote(schema::Fail cause) {
-  if (trouble_) return;
-  send({proposer_}, run_.key, schema::Vote{false, cause.kind, cause.message});
-  trouble_ = std::move(cause);
+// The proposer is sent a refusal, whether or not the vote has left; what it has decided by then stands.
+void Start::withdraw_vote(schema::Fail cause) {
+  if (early_failure_) return;
+  send({proposer_}, run_.run_key, schema::Vote{false, cause.kind, cause.message});
+  early_failure_ = std::move(cause);
 }
 
-void Start::on_commit(Seat from, std::uint64_t key, const schema::Commit& commit) {
+void Start::on_commit(Seat from, std::uint64_t run_key, const schema::Commit& commit) {
   // A node that refused has nothing prepared, whatever the proposer says.
   const bool waits =
-      phase_ == Phase::kVoted && run_.key == key && own_vote_ && own_vote_->accepted && names_all(commit);
+      phase_ == Phase::kVoted && run_.run_key == run_key && own_vote_ && own_vote_->accepted && matches_members(commit);
   if (!waits) {
     const std::string late = own_name() + " had given up waiting for the run to begin";
-    return send({from}, key, schema::Fail{ErrorKind::kRunFailed, own_name(), "prepare", late});
+    return send({from}, run_key, schema::Fail{ErrorKind::kRunFailed, own_name(), "prepare", late});
   }
   if (from != proposer_) return;
   hand_over({commit, "", 0});
-  if (!trouble_ && stop_asked_) end_.stop();
+  if (!early_failure_ && stop_asked_) lifecycle_.stop();
 }
 
 }  // namespace tg::daemon

@@ -1,6 +1,6 @@
-// The members of a run, and the number of that list, which every frame of the run carries. Every sum depends on it.
-// A member's seat and the number of its state directory together are a voter: who may decide about the next view,
-// also when its process is another one by then (view_change.h). Immutable; any thread.
+// View is the numbered list of a run's members. Every frame of the run carries the number; every sum depends on the
+// list. A member's seat and state directory are a voter: it decides on the next view, even as a restarted process
+// (view_change.h). Immutable; any thread.
 #pragma once
 
 #include <algorithm>
@@ -18,13 +18,13 @@ namespace tg::daemon {
 
 class View {
  public:
-  static constexpr std::uint32_t kFirst = 1;  // number of a run's first view
+  static constexpr std::uint32_t kFirst = 1;  // the number of a run's first view
 
   View() = default;
   // members ascend by seat: a member's rank is its place among them.
   View(std::uint32_t number, std::vector<schema::ViewMember> members) : number_(number), members_(std::move(members)) {}
   explicit View(const schema::NextView& decided) : View(decided.number, decided.members) {}
-  // Of members that nothing more is known of than their weights.
+  // Members with a weight and nothing else.
   View(std::uint32_t number, const std::vector<Seat>& seats, const Per<Rank, std::uint16_t>& weights)
       : number_(number) {
     for (const Rank rank : places<Rank>(seats.size()))
@@ -32,13 +32,13 @@ class View {
   }
   View(std::uint32_t number, const std::vector<Seat>& seats)
       : View(number, seats, Per<Rank, std::uint16_t>(seats.size(), 1)) {}
-  // The first view of a run of all nodes, which split a batch by these weights.
+  // The first view of a run of all nodes, with these weights.
   static View of_all(const Per<Seat, std::uint16_t>& weights) {
     std::vector<Seat> seats;
     for (const Seat seat : weights.places()) seats.push_back(seat);
     return {kFirst, seats, Per<Rank, std::uint16_t>(weights.begin(), weights.end())};
   }
-  // The same of these nodes alone; empty: all.
+  // The first view of a run of these nodes; empty: all.
   static View of(const std::vector<Seat>& members, const Per<Seat, std::uint16_t>& weights) {
     if (members.empty()) return of_all(weights);
     Per<Rank, std::uint16_t> chosen;
@@ -57,24 +57,24 @@ class View {
     if (found == members_.end() || found->seat != seat.index()) return std::nullopt;
     return Rank(static_cast<std::size_t>(found - members_.begin()));
   }
-  Per<Rank, std::uint16_t> weights() const {  // of the members' shares of a batch
+  Per<Rank, std::uint16_t> weights() const {  // the members' shares of a batch
     Per<Rank, std::uint16_t> weights;
     for (const schema::ViewMember& member : members_) weights.push_back(member.weight);
     return weights;
   }
   bool has(Seat seat) const { return rank(seat).has_value(); }
-  // From which view on it has been a member; 0: it is none.
+  // The view that made it a member; 0: it is none.
   std::uint32_t since(Seat seat) const {
     const std::optional<Rank> place = rank(seat);
     return place ? members_[place->index()].since : 0;
   }
-  // Whether this node votes: its state directory is that of the member.
+  // Whether the node votes: its state directory is the member's.
   bool has_voter(Seat seat, std::uint64_t directory) const {
     const std::optional<Rank> place = rank(seat);
     return place && members_[place->index()].directory == directory;
   }
   std::vector<Seat> seats() const { return seats_of(members_); }  // by rank
-  // Who has been a member longest first; of equals the lowest seat.
+  // The longest member first; of equals the lowest seat.
   std::vector<Seat> by_seniority() const {
     std::vector<schema::ViewMember> members = members_;
     std::ranges::stable_sort(members, {}, &schema::ViewMember::since);
@@ -92,14 +92,14 @@ class View {
   std::vector<schema::ViewMember> members_;  // by rank
 };
 
-// Of a node in the run's first view, as its commit says; otherwise, where it was none of its members.
+// A node's weight in the run's first view; `otherwise` if it was no member of that.
 inline std::uint16_t weight_of(const schema::Commit& commit, Seat seat, std::uint16_t otherwise) {
   const auto found = std::ranges::find(commit.members, seat.index(), &schema::ViewMember::seat);
   return found == commit.members.end() ? otherwise : found->weight;
 }
 
-// Whether so many may decide what follows the view: more than half of its voters, or exactly half with the most senior
-// one. Any two such sets share a voter.
+// Whether these voters are a quorum: more than half of the view's, or exactly half with the senior. Any two quorums
+// share a voter.
 inline bool is_quorum(const View& view, const std::vector<Seat>& voters) {
   if (2 * voters.size() != view.size()) return 2 * voters.size() > view.size();
   return view.size() > 0 && std::ranges::find(voters, view.by_seniority().front()) != voters.end();

@@ -20,23 +20,23 @@ ViewChange::ViewChange(const Peers& peers, Outbox& out, const Self& self, VoterS
       self_(self),
       vote_(std::move(vote)),
       view_(vote_.view),
-      before_(view_),
-      acted_on_(view_.number()),
+      previous_view_(view_),
+      applied_view_(view_.number()),
       promise_written_(vote_.promised),
       accept_written_(vote_.accepted_in),
       has_state_(has_state),
-      voices_(peers.size()),
-      heard_(vote_.promised) {
-  for (const Seat seat : voices_.places())
-    if (!peers.connected(seat)) voices_[seat].presence = Presence::kAway;
+      peer_states_(peers.size()),
+      highest_ballot_(vote_.promised) {
+  for (const Seat seat : peer_states_.places())
+    if (!peers.connected(seat)) peer_states_[seat].status = kUnreachable;
 }
 
-void ViewChange::record() { write({}); }
+void ViewChange::record() { write_vote({}); }
 
 template <class Condition>
 std::vector<Seat> ViewChange::voters(Condition condition) const {
   std::vector<Seat> seats = view_.seats();
-  std::erase_if(seats, [&](Seat seat) { return !condition(voices_[seat]); });
+  std::erase_if(seats, [&](Seat seat) { return !condition(peer_states_[seat]); });
   return seats;
 }
 
@@ -46,439 +46,443 @@ std::vector<Seat> ViewChange::others() const {
   return seats;
 }
 
-bool ViewChange::can_decide() const {
-  return is_quorum(view_, voters([](const Voice& one) { return one.presence != Presence::kAway; }));
+bool ViewChange::has_reachable_quorum() const {
+  return is_quorum(view_, voters([](const PeerState& one) { return one.status != kUnreachable; }));
 }
 
-bool ViewChange::alone() const {
-  return voters([](const Voice& one) { return one.presence == Presence::kHere; }).size() <= (votes() ? 1 : 0);
+bool ViewChange::is_alone() const {
+  return voters([](const PeerState& one) { return one.status == kReachable; }).size() <= (is_voter() ? 1 : 0);
 }
 
-std::string ViewChange::why() const {
+std::string ViewChange::reasons() const {
   std::string text;
   for (const Seat seat : view_.seats())
-    if (const Voice& one = voices_[seat]; one.suspected && text.find(one.why) == std::string::npos)
+    if (const PeerState& one = peer_states_[seat]; one.suspected && text.find(one.why) == std::string::npos)
       text += (text.empty() ? "" : "; ") + one.why;
   return text;
 }
 
-std::string ViewChange::paused() const {
-  const bool waits = acted_on_ != view_.number();
-  if (!has_state_ || !(in_change() || waits)) return "";
-  const std::string stop = frozen_ ? "; `tgctl stop` keeps step " + std::to_string(standing_.step) : "";
-  if (unwritten_) return peers_.own_name() + " cannot write its vote; make room on its disk" + stop;
-  if (!in_change()) return "";
-  const bool asked = phase_ == Phase::kGathering && late_ && can_decide();
-  const std::vector<Seat> away =
-      voters([&](const Voice& one) { return asked ? !one.promise : one.presence == Presence::kAway; });
-  const std::vector<Seat> here =
-      voters([&](const Voice& one) { return asked ? one.promise.has_value() : one.presence != Presence::kAway; });
-  if (!is_quorum(view_, here)) return words_of_absence(view_, away, peers_) + stop;
-  if (asked && !away.empty())
-    return "none of the members that are there can go on; the run goes on as soon as " + peers_.names_of(away) +
-           " can" + stop;
+std::string ViewChange::pause_reason() const {
+  const bool waits = applied_view_ != view_.number();
+  if (!has_state_ || !(in_progress() || waits)) return "";
+  const std::string stop = frozen_ ? "; `tgctl stop` keeps step " + std::to_string(freeze_report_.step) : "";
+  if (write_failed_) return peers_.own_name() + " cannot write its vote; make room on its disk" + stop;
+  if (!in_progress()) return "";
+  const bool asked = phase_ == Phase::kGathering && waited_enough_ && has_reachable_quorum();
+  const std::vector<Seat> absent =
+      voters([&](const PeerState& one) { return asked ? !one.promise : one.status == kUnreachable; });
+  const std::vector<Seat> present =
+      voters([&](const PeerState& one) { return asked ? one.promise.has_value() : one.status != kUnreachable; });
+  if (!is_quorum(view_, present)) return quorum_lost_text(view_, absent, peers_) + stop;
+  if (asked && !absent.empty())
+    return "no reachable member can continue the run; resumes when " + peers_.names_of(absent) + " can" + stop;
   if (!overdue_) return "";
-  return "its members have not agreed on who goes on; the run goes on as soon as they have" + stop;
+  return "the voters have not agreed on the next view; resumes when they have" + stop;
 }
 
 // --- reasons ---
 
-void ViewChange::connected(Seat peer, std::uint64_t now_ms) {
-  is_now(peer, Presence::kHere, now_ms);
-  if (view_.number() > View::kFirst && acted_on_ == view_.number()) send_decision({peer});
-  if (!view_.has(peer) || !votes()) return;
-  if (!has_state_) say_that_it_cannot({peer});
-  if (leads()) return repeat(now_ms);  // all are asked anew whom they hear
-  proceed(now_ms);
+void ViewChange::on_connected(Seat peer, std::uint64_t now_ms) {
+  set_status(peer, kReachable, now_ms);
+  if (view_.number() > View::kFirst && applied_view_ == view_.number()) send_decision({peer});
+  if (!view_.has(peer) || !is_voter()) return;
+  if (!has_state_) send_ineligible({peer});
+  if (is_coordinator()) return repeat(now_ms);  // the others report anew which peers they reach
+  advance(now_ms);
 }
 
-void ViewChange::lost(Seat peer, Loss loss, const std::string& why, std::uint64_t now_ms, bool is_needed) {
-  is_now(peer,
-         loss == Loss::kBack     ? Presence::kHere
-         : loss == Loss::kLeaves ? Presence::kLeaves
-                                 : Presence::kAway,
-         now_ms);
-  if (!voices_[peer].suspected) voices_[peer].why = why;  // else more is known of it
-  voices_[peer].broke |= frozen_ || acted_on_ != view_.number();
-  is_needed ? suspect(peer, why, now_ms, true) : proceed(now_ms);
+void ViewChange::on_peer_lost(Seat peer, Loss loss, const std::string& why, std::uint64_t now_ms, bool is_needed) {
+  set_status(peer, loss == Loss::kReconnected ? kReachable : loss == Loss::kLeaving ? kLeaving : kUnreachable, now_ms);
+  if (!peer_states_[peer].suspected) peer_states_[peer].why = why;  // a suspicion's cause is more precise
+  peer_states_[peer].disconnected |= frozen_ || applied_view_ != view_.number();
+  is_needed ? suspect(peer, why, now_ms, true) : advance(now_ms);
 }
 
-// Where a quorum comes back all waits begin anew.
-void ViewChange::is_now(Seat seat, Presence presence, std::uint64_t now_ms) {
-  const bool in_vain = !can_decide();
-  voices_[seat].presence = presence;
-  if (in_vain && can_decide()) began_ms_ = heard_ms_ = quorum_ms_ = now_ms;
+// When a quorum becomes reachable again, all waits begin anew.
+void ViewChange::set_status(Seat seat, Reachability status, std::uint64_t now_ms) {
+  const bool had_no_quorum = !has_reachable_quorum();
+  peer_states_[seat].status = status;
+  if (had_no_quorum && has_reachable_quorum()) began_ms_ = coordinator_heard_ms_ = quorum_back_ms_ = now_ms;
 }
 
-void ViewChange::unfit(const std::string& why, std::uint64_t now_ms) {
-  if (unfit_.empty()) unfit_ = why;
+void ViewChange::on_ineligible(const std::string& why, std::uint64_t now_ms) {
+  if (ineligible_.empty()) ineligible_ = why;
   suspect(peers_.self(), why, now_ms, true);
 }
 
 void ViewChange::leave(const std::string& why, std::uint64_t now_ms) {
-  leaves_ = true;
+  leaving_ = true;
   suspect(peers_.self(), why, now_ms, true);
 }
 
-// --- a newcomer ---
+// --- a joiner ---
 
-void ViewChange::admit(Newcomer newcomer, std::uint64_t now_ms) {
-  if (in_change() || acted_on_ != view_.number() || !has_state_) return;
-  newcomer_ = std::move(newcomer);
-  times_.noticed_ms = heard_ms_ = now_ms;
-  proceed(now_ms);
+void ViewChange::admit(ReadyJoiner joiner, std::uint64_t now_ms) {
+  if (in_progress() || applied_view_ != view_.number() || !has_state_) return;
+  joiner_ = std::move(joiner);
+  times_.noticed_ms = coordinator_heard_ms_ = now_ms;
+  advance(now_ms);
 }
 
-void ViewChange::be_fed(std::uint64_t step) {
+void ViewChange::install_snapshot(std::uint64_t step) {
   TG_CHECK(!view_.has_voter(peers_.self(), self_.directory), view_.number());
   has_state_ = frozen_ = true;
-  leaves_ = false;  // what it was told, or could not do, was about the time before
-  unfit_.clear();
-  for (Voice& one : voices_) one.broke = false;
-  standing_ = {.has_state = true, .step = step, .goes_back = false};
+  leaving_ = false;  // its leave and its ineligibility belong to its earlier membership
+  ineligible_.clear();
+  for (PeerState& one : peer_states_) one.disconnected = false;
+  freeze_report_ = {.has_state = true, .step = step, .can_undo = false};
 }
 
 void ViewChange::drop_state() {
-  if (!votes()) frozen_ = false;
+  if (!is_voter()) frozen_ = false;
   has_state_ = false;
   phase_ = Phase::kNone;
 }
 
-// A reason, which this node tells if it is the one that has seen it.
-void ViewChange::suspect(Seat seat, const std::string& why, std::uint64_t now_ms, bool tell) {
-  if (!view_.has(seat) || !votes() || !has_state_) return;
-  if (tell && acted_on_ != view_.number()) return;  // act() looks who is lost by then
-  Voice& one = voices_[seat];
-  if (!noticed()) {
+// A reason for a change. is_own: this node has seen it, and tells the others.
+void ViewChange::suspect(Seat seat, const std::string& why, std::uint64_t now_ms, bool is_own) {
+  if (!view_.has(seat) || !is_voter() || !has_state_) return;
+  if (is_own && applied_view_ != view_.number()) return;  // apply_decision() looks again
+  PeerState& one = peer_states_[seat];
+  if (!has_reason()) {
     times_.noticed_ms = now_ms;
-    heard_ms_ = std::max(heard_ms_, now_ms);
+    coordinator_heard_ms_ = std::max(coordinator_heard_ms_, now_ms);
   }
   if (!one.suspected) {
     one.suspected = true;
     one.why = why;
-    if (tell) send(others(), schema::Suspect{static_cast<std::uint32_t>(seat.index()), why});
+    if (is_own) send(others(), schema::Suspect{static_cast<std::uint32_t>(seat.index()), why});
   }
-  proceed(now_ms);
+  advance(now_ms);
 }
 
-void ViewChange::on(Seat from, const schema::Suspect& frame, std::uint64_t now_ms) {
+void ViewChange::on_message(Seat from, const schema::Suspect& frame, std::uint64_t now_ms) {
   const Seat seat(frame.seat);
-  if (seat == from && voices_[from].presence == Presence::kHere) {
-    voices_[from].presence = Presence::kCannot;
-    voices_[from].why = frame.why;
+  if (seat == from && peer_states_[from].status == kReachable) {
+    peer_states_[from].status = kIneligible;
+    peer_states_[from].why = frame.why;
   }
   if (view_.has(seat)) suspect(seat, frame.why, now_ms, false);
 }
 
-// --- who leads ---
+// --- the coordinator ---
 
-bool ViewChange::due(std::uint64_t now_ms) const {
-  if (leads() || leaves_ || !has_state_ || !votes() || !in_change() || acted_on_ != view_.number()) return false;
-  std::uint64_t place = 0;  // among those who could lead
+bool ViewChange::must_start_ballot(std::uint64_t now_ms) const {
+  if (is_coordinator() || leaving_ || !has_state_ || !is_voter() || !in_progress() || applied_view_ != view_.number())
+    return false;
+  std::uint64_t place = 0;  // among the voters that could coordinate
   for (const Seat seat : view_.by_seniority()) {
     if (is_self(seat)) break;
-    if (voices_[seat].presence == Presence::kHere) ++place;
+    if (peer_states_[seat].status == kReachable) ++place;
   }
-  const bool others_turn =
-      heard_.count > 0 && (is_self(owner(heard_)) || voices_[owner(heard_)].presence != Presence::kAway);
-  if (place == 0 && !others_turn) return true;
-  const std::uint64_t patience_ms = std::min(kMaxViewTimeoutMs, kViewTimeoutMs << std::min(heard_.count, 4U));
-  return now_ms >= heard_ms_ + patience_ms * std::max<std::uint64_t>(place, 1);
+  const bool other_coordinates =
+      highest_ballot_.count > 0 &&
+      (is_self(owner(highest_ballot_)) || peer_states_[owner(highest_ballot_)].status != kUnreachable);
+  if (place == 0 && !other_coordinates) return true;
+  const std::uint64_t timeout_ms = std::min(kMaxViewTimeoutMs, kViewTimeoutMs << std::min(highest_ballot_.count, 4U));
+  return now_ms >= coordinator_heard_ms_ + timeout_ms * std::max<std::uint64_t>(place, 1);
 }
 
-void ViewChange::proceed(std::uint64_t now_ms) {
-  if (due(now_ms)) return lead(now_ms);
-  try_to_choose(now_ms);
+void ViewChange::advance(std::uint64_t now_ms) {
+  if (must_start_ballot(now_ms)) return start_ballot(now_ms);
+  try_to_propose(now_ms);
 }
 
-void ViewChange::lead(std::uint64_t now_ms) {
+void ViewChange::start_ballot(std::uint64_t now_ms) {
   phase_ = Phase::kPreparing;
-  ballot_ = {heard_.count + 1, static_cast<std::uint32_t>(peers_.self().index())};
+  ballot_ = {highest_ballot_.count + 1, static_cast<std::uint32_t>(peers_.self().index())};
   began_ms_ = sent_ms_ = now_ms;
-  late_ = false;
-  for (Voice& one : voices_) {
+  waited_enough_ = false;
+  for (PeerState& one : peer_states_) {
     one.promise.reset();
     one.accepted = false;
   }
-  heard(ballot_, now_ms);
-  answer(After::What::kPromise, ballot_, peers_.self(), now_ms);
+  on_ballot(ballot_, now_ms);
+  record_answer(Answer::Kind::kPromise, ballot_, peers_.self(), now_ms);
 }
 
-// Who hears too few to decide anything keeps still: he may be deaf, and the others able to decide without him.
+// Without a reachable quorum it sends nothing: this node may be deaf, and the others able to decide without it.
 void ViewChange::repeat(std::uint64_t now_ms) {
   sent_ms_ = now_ms;
-  if (phase_ == Phase::kGathering && can_decide()) send(others(), schema::Prepare{ballot_});
-  if (phase_ == Phase::kGathering) ask({After::What::kPromise, ballot_, peers_.self(), view_.number()}, now_ms);
+  if (phase_ == Phase::kGathering && has_reachable_quorum()) send(others(), schema::Prepare{ballot_});
+  if (phase_ == Phase::kGathering)
+    request_freeze({Answer::Kind::kPromise, ballot_, peers_.self(), view_.number()}, now_ms);
   if (phase_ != Phase::kAccepting) return;
-  if (can_decide()) send(others(), schema::Accept{ballot_, value_});
-  // Whom does it hear by now?
-  if (accept_written_ == ballot_) ask({After::What::kAccepted, ballot_, peers_.self(), view_.number()}, now_ms);
+  if (has_reachable_quorum()) send(others(), schema::Accept{ballot_, value_});
+  // Its own freeze report may reach more peers by now.
+  if (accept_written_ == ballot_)
+    request_freeze({Answer::Kind::kAccepted, ballot_, peers_.self(), view_.number()}, now_ms);
 }
 
 void ViewChange::tick(std::uint64_t now_ms) {
-  const bool behind = acted_on_ != view_.number() || unwritten_;
-  if (behind && writes_.empty() && now_ms >= failed_ms_ + kAgainMs) write({});
-  if (leads() && now_ms >= sent_ms_ + kAgainMs) repeat(now_ms);
-  proceed(now_ms);
-  const std::uint64_t since_ms = std::max({times_.noticed_ms, times_.promised_ms, quorum_ms_});
-  overdue_ = in_change() && now_ms >= since_ms + 2 * self_.peer_timeout_ms;
+  const bool behind = applied_view_ != view_.number() || write_failed_;
+  if (behind && pending_writes_.empty() && now_ms >= failed_ms_ + kRepeatMs) write_vote({});
+  if (is_coordinator() && now_ms >= sent_ms_ + kRepeatMs) repeat(now_ms);
+  advance(now_ms);
+  const std::uint64_t since_ms = std::max({times_.noticed_ms, times_.promised_ms, quorum_back_ms_});
+  overdue_ = in_progress() && now_ms >= since_ms + 2 * self_.peer_timeout_ms;
 }
 
-void ViewChange::try_to_choose(std::uint64_t now_ms) {
+void ViewChange::try_to_propose(std::uint64_t now_ms) {
   if (phase_ != Phase::kGathering) return;
-  late_ = now_ms >= began_ms_ + self_.peer_timeout_ms;
-  const std::vector<Seat> promised = voters([](const Voice& one) { return one.promise.has_value(); });
-  std::vector<Seat> awaited = voters([](const Voice& one) { return !one.promise && one.presence == Presence::kHere; });
-  if (now_ms >= began_ms_ + kLinksMs)
-    std::erase_if(awaited, [&](Seat seat) { return !hears(*voices_[peers_.self()].promise, seat); });
-  if (!is_quorum(view_, promised) || !(awaited.empty() || late_)) return;
+  waited_enough_ = now_ms >= began_ms_ + self_.peer_timeout_ms;
+  const std::vector<Seat> promised = voters([](const PeerState& one) { return one.promise.has_value(); });
+  std::vector<Seat> awaited = voters([](const PeerState& one) { return !one.promise && one.status == kReachable; });
+  if (now_ms >= began_ms_ + kReconnectMs)
+    std::erase_if(awaited, [&](Seat seat) { return !reaches(*peer_states_[peers_.self()].promise, seat); });
+  if (!is_quorum(view_, promised) || !(awaited.empty() || waited_enough_)) return;
   Promises promises;
-  std::string unfit;
+  std::string causes;
   for (const Seat seat : promised) {
-    promises.emplace_back(seat, *voices_[seat].promise);
-    const std::string& one = voices_[seat].promise->unfit;
-    if (!one.empty() && unfit.find(one) == std::string::npos) unfit += (unfit.empty() ? "" : "; ") + one;
+    promises.emplace_back(seat, *peer_states_[seat].promise);
+    const std::string& one = peer_states_[seat].promise->unfit;
+    if (!one.empty() && causes.find(one) == std::string::npos) causes += (causes.empty() ? "" : "; ") + one;
   }
-  if (!all_linked(promises) && now_ms < began_ms_ + kLinksMs) return;
-  std::optional<schema::NextView> next = choose_view(view_, promises, why(), newcomer_);
+  if (!all_linked(promises) && now_ms < began_ms_ + kReconnectMs) return;
+  std::optional<schema::NextView> next = choose_view(view_, promises, reasons(), joiner_);
   if (!next) {
-    late_ = true;
+    waited_enough_ = true;
     const bool none = std::ranges::none_of(
         promises, [](const auto& one) { return one.second.has_state && one.second.unfit.empty(); });
-    if (promised.size() == view_.size() && none) hopeless_ = unfit;
+    if (promised.size() == view_.size() && none) unrecoverable_ = causes;
     return;
   }
   value_ = *std::move(next);
   phase_ = Phase::kAccepting;
   repeat(now_ms);
   vote_.accepted = value_;
-  answer(After::What::kAccepted, ballot_, peers_.self(), now_ms);
+  record_answer(Answer::Kind::kAccepted, ballot_, peers_.self(), now_ms);
 }
 
-// --- as the leader ---
+// --- as the coordinator ---
 
-void ViewChange::on(Seat from, const schema::Promise& promise, std::uint64_t now_ms) {
+void ViewChange::on_message(Seat from, const schema::Promise& promise, std::uint64_t now_ms) {
   if (phase_ != Phase::kGathering || promise.ballot != ballot_ || !view_.has_voter(from, promise.directory)) return;
   if (promise.accepted_in.count > 0 && !is_next(promise.accepted)) return;
-  voices_[from].promise = promise;
-  try_to_choose(now_ms);
+  peer_states_[from].promise = promise;
+  try_to_propose(now_ms);
 }
 
-void ViewChange::on(Seat from, const schema::Accepted& accepted, std::uint64_t now_ms) {
+void ViewChange::on_message(Seat from, const schema::Accepted& accepted, std::uint64_t now_ms) {
   if (phase_ != Phase::kAccepting || accepted.ballot != ballot_ || !view_.has_voter(from, accepted.directory)) return;
-  voices_[from].accepted = true;
-  count(now_ms);
+  peer_states_[from].accepted = true;
+  count_accepted(now_ms);
 }
 
-void ViewChange::count(std::uint64_t now_ms) {
-  if (is_quorum(view_, voters([](const Voice& one) { return one.accepted; }))) learn(schema::NextView(value_), now_ms);
+void ViewChange::count_accepted(std::uint64_t now_ms) {
+  if (is_quorum(view_, voters([](const PeerState& one) { return one.accepted; })))
+    on_decided(schema::NextView(value_), now_ms);
 }
 
-void ViewChange::on(Seat, const schema::Outvoted& outvoted, std::uint64_t now_ms) {
-  if (view_.has(owner(outvoted.ballot))) heard(outvoted.ballot, now_ms);
+void ViewChange::on_message(Seat, const schema::Nack& nack, std::uint64_t now_ms) {
+  if (view_.has(owner(nack.ballot))) on_ballot(nack.ballot, now_ms);
 }
 
 // --- as a voter ---
 
-// Of this ballot's leader, or of this ballot: a lower one of ours is over.
-void ViewChange::heard(const schema::Ballot& ballot, std::uint64_t now_ms) {
-  if (ballot < heard_) return;
-  heard_ = ballot;
-  heard_ms_ = now_ms;
-  if (leads() && ballot_ < heard_) phase_ = Phase::kNone;
+// A ballot was seen: a lower one of this node is over.
+void ViewChange::on_ballot(const schema::Ballot& ballot, std::uint64_t now_ms) {
+  if (ballot < highest_ballot_) return;
+  highest_ballot_ = ballot;
+  coordinator_heard_ms_ = now_ms;
+  if (is_coordinator() && ballot_ < highest_ballot_) phase_ = Phase::kNone;
 }
 
-void ViewChange::on(Seat from, const schema::Prepare& prepare, std::uint64_t now_ms) {
+void ViewChange::on_message(Seat from, const schema::Prepare& prepare, std::uint64_t now_ms) {
   if (owner(prepare.ballot) != from) return;
-  if (prepare.ballot < vote_.promised) return send({from}, schema::Outvoted{vote_.promised});
-  heard(prepare.ballot, now_ms);
-  answer(After::What::kPromise, prepare.ballot, from, now_ms);
+  if (prepare.ballot < vote_.promised) return send({from}, schema::Nack{vote_.promised});
+  on_ballot(prepare.ballot, now_ms);
+  record_answer(Answer::Kind::kPromise, prepare.ballot, from, now_ms);
 }
 
-void ViewChange::on(Seat from, const schema::Accept& accept, std::uint64_t now_ms) {
+void ViewChange::on_message(Seat from, const schema::Accept& accept, std::uint64_t now_ms) {
   if (owner(accept.ballot) != from || !is_next(accept.view)) return;
-  if (accept.ballot < vote_.promised) return send({from}, schema::Outvoted{vote_.promised});
-  heard(accept.ballot, now_ms);
+  if (accept.ballot < vote_.promised) return send({from}, schema::Nack{vote_.promised});
+  on_ballot(accept.ballot, now_ms);
   vote_.accepted = accept.view;
-  answer(After::What::kAccepted, accept.ballot, from, now_ms);
+  record_answer(Answer::Kind::kAccepted, accept.ballot, from, now_ms);
 }
 
 bool ViewChange::is_next(const schema::NextView& next) const {
   return next.number == view_.number() + 1 && !next.members.empty() && peers_.knows(Seat(next.members.back().seat));
 }
 
-bool ViewChange::is_written(const After& after) const {
-  return after.ballot == (after.what == After::What::kPromise ? promise_written_ : accept_written_);
+bool ViewChange::is_written(const Answer& answer) const {
+  return answer.ballot == (answer.kind == Answer::Kind::kPromise ? promise_written_ : accept_written_);
 }
 
-// What is on disk is told, again if it was told before; what is on its way there is told then.
-void ViewChange::answer(After::What what, const schema::Ballot& ballot, Seat to, std::uint64_t now_ms) {
-  const After after{what, ballot, to, view_.number()};
+// A durable answer is sent at once, repeated if need be; one that is being written is sent when it is durable.
+void ViewChange::record_answer(Answer::Kind kind, const schema::Ballot& ballot, Seat to, std::uint64_t now_ms) {
+  const Answer answer{kind, ballot, to, view_.number()};
   vote_.promised = ballot;
-  if (what == After::What::kAccepted) vote_.accepted_in = ballot;
-  if (is_written(after)) return ask(after, now_ms);
-  const bool on_its_way = std::ranges::any_of(
-      writes_, [&](const After& one) { return one.what == what && one.ballot == ballot && one.view == after.view; });
-  if (!on_its_way) write(after);
+  if (kind == Answer::Kind::kAccepted) vote_.accepted_in = ballot;
+  if (is_written(answer)) return request_freeze(answer, now_ms);
+  const bool is_being_written = std::ranges::any_of(pending_writes_, [&](const Answer& one) {
+    return one.kind == kind && one.ballot == ballot && one.view == answer.view;
+  });
+  if (!is_being_written) write_vote(answer);
 }
 
-void ViewChange::write(After after) {
-  after.view = view_.number();
-  writes_.push_back(after);
-  out_.emit(WriteVote{vote_.key, vote_});
+void ViewChange::write_vote(Answer answer) {
+  answer.view = view_.number();
+  pending_writes_.push_back(answer);
+  out_.emit(WriteVote{vote_.run_key, vote_});
 }
 
-void ViewChange::voted(bool ok, std::uint64_t now_ms) {
-  TG_CHECK(!writes_.empty(), vote_.key);
-  const After after = writes_.front();
-  writes_.pop_front();
+void ViewChange::on_vote_written(bool ok, std::uint64_t now_ms) {
+  TG_CHECK(!pending_writes_.empty(), vote_.run_key);
+  const Answer answer = pending_writes_.front();
+  pending_writes_.pop_front();
   if (!ok) {
-    failed_ms_ = heard_ms_ = now_ms;
+    failed_ms_ = coordinator_heard_ms_ = now_ms;
     phase_ = Phase::kNone;
-    if (after.what == After::What::kNothing && acted_on_ == view_.number()) return;
-    unwritten_ = true;
+    if (answer.kind == Answer::Kind::kNothing && applied_view_ == view_.number()) return;
+    write_failed_ = true;
     const std::string why = peers_.own_name() + " cannot write its vote; make room on its disk";
-    if (acted_on_ != view_.number() && view_.has(peers_.self()))  // the others have gone on, with this node
+    if (applied_view_ != view_.number() &&
+        view_.has(peers_.self()))  // the others have installed a view that has this node
       send(others(), schema::Suspect{static_cast<std::uint32_t>(peers_.self().index()), why});
     return suspect(peers_.self(), why, now_ms, true);
   }
-  unwritten_ = false;
-  if (after.view != view_.number()) return;
-  if (acted_on_ != view_.number()) act(now_ms);
-  if (after.what == After::What::kNothing) return;
-  promise_written_ = std::max(promise_written_, after.ballot);
-  if (after.what == After::What::kAccepted) accept_written_ = std::max(accept_written_, after.ballot);
-  ask(after, now_ms);
+  write_failed_ = false;
+  if (answer.view != view_.number()) return;
+  if (applied_view_ != view_.number()) apply_decision(now_ms);
+  if (answer.kind == Answer::Kind::kNothing) return;
+  promise_written_ = std::max(promise_written_, answer.ballot);
+  if (answer.kind == Answer::Kind::kAccepted) accept_written_ = std::max(accept_written_, answer.ballot);
+  request_freeze(answer, now_ms);
 }
 
-void ViewChange::ask(const After& after, std::uint64_t now_ms) {
-  if (!has_state_) return tell(after, {}, now_ms);
-  asks_.push_back(after);
-  out_.emit(Freeze{vote_.key});
+void ViewChange::request_freeze(const Answer& answer, std::uint64_t now_ms) {
+  if (!has_state_) return send_answer(answer, {}, now_ms);
+  pending_freezes_.push_back(answer);
+  out_.emit(Freeze{vote_.run_key});
 }
 
-void ViewChange::stands(const Standing& standing, std::uint64_t now_ms) {
-  TG_CHECK(!asks_.empty(), vote_.key);
-  const After after = asks_.front();
-  asks_.pop_front();
-  if (after.view == view_.number()) tell(after, standing, now_ms);
+void ViewChange::on_frozen(const FreezeReport& report, std::uint64_t now_ms) {
+  TG_CHECK(!pending_freezes_.empty(), vote_.run_key);
+  const Answer answer = pending_freezes_.front();
+  pending_freezes_.pop_front();
+  if (answer.view == view_.number()) send_answer(answer, report, now_ms);
 }
 
-void ViewChange::tell(const After& after, const Standing& standing, std::uint64_t now_ms) {
+void ViewChange::send_answer(const Answer& answer, const FreezeReport& report, std::uint64_t now_ms) {
   if (!frozen_) {
     times_.promised_ms = now_ms;
-    for (const Seat seat : voices_.places())
-      if (!view_.has(seat)) voices_[seat].broke = false;  // before this change; it may come in with it
+    for (const Seat seat : peer_states_.places())
+      if (!view_.has(seat))
+        peer_states_[seat].disconnected = false;  // a joiner's disconnect before this change does not count
   }
   frozen_ = true;
-  standing_ = standing;
-  // A silence that has ended: who is lost from now on is lost in the next view, too.
-  for (const Seat seat : standing.hears)
-    if (voices_[seat].presence == Presence::kAway) voices_[seat].presence = Presence::kHere;
-  if (after.what == After::What::kAccepted) {
-    if (after.ballot != vote_.accepted_in) return;
-    if (!is_self(after.to)) return send({after.to}, schema::Accepted{after.ballot, self_.directory});
-    if (phase_ != Phase::kAccepting || ballot_ != after.ballot) return;
-    voices_[after.to].accepted = true;
-    return count(now_ms);
+  freeze_report_ = report;
+  // These are reachable again: one that is lost from now on is lost in the next view, too.
+  for (const Seat seat : report.reachable)
+    if (peer_states_[seat].status == kUnreachable) peer_states_[seat].status = kReachable;
+  if (answer.kind == Answer::Kind::kAccepted) {
+    if (answer.ballot != vote_.accepted_in) return;
+    if (!is_self(answer.to)) return send({answer.to}, schema::Accepted{answer.ballot, self_.directory});
+    if (phase_ != Phase::kAccepting || ballot_ != answer.ballot) return;
+    peer_states_[answer.to].accepted = true;
+    return count_accepted(now_ms);
   }
-  if (after.ballot != vote_.promised) return;
-  schema::Promise promise{after.ballot,
+  if (answer.ballot != vote_.promised) return;
+  schema::Promise promise{answer.ballot,
                           self_.directory,
                           self_.incarnation,
-                          has_state_ && standing.has_state,
-                          standing.step,
-                          standing.unfit.empty() ? unfit_ : standing.unfit,
-                          leaves_ || standing.leaves};
-  for (const Seat seat : standing.hears) promise.hears.push_back(static_cast<std::uint32_t>(seat.index()));
+                          has_state_ && report.has_state,
+                          report.step,
+                          report.unfit.empty() ? ineligible_ : report.unfit,
+                          leaving_ || report.leaving};
+  for (const Seat seat : report.reachable) promise.reachable.push_back(static_cast<std::uint32_t>(seat.index()));
   promise.accepted_in = vote_.accepted_in;
   promise.accepted = vote_.accepted;
-  if (!is_self(after.to)) return send({after.to}, std::move(promise));
-  if (ballot_ != after.ballot) return;
-  voices_[after.to].promise = std::move(promise);
+  if (!is_self(answer.to)) return send({answer.to}, std::move(promise));
+  if (ballot_ != answer.ballot) return;
+  peer_states_[answer.to].promise = std::move(promise);
   if (phase_ == Phase::kPreparing) {
     phase_ = Phase::kGathering;
-    if (can_decide()) send(others(), schema::Prepare{ballot_});
+    if (has_reachable_quorum()) send(others(), schema::Prepare{ballot_});
   }
-  try_to_choose(now_ms);
+  try_to_propose(now_ms);
 }
 
-// --- what is decided ---
+// --- the decision ---
 
-void ViewChange::learn(const schema::NextView& next, std::uint64_t now_ms) {
+void ViewChange::on_decided(const schema::NextView& next, std::uint64_t now_ms) {
   if (next.number <= view_.number() || next.members.empty() || !peers_.knows(Seat(next.members.back().seat))) return;
-  if (acted_on_ == view_.number()) {
-    before_ = view_;
+  if (applied_view_ == view_.number()) {
+    previous_view_ = view_;
     decision_times_ = times_;
     decision_times_.decided_ms = now_ms;
-    const std::uint64_t step = standing_.step;
-    reaches_ = frozen_ && (next.start == step || (standing_.goes_back && next.start + 1 == step));
+    const std::uint64_t step = freeze_report_.step;
+    can_install_ = frozen_ && (next.start == step || (freeze_report_.can_undo && next.start + 1 == step));
   }
-  vote_ = {vote_.key, next, {}, {}, {}};
+  vote_ = {vote_.run_key, next, {}, {}, {}};
   view_ = View(next);
-  promise_written_ = accept_written_ = heard_ = {};
-  heard_ms_ = now_ms;
+  promise_written_ = accept_written_ = highest_ballot_ = {};
+  coordinator_heard_ms_ = now_ms;
   frozen_ = false;
   phase_ = Phase::kNone;
-  newcomer_.reset();
+  joiner_.reset();
   times_ = {};
-  hopeless_.clear();
-  for (Voice& one : voices_) one.suspected = false;
-  write({});
+  unrecoverable_.clear();
+  for (PeerState& one : peer_states_) one.suspected = false;
+  write_vote({});
 }
 
-// The decision is on disk.
-void ViewChange::act(std::uint64_t now_ms) {
+// The decision is durable.
+void ViewChange::apply_decision(std::uint64_t now_ms) {
   std::vector<Seat> to = peers_.others();
-  std::erase_if(to, [this](Seat seat) { return !view_.has(seat) && !before_.has(seat); });
+  std::erase_if(to, [this](Seat seat) { return !view_.has(seat) && !previous_view_.has(seat); });
   send_decision(std::move(to));
-  const bool follows = view_.number() == acted_on_ + 1;
-  acted_on_ = view_.number();
-  if (!has_state_) return votes() ? say_that_it_cannot(others()) : void();
+  const bool follows = view_.number() == applied_view_ + 1;
+  applied_view_ = view_.number();
+  if (!has_state_) return is_voter() ? send_ineligible(others()) : void();
   const std::optional<Rank> rank = view_.rank(peers_.self());
-  // Another process at this seat may have promised.
-  const bool stays = follows && reaches_ && votes() && view_.members()[rank->index()].incarnation == self_.incarnation;
+  // An earlier process at this seat may have promised.
+  const bool stays =
+      follows && can_install_ && is_voter() && view_.members()[rank->index()].incarnation == self_.incarnation;
   outcome_ = Outcome{stays, vote_.view};
   if (!stays) {
-    if (follows && rank && votes() && !reaches_)
+    if (follows && rank && is_voter() && !can_install_)
       outcome_->next.why = "it cannot go on from step " + std::to_string(vote_.view.start) +
-                           ", as was decided; do all run the same build?";
-    out_.emit(LeaveView{vote_.key, outcome_->next});
+                           ", as was decided; do all nodes run the same build?";
+    out_.emit(LeaveView{vote_.run_key, outcome_->next});
     return drop_state();
   }
-  out_.emit(InstallView{vote_.key, vote_.view, decision_times_});
+  out_.emit(InstallView{vote_.run_key, vote_.view, decision_times_});
   for (const Seat seat : view_.seats()) {
-    Voice& one = voices_[seat];
-    // What a newcomer said of itself was about the time before.
-    if (!before_.has(seat) && one.presence != Presence::kAway) one.presence = Presence::kHere;
-    if (!std::exchange(one.broke, false) && one.presence == Presence::kHere) continue;
+    PeerState& one = peer_states_[seat];
+    // A joiner's reports belong to its earlier membership.
+    if (!previous_view_.has(seat) && one.status != kUnreachable) one.status = kReachable;
+    if (!std::exchange(one.disconnected, false) && one.status == kReachable) continue;
     suspect(seat, std::string(one.why), now_ms, true);
-    if (one.presence != Presence::kAway) one.presence = Presence::kHere;  // if it is not its next promise says so
+    if (one.status != kUnreachable) one.status = kReachable;  // else its next promise says so
   }
-  if (!unfit_.empty()) suspect(peers_.self(), unfit_, now_ms, true);
-  proceed(now_ms);
+  if (!ineligible_.empty()) suspect(peers_.self(), ineligible_, now_ms, true);
+  advance(now_ms);
 }
 
-void ViewChange::speaks(Seat from, std::uint32_t view, std::uint64_t now_ms) {
-  if (view == 0 || view >= view_.number() || acted_on_ != view_.number()) return;
-  std::optional<std::uint64_t>& answered_ms = voices_[from].answered_ms;
+void ViewChange::on_stale_view(Seat from, std::uint32_t view, std::uint64_t now_ms) {
+  if (view == 0 || view >= view_.number() || applied_view_ != view_.number()) return;
+  std::optional<std::uint64_t>& answered_ms = peer_states_[from].answered_ms;
   if (answered_ms && now_ms < *answered_ms + kAnswerMs) return;
   answered_ms = now_ms;
   send_decision({from});
 }
 
-void ViewChange::frame(Seat from, const schema::FrameHeader& header, const schema::FrameBody& body,
-                       std::uint64_t now_ms) {
+void ViewChange::on_frame(Seat from, const schema::FrameHeader& header, const schema::FrameBody& body,
+                          std::uint64_t now_ms) {
   if (const auto* decide = std::get_if<schema::Decide>(&body)) {
     if (decide->view.number != header.view + 1) return;
-    if (voices_[from].presence == Presence::kAway) is_now(from, Presence::kHere, now_ms);
-    speaks(from, decide->view.number, now_ms);
-    return learn(decide->view, now_ms);
+    if (peer_states_[from].status == kUnreachable) set_status(from, kReachable, now_ms);
+    on_stale_view(from, decide->view.number, now_ms);
+    return on_decided(decide->view, now_ms);
   }
-  speaks(from, header.view, now_ms);
-  if (header.view != view_.number() || !view_.has(from) || !votes()) return;
-  if (voices_[from].presence == Presence::kAway) is_now(from, Presence::kHere, now_ms);
-  std::visit([&](const auto& one) { on(from, one, now_ms); }, body);
+  on_stale_view(from, header.view, now_ms);
+  if (header.view != view_.number() || !view_.has(from) || !is_voter()) return;
+  if (peer_states_[from].status == kUnreachable) set_status(from, kReachable, now_ms);
+  std::visit([&](const auto& one) { on_message(from, one, now_ms); }, body);
 }
 
 }  // namespace tg::daemon

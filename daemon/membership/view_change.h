@@ -1,41 +1,41 @@
-// How the members of a view agree on the next one when one of them is lost: the run goes on without it, all who go on
-// begin with one state, and at most one step is undone. DESIGN.md, section 6b; checked by tests/model/views.pml. Pure.
-// Part of Membership: one for the run of this node, and one for each that it was a member of before it was restarted.
+// ViewChange is one voter's part of the protocol by which the members of view v agree on view v+1: single-decree Paxos
+// among the voters of v, whose promise freezes training. Pure; part of Membership, with one for the active run and one
+// for each past run that this node still votes in. DESIGN.md, section 6b; tests/model/views.pml checks it.
 //
-// One change, v to v+1, is one decision of Paxos among the voters of v: the members' seats, each with the state
-// directory that it had. A voter outlives its process, for its vote is on disk before anybody is told of it.
+//   Suspect            a reason for a change: a member is lost, leaves, or is ineligible
+//   Prepare            the coordinator, which is the most senior reachable voter, starts a ballot (count, seat) above
+//                      every ballot in its vote file. Its own promise is durable first
+//   Promise            a voter writes its promise, freezes (it never commits in v again, whatever becomes of the
+//   ballot)
+//                      and reports its committed step. Hence the minimum over a quorum is a state that each of them
+//                      holds, or reaches by undoing one step
+//   Accept, Accepted   the value: that of the highest accepted ballot among the promises, else choose_view.h's: the
+//                      eligible members with state that reach each other. Durable at a quorum; an Accept freezes, too
+//   Decide             a voter records it durably, forwards it to the voters of v and v+1, then installs or leaves
 //
-//   lost, Suspect ...  there is a reason; the most senior voter that seems to be there leads
-//   Prepare            its ballot, on its own disk first. Ballots are never used twice: each is above all in the vote
-//   Promise            on disk, then the freeze, and with it what is committed: this process commits nothing in v any
-//                      more, whatever becomes of the ballot. So of all who promised, the least that one has committed
-//                      is what all have, or can go back to by one step
-//   Accept, Accepted   the next view, on disk at a quorum (view.h): a value that an earlier ballot may have decided,
-//                      else who promised, has a state, can go on and hears the others (choose_view.h). It freezes as
-//                      well
-//   Decide             on disk, then told to all voters of v and v+1, then done: InstallView or LeaveView
+// Rules beyond textbook Paxos, each of which closes a hole:
+// - A promised voter cannot go back, so a ballot may start with no member lost: when the coordinator of the highest
+//   ballot is silent for a view timeout, which grows with the ballot, the next most senior voter takes over.
+//   Heartbeats do not count as its voice: another thread sends them.
+// - Without a reachable quorum a coordinator sends no Prepare: it may only be deaf, and would disturb the others.
+// - The coordinator waits for every reachable voter for up to peer-timeout, though a quorum suffices: else each change
+//   would evict the slowest member.
+// - While two voters do not reach each other it repeats the Prepare for kReconnectMs before one of them is evicted.
+// - A restarted voter votes without state: it is in no new value and never coordinates. Like an ineligible member, it
+//   is not waited for.
+// - A message of an older view is answered with the newest Decide, which also comes first on every new connection: a
+//   Decide may have died with a connection.
+// - A member that was disconnected between its promise and the install is suspected again in v+1, even if it is back:
+//   frames of v+1 may be lost.
+// - A node installs v+1 only if it promised and can reach the start state by at most one undo, whatever the Decide
+// says.
+// - The voter is (seat, state directory): a wiped directory has no vote.
+// - A joiner enters a value only if every member of v promised at the quiesced step that its snapshot has: a failed
+// join
+//   evicts nobody. It has no vote before v+1.
+// - A vote that cannot be written is not cast: the node suspects itself.
 //
-// What looks odd closes a hole:
-// - The leader repeats its Prepare or Accept every second. Where that falls silent the next most senior one begins a
-//   higher ballot after a time that grows, also if nobody seems lost any more: who promised cannot go back. Beats do
-//   not count: they come from a thread of their own. Who hears too few for a quorum asks nobody until they are back:
-//   he may only be deaf, and would keep those from it who could decide.
-// - It waits for everybody whom it hears, though a quorum is enough: else each change would throw out the slow.
-// - Where two of them do not hear each other it asks again for a while, before one is left out: connections come back.
-// - A new process of a voter votes, but it has no state, so it is in no value and never leads. Nor is it waited for, or
-//   who says of itself that it cannot go on.
-// - Who speaks of an older view is told the newest Decide, and on a new connection that comes first: a Decide may have
-//   died with a connection.
-// - Who is lost between its promise and the install is lost in v+1, too, also if it is back by then: a frame of v+1 may
-//   have been on the way. That is one more change.
-// - Who has not promised, or has not got the step that a view begins with and cannot go back to it, is no member of it
-//   whatever the Decide says: by these rules it cannot be, and another build may have others.
-// - Another state directory at the same seat is no voter; what it says does not count.
-// - Who comes back is a member with the next view only where all others are, held at the state that it was given: a
-//   failed join takes nobody out. It has no vote before.
-// - A vote that cannot be written is not given: this node takes no part and says so (Suspect, of itself).
-//
-// Not enough voters for a quorum: paused() says who is missing. It ends by itself when they are back.
+// Without a quorum pause_reason() names what is missing; the pause ends by itself when a quorum is back.
 #pragma once
 
 #include <cstdint>
@@ -54,56 +54,55 @@ namespace tg::daemon {
 
 class ViewChange {
  public:
-  static constexpr std::uint64_t kViewTimeoutMs = 1'000, kMaxViewTimeoutMs = 16'000;  // silence of who leads
-  static constexpr std::uint64_t kAgainMs = 1'000;    // between repeats, and between attempts to write a decision
-  static constexpr std::uint64_t kLinksMs = 2'500;    // for two to hear each other again; more than two repeats
-  static constexpr std::uint64_t kAnswerMs = 100;     // between two answers to a peer that speaks of an older view
-  static constexpr std::uint64_t kGraceMs = 1'000;    // before the first step of a view that waits (NextView::waits)
-  static constexpr std::uint64_t kLeavingMs = 2'000;  // how long who is shut down waits for a decision without it
+  static constexpr std::uint64_t kViewTimeoutMs = 1'000, kMaxViewTimeoutMs = 16'000;  // a silent coordinator
+  static constexpr std::uint64_t kRepeatMs = 1'000;          // between repeated messages, or writes of a decision
+  static constexpr std::uint64_t kReconnectMs = 2'500;       // for two voters to reconnect; more than two repeats
+  static constexpr std::uint64_t kAnswerMs = 100;            // between answers to a peer in an older view
+  static constexpr std::uint64_t kFirstStepDelayMs = 1'000;  // before the first step of a view with NextView::waits
+  static constexpr std::uint64_t kLeavingMs = 2'000;         // a shutdown waits this long for the view without it
 
   struct Self {
     std::uint64_t directory = 0, incarnation = 0;
     std::uint64_t peer_timeout_ms = 10'000;
   };
-  // has_state: the run's, in memory; else it can only vote.
+  // has_state: the run's state is in memory; otherwise this node can only vote.
   ViewChange(const Peers& peers, Outbox& out, const Self& self, VoterState vote, bool has_state);
-  void record();  // the vote of a run that begins
+  void record();  // writes the vote of a run that begins
 
   // --- events ---
-  void connected(Seat peer, std::uint64_t now_ms);
-  enum class Loss : std::uint8_t { kNotHeard, kLeaves, kBack };  // back: only what was on its way is lost
-  // is_needed: it is a reason for a change, if the peer is a member.
-  void lost(Seat peer, Loss loss, const std::string& why, std::uint64_t now_ms, bool is_needed = true);
-  void unfit(const std::string& why, std::uint64_t now_ms);  // this node cannot go on
-  void leaves() { leaves_ = true; }                          // this node is being shut down
-  void leave(const std::string& why, std::uint64_t now_ms);  // it is to be left out, by a change that begins now
-  void stay() { leaves_ = false; }                           // or not: nobody could go on without it
-  void drop_state();                                         // it has no part in the run any more, but its vote counts
-  void frame(Seat from, const schema::FrameHeader& header, const schema::FrameBody& body, std::uint64_t now_ms);
-  void speaks(Seat from, std::uint32_t view, std::uint64_t now_ms);  // any other frame, or a beat, of this view
-  void stands(const Standing& standing, std::uint64_t now_ms);       // the answer to Freeze
-  void voted(bool ok, std::uint64_t now_ms);                         // the answer to WriteVote
+  void on_connected(Seat peer, std::uint64_t now_ms);
+  enum class Loss : std::uint8_t { kUnreachable, kLeaving, kReconnected };  // reconnected: frames in flight are lost
+  // is_needed: the loss of a member is a reason for a change.
+  void on_peer_lost(Seat peer, Loss loss, const std::string& why, std::uint64_t now_ms, bool is_needed = true);
+  void on_ineligible(const std::string& why, std::uint64_t now_ms);  // this node is
+  void on_shut_down() { leaving_ = true; }
+  void leave(const std::string& why, std::uint64_t now_ms);  // starts the change that evicts this node
+  void stay() { leaving_ = false; }                          // no other node could continue the run
+  void drop_state();                                         // this node can only vote from now on
+  void on_frame(Seat from, const schema::FrameHeader& header, const schema::FrameBody& body, std::uint64_t now_ms);
+  void on_stale_view(Seat from, std::uint32_t view, std::uint64_t now_ms);  // any other frame, or a heartbeat
+  void on_frozen(const FreezeReport& report, std::uint64_t now_ms);         // answers Freeze
+  void on_vote_written(bool ok, std::uint64_t now_ms);                      // answers WriteVote
   void tick(std::uint64_t now_ms);
-  // A reason for a change that is none: all members are held, and a newcomer has their state. The most senior one's.
-  void admit(Newcomer newcomer, std::uint64_t now_ms);
-  // The newcomer's: this node has the state of so many steps, for the view after the newest. Until it is dropped.
-  void be_fed(std::uint64_t step);
-  void learn(const schema::NextView& next, std::uint64_t now_ms);  // what was decided
+  // The senior's reason to change the view of quiesced members: this joiner has their state.
+  void admit(ReadyJoiner joiner, std::uint64_t now_ms);
+  // As the joiner: this node holds the state of `step` for the next view, until drop_state().
+  void install_snapshot(std::uint64_t step);
+  void on_decided(const schema::NextView& next, std::uint64_t now_ms);
 
   // --- state ---
   const View& view() const { return view_; }
-  const schema::NextView& newest() const { return vote_.view; }  // the same, as it was decided
+  const schema::NextView& newest() const { return vote_.view; }  // view(), as it was decided
   bool has_state() const { return has_state_; }
-  bool in_change() const { return frozen_ || noticed(); }
-  // Nobody else is there who could decide anything.
-  bool alone() const;
-  // Who is away and what helps, if too few are there; "" otherwise.
-  std::string paused() const;
-  // What is committed, once it is frozen.
-  std::optional<std::uint64_t> step() const { return frozen_ ? std::optional(standing_.step) : std::nullopt; }
-  // Nobody can go on, ever: why.
-  const std::string& hopeless() const { return hopeless_; }
-  // What InstallView or LeaveView was emitted for since this was last asked.
+  bool in_progress() const { return frozen_ || has_reason(); }
+  bool is_alone() const;  // no other voter is reachable
+  // What is missing for a quorum and the way out; "" while the run is not paused.
+  std::string pause_reason() const;
+  // The committed step, once frozen.
+  std::optional<std::uint64_t> step() const { return frozen_ ? std::optional(freeze_report_.step) : std::nullopt; }
+  // Why no member can ever continue; "" otherwise.
+  const std::string& unrecoverable() const { return unrecoverable_; }
+  // The InstallView (stays) or LeaveView that was emitted since the last call.
   struct Outcome {
     bool stays = false;
     schema::NextView next;
@@ -111,97 +110,98 @@ class ViewChange {
   std::optional<Outcome> take_outcome() { return std::exchange(outcome_, std::nullopt); }
 
  private:
-  enum class Phase : std::uint8_t { kNone, kPreparing, kGathering, kAccepting };  // of the own ballot
-  // Who cannot go on says so; it votes, as who leaves does, but neither leads or is waited for.
-  enum class Presence : std::uint8_t { kHere, kCannot, kLeaves, kAway };
-  struct Voice {  // a node, as this one hears it
-    Presence presence = Presence::kHere;
-    std::string why;         // it is not just here
-    bool suspected = false;  // in this view
-    bool broke = false;      // it was not heard for a moment since this node has promised
+  enum class Phase : std::uint8_t { kNone, kPreparing, kGathering, kAccepting };  // of this node's ballot
+  // Ineligible and leaving voters vote, but neither coordinate nor are waited for.
+  enum class Reachability : std::uint8_t { kReachable, kIneligible, kLeaving, kUnreachable };
+  using enum Reachability;
+  struct PeerState {  // a peer, as this node sees it
+    Reachability status = kReachable;
+    std::string why;            // it is not reachable
+    bool suspected = false;     // a reason for the change of this view
+    bool disconnected = false;  // at some moment since this node promised
     std::optional<std::uint64_t> answered_ms = std::nullopt;
-    std::optional<schema::Promise> promise = std::nullopt;  // in the own ballot
+    std::optional<schema::Promise> promise = std::nullopt;  // in this node's ballot
     bool accepted = false;
   };
-  // What follows when the vote is written, and then when it is known how this node stands.
-  struct After {
-    enum class What : std::uint8_t { kNothing, kPromise, kAccepted } what = What::kNothing;
+  // An answer that is due once the vote is written and the node has reported its freeze.
+  struct Answer {
+    enum class Kind : std::uint8_t { kNothing, kPromise, kAccepted } kind = Kind::kNothing;
     schema::Ballot ballot = {};
-    Seat to = {};            // who leads it; this node: the own ballot
-    std::uint32_t view = 0;  // that was changed then
+    Seat to = {};            // its coordinator; this node: its own ballot
+    std::uint32_t view = 0;  // the view that was changed then
   };
 
   bool is_self(Seat seat) const { return seat == peers_.self(); }
-  bool votes() const { return view_.has_voter(peers_.self(), self_.directory); }
-  bool leads() const { return phase_ != Phase::kNone; }
-  bool noticed() const { return times_.noticed_ms > 0; }
+  bool is_voter() const { return view_.has_voter(peers_.self(), self_.directory); }
+  bool is_coordinator() const { return phase_ != Phase::kNone; }
+  bool has_reason() const { return times_.noticed_ms > 0; }
   std::vector<Seat> others() const;
   template <class Condition>
   std::vector<Seat> voters(Condition condition) const;
   void send(std::vector<Seat> to, schema::FrameBody body) {
-    out_.send(std::move(to), vote_.key, view_.number(), std::move(body));
+    out_.send(std::move(to), vote_.run_key, view_.number(), std::move(body));
   }
   void send_decision(std::vector<Seat> to) {
-    out_.send(std::move(to), vote_.key, view_.number() - 1, schema::Decide{vote_.view});
+    out_.send(std::move(to), vote_.run_key, view_.number() - 1, schema::Decide{vote_.view});
   }
-  void say_that_it_cannot(std::vector<Seat> to) {
+  void send_ineligible(std::vector<Seat> to) {
     send(std::move(to), schema::Suspect{static_cast<std::uint32_t>(peers_.self().index()),
                                         peers_.own_name() + " has no state of the run in memory"});
   }
-  void is_now(Seat seat, Presence presence, std::uint64_t now_ms);
-  void suspect(Seat seat, const std::string& why, std::uint64_t now_ms, bool tell);
-  std::string why() const;
-  bool due(std::uint64_t now_ms) const;
-  void proceed(std::uint64_t now_ms);
-  void lead(std::uint64_t now_ms);
-  bool can_decide() const;
+  void set_status(Seat seat, Reachability status, std::uint64_t now_ms);
+  void suspect(Seat seat, const std::string& why, std::uint64_t now_ms, bool is_own);
+  std::string reasons() const;
+  bool must_start_ballot(std::uint64_t now_ms) const;
+  void advance(std::uint64_t now_ms);
+  void start_ballot(std::uint64_t now_ms);
+  bool has_reachable_quorum() const;
   void repeat(std::uint64_t now_ms);
-  void try_to_choose(std::uint64_t now_ms);
-  void count(std::uint64_t now_ms);
-  void heard(const schema::Ballot& ballot, std::uint64_t now_ms);
-  bool is_written(const After& after) const;
+  void try_to_propose(std::uint64_t now_ms);
+  void count_accepted(std::uint64_t now_ms);
+  void on_ballot(const schema::Ballot& ballot, std::uint64_t now_ms);
+  bool is_written(const Answer& answer) const;
   bool is_next(const schema::NextView& next) const;
-  void answer(After::What what, const schema::Ballot& ballot, Seat to, std::uint64_t now_ms);
-  void write(After after);
-  void ask(const After& after, std::uint64_t now_ms);
-  void tell(const After& after, const Standing& standing, std::uint64_t now_ms);
-  void on(Seat from, const schema::Suspect& suspect, std::uint64_t now_ms);
-  void on(Seat from, const schema::Prepare& prepare, std::uint64_t now_ms);
-  void on(Seat from, const schema::Promise& promise, std::uint64_t now_ms);
-  void on(Seat from, const schema::Outvoted& outvoted, std::uint64_t now_ms);
-  void on(Seat from, const schema::Accept& accept, std::uint64_t now_ms);
-  void on(Seat from, const schema::Accepted& accepted, std::uint64_t now_ms);
-  void on(Seat, const auto&, std::uint64_t) {}
-  void act(std::uint64_t now_ms);
+  void record_answer(Answer::Kind kind, const schema::Ballot& ballot, Seat to, std::uint64_t now_ms);
+  void write_vote(Answer answer);
+  void request_freeze(const Answer& answer, std::uint64_t now_ms);
+  void send_answer(const Answer& answer, const FreezeReport& report, std::uint64_t now_ms);
+  void on_message(Seat from, const schema::Suspect& suspect, std::uint64_t now_ms);
+  void on_message(Seat from, const schema::Prepare& prepare, std::uint64_t now_ms);
+  void on_message(Seat from, const schema::Promise& promise, std::uint64_t now_ms);
+  void on_message(Seat from, const schema::Nack& nack, std::uint64_t now_ms);
+  void on_message(Seat from, const schema::Accept& accept, std::uint64_t now_ms);
+  void on_message(Seat from, const schema::Accepted& accepted, std::uint64_t now_ms);
+  void on_message(Seat, const auto&, std::uint64_t) {}
+  void apply_decision(std::uint64_t now_ms);
 
   const Peers& peers_;
   Outbox& out_;
   const Self self_;
-  VoterState vote_;         // as it was handed to the disk last
-  View view_;               // that of the vote
-  View before_;             // the view that this node was in
-  std::uint32_t acted_on_;  // number of the view that is installed, or left; the vote's is newer until that is written
-  std::deque<After> writes_, asks_;  // that were not answered yet, in order
+  VoterState vote_;             // as last handed to the disk
+  View view_;                   // the vote's
+  View previous_view_;          // the view before the decision
+  std::uint32_t applied_view_;  // number of the installed (or left) view; older than the vote's until that is written
+  std::deque<Answer> pending_writes_, pending_freezes_;  // not answered yet, in order
   schema::Ballot promise_written_, accept_written_;
-  bool has_state_, leaves_ = false, frozen_ = false, unwritten_ = false;  // unwritten: the last vote could not be
-  bool reaches_ = false;                                                  // its state can begin the newest view
-  std::string unfit_, hopeless_;
-  Standing standing_;
-  Per<Seat, Voice> voices_;
+  bool has_state_, leaving_ = false, frozen_ = false, write_failed_ = false;  // the last vote could not be written
+  bool can_install_ = false;  // this node's state can begin the newest view
+  std::string ineligible_, unrecoverable_;
+  FreezeReport freeze_report_;
+  Per<Seat, PeerState> peer_states_;
   ChangeTimes times_, decision_times_;
   std::optional<Outcome> outcome_;
-  std::optional<Newcomer> newcomer_;
-  schema::Ballot heard_;         // the highest, also of a refusal
-  std::uint64_t heard_ms_ = 0;   // its leader was heard, or the change began
-  std::uint64_t failed_ms_ = 0;  // the last write that failed
-  std::uint64_t quorum_ms_ = 0;  // enough to decide came back
-  // The own ballot.
+  std::optional<ReadyJoiner> joiner_;
+  schema::Ballot highest_ballot_;           // seen, Nacks included
+  std::uint64_t coordinator_heard_ms_ = 0;  // its coordinator's last message, or the start of the change
+  std::uint64_t failed_ms_ = 0;             // the last failed write
+  std::uint64_t quorum_back_ms_ = 0;        // a quorum became reachable again
+  // This node's ballot.
   Phase phase_ = Phase::kNone;
   schema::Ballot ballot_;
   schema::NextView value_;
   std::uint64_t began_ms_ = 0, sent_ms_ = 0;
-  bool late_ = false;     // it has waited for peer-timeout
-  bool overdue_ = false;  // nothing was decided for twice that time
+  bool waited_enough_ = false;  // for peer-timeout
+  bool overdue_ = false;        // undecided for twice peer-timeout
 };
 
 }  // namespace tg::daemon

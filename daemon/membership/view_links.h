@@ -1,6 +1,5 @@
-// Connections that broke while a view lasts. Frames were lost with them, so nothing more that such a peer sends in this
-// view counts, also once it is connected again: what is missing would look like a fault of its own. The next view makes
-// good what is lost (view_change.h). Node's thread.
+// ViewLinks remembers which connections broke during the current view. Frames were lost with them, so what such a peer
+// sends later in this view is dropped, even after it reconnects; the next view makes the loss good. Node's thread.
 #pragma once
 
 #include <set>
@@ -12,8 +11,8 @@ namespace tg::daemon {
 class ViewLinks {
  public:
   void begin_view() { broken_.clear(); }
-  void broke(Seat peer) { broken_.insert(peer); }
-  bool whole(Seat peer) const { return !broken_.contains(peer); }
+  void mark_broken(Seat peer) { broken_.insert(peer); }
+  bool is_intact(Seat peer) const { return !broken_.contains(peer); }
 
  private:
   std::set<Seat> broken_;

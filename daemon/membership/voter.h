@@ -1,4 +1,4 @@
-// What a voter of a view knows and says of itself (view_change.h). Values.
+// A voter's durable state and its reports (view_change.h). Values.
 #pragma once
 
 #include <cstdint>
@@ -10,38 +10,38 @@
 
 namespace tg::daemon {
 
-// The vote: on disk before anybody is told of it. It outlives the process.
+// A voter's durable state: on disk before any message depends on it. It outlives the process.
 struct VoterState {
-  std::uint64_t key = 0;       // of the run
-  schema::NextView view;       // the newest that was decided; the first one is that of the Commit
-  schema::Ballot promised;     // about the view after it; count 0: none
+  std::uint64_t run_key = 0;
+  schema::NextView view;       // the newest decided; the first is the Commit's
+  schema::Ballot promised;     // on the view after it; count 0: none
   schema::Ballot accepted_in;  // count 0: nothing was accepted
   schema::NextView accepted;
   bool operator==(const VoterState&) const = default;
 };
 void fields(schema::Is<VoterState> auto& it, auto&& field) {
-  field("key", it.key, schema::plain().digest());
+  field("key", it.run_key, schema::plain().digest());
   field("view", it.view);
   field("promised", it.promised);
   field("accepted_in", it.accepted_in);
   field("accepted", it.accepted);
 }
 
-// How this node stands at the moment in which it freezes: it commits nothing in this view any more.
-struct Standing {
-  bool has_state = false;        // in memory
-  std::uint64_t step = 0;        // of so many committed steps
-  std::string unfit = {};        // why it cannot go on in the next view; empty: it can
-  bool leaves = false;           // it is being shut down
-  std::vector<Seat> hears = {};  // other nodes, where frames come through both ways
-  bool goes_back = true;         // it can undo the last one of its steps
+// A node's report at the moment of its freeze: it commits nothing in this view any more.
+struct FreezeReport {
+  bool has_state = false;            // in memory
+  std::uint64_t step = 0;            // committed
+  std::string unfit = {};            // why it is ineligible for the next view; empty: eligible
+  bool leaving = false;              // shutting down
+  std::vector<Seat> reachable = {};  // nodes with frames both ways
+  bool can_undo = true;              // its last step can be undone
 };
 
-// When this node's part of a change came about, on the clock of its events.
+// When this node's part of a view change happened, on the clock of its events.
 struct ChangeTimes {
   std::uint64_t noticed_ms = 0;   // the first reason
-  std::uint64_t promised_ms = 0;  // it froze; 0: it did not
-  std::uint64_t decided_ms = 0;   // it learned what was decided
+  std::uint64_t promised_ms = 0;  // the freeze; 0: none
+  std::uint64_t decided_ms = 0;   // the decision was learned
 };
 
 }  // namespace tg::daemon

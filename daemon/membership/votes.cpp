@@ -36,7 +36,7 @@ std::optional<schema::Fail> Votes::take(Seat from, const schema::Vote& vote) {
   return difference();
 }
 
-// A difference between the first seat that has voted and another one.
+// The first difference between the first seat that has voted and another.
 std::optional<schema::Fail> Votes::difference() const {
   for (const Compared& compared : kCompared) {
     const bool data = compared.hash == &schema::Vote::data_hash;
@@ -59,7 +59,7 @@ std::optional<schema::Fail> Votes::difference() const {
   return std::nullopt;
 }
 
-// "" where a vote does not tell.
+// "" if a vote does not list its files.
 std::string Votes::differing_files(Seat one, Seat other) const {
   const auto first = engine::FileSums::parse(votes_[one]->message);
   const auto second = engine::FileSums::parse(votes_[other]->message);
@@ -86,13 +86,13 @@ std::vector<schema::ViewMember> Votes::members(const Per<Seat, std::uint16_t>& w
   return members;
 }
 
-Result<Choice> Votes::decide(const RunIdentity& run) const {
+Result<ExchangeChoice> Votes::decide(const RunIdentity& run) const {
   const Result<schema::JobSpec> job = schema::parse_job(run.spec, "job");
   if (!job) return job.error();
-  Per<Seat, schema::Vote> votes;  // of the members, one after the other
+  Per<Seat, schema::Vote> votes;  // the members', by rank
   for (const std::optional<schema::Vote>& vote : votes_)
     if (vote) votes.push_back(*vote);
-  Choice choice = choose_exchange(asked_of(*job), votes);
+  ExchangeChoice choice = choose_exchange(exchange_preference(*job), votes);
   const bool by_speed = job->split == schema::Split::kSpeed && !run.resume;
   Per<Seat, std::uint16_t> weights = run.weights;
   if (by_speed) {

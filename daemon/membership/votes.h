@@ -1,5 +1,5 @@
-// The votes on a proposal, as its proposer collects them, the own one among them: whose are missing, why they do not
-// agree, and what they decide for all. Pure.
+// Votes collects the votes on a proposal at its proposer, its own included: which are missing, how they differ, and
+// what they decide for all. Pure.
 #pragma once
 
 #include <optional>
@@ -24,15 +24,15 @@ class Votes {
     votes_.assign(names_.size(), std::nullopt);
     data_names_ = nullptr;
   }
-  // The names of the own data's files. Until they are known nobody's data are compared: they could not be named.
+  // The names of this node's data files. Data are compared only once they are known, to name what differs.
   void know(engine::EachName data_names) { data_names_ = std::move(data_names); }
   // A seat's first vote counts. A cause if the proposal has failed with it: its sender refuses, or members would not
   // train the same thing; it names both nodes and both values.
   std::optional<schema::Fail> take(Seat from, const schema::Vote& vote);
   std::vector<Seat> missing() const;
-  // Once none is missing. The members of the first view weigh as much as the run says, or, where a new run's job splits
-  // the batch by speed, as they have measured (split_by_speed.h). An error if the run's spec is no job.
-  Result<Choice> decide(const RunIdentity& run) const;
+  // Once none is missing. The members' weights are the run's or, for a new run with `split = speed`, follow from their
+  // votes (split_by_speed.h). An error if the run's spec is no job.
+  Result<ExchangeChoice> decide(const RunIdentity& run) const;
 
  private:
   std::vector<schema::ViewMember> members(const Per<Seat, std::uint16_t>& weights) const;

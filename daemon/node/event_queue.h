@@ -50,14 +50,6 @@ struct PeerBeats {  // in another view, or run, than this node
   std::string run_id;
   std::uint32_t lineage = 1, view = 0;
 };
-struct Benched {
-  std::uint64_t key = 0;
-  Result<schema::BenchReply> result;
-};
-struct DataSeen {  // or not
-  std::uint64_t key = 0;
-  Result<engine::SetSight> result;
-};
 struct MistakesFound {  // or not
   std::uint64_t key = 0;
   Result<schema::Mistakes> result;
@@ -69,9 +61,9 @@ struct StatesFound {  // of a run that is to go on, on this node's disk
   bool known = true;  // false: it is no run of this node's, found.rejected says why
 };
 struct ShutDown {};
-using Event = std::variant<FrameArrived, ConnectionChanged, PeerLost, PeerPrepares, PeerBeats, ControlCall, RunPrepared,
-                           RunFitted, StepHappened, RunSaved, CheckpointWritten, PastRead, Benched, DataSeen,
-                           MistakesFound, StatesFound, ShutDown>;
+using Event =
+    std::variant<FrameArrived, ConnectionChanged, PeerLost, PeerPrepares, PeerBeats, ControlCall, RunPrepared,
+                 RunFitted, StepHappened, RunSaved, CheckpointWritten, HistoryRead, MistakesFound, StatesFound, ShutDown>;
 
 class EventQueue {
  public:
@@ -98,7 +90,7 @@ class EventQueue {
     }
     // Only payloads lie in the message; what other frames say has been copied out of it, and is no larger.
     const schema::FrameBody& body = frame.frame.body;
-    if (!std::holds_alternative<schema::Chunk>(body) && !std::holds_alternative<schema::FeedSlice>(body))
+    if (!std::holds_alternative<schema::Chunk>(body) && !std::holds_alternative<schema::SnapshotChunk>(body))
       frame.keep.reset();
     const std::size_t bytes = bytes_of(frame);
     {

@@ -71,7 +71,7 @@ struct MistakeSearch::Search {
 Result<RunRecord> MistakeSearch::record_of(const std::string& run) const {
   const std::string& node = context_.self.config.node;
   std::optional<RunRecord> record = context_.disk.store.recorded(run);
-  if (record && !schema::is_fact(record->status.state))
+  if (record && !schema::is_authoritative(record->status.state))
     return Error{ErrorKind::kRefused, "run " + run + " is " + to_word(record->status.state) +
                                           "; its model is evaluated when it is COMPLETED or STOPPED"};
   if (!record || !record->files.contains(kModelFile))

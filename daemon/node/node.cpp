@@ -52,13 +52,11 @@ Node::Node(const RunContext& context, EventQueue& queue, ControlServer& control,
       control_(control),
       service_manager_(service_manager),
       membership_(membership_options(context)),
-      advisor_(context, queue, control),
-      dry_run_(context, control, advisor_),
+      dry_run_(context, control),
       resumption_(context, queue),
       auto_resume_(context, resumption_),
       pending_(context),
       examiner_({.config = context.self.config,
-                 .compute = context.machine.compute,
                  .build = context.self.build,
                  .threads = context.machine.threads,
                  .mesh = context.network.mesh,
@@ -81,12 +79,12 @@ void Node::show_last_run() {
 
 // What this node knows of a run that it was in before it was started, its vote among it.
 void Node::remember(const RunRecord& record) {
-  membership_.remember(record.key, past_run(record, context_.self.names, context_.self.config.seat()));
+  membership_.add_past_run(record.key, past_run(record, context_.self.names, context_.self.config.seat()));
   if (schema::is_final(record.status.state)) return;
   Result<VoterState> vote = read_vote(context_.disk.store.directory(record.id));
-  if (vote.ok() && vote->key == record.key) {
+  if (vote.ok() && vote->run_key == record.key) {
     voted_in_[record.key] = record.id;
-    membership_.remember_voter(*std::move(vote), record.id);
+    membership_.add_past_voter(*std::move(vote), record.id);
   } else if (!vote.ok() && vote.error().kind != ErrorKind::kNotFound) {
     context_.news.log.warning("vote", {{"run", record.id}, {"what", vote.error().message}});
   }
@@ -133,8 +131,8 @@ void Node::take_events() {
 void Node::take_votes() {
   if (run_)
     if (const std::optional<schema::Vote> vote = run_->candidate().take_vote())
-      membership_.prepared(run_->identity().key, *vote, steady_ms(), run_->candidate().data_names());
-  dry_run_.tick(run_ != nullptr);
+      membership_.on_prepared(run_->identity().run_key, *vote, steady_ms(), run_->candidate().data_names());
+  dry_run_.tick();
 }
 
 void Node::tick() {
@@ -144,15 +142,14 @@ void Node::tick() {
   service_manager_.tick(now, control_.turns(), [this] { return service_status(); });
   context_.network.mesh.set_in_run(run_ != nullptr, run_ && !run_->begun());
   context_.network.mesh.tick(now);
-  for (const LastWords::Gone& gone : last_words_.take_due(now))
-    membership_.gave_up(gone.peer, gone.message, gone.up_again, now);
+  for (const DisconnectGrace::Disconnect& lost : disconnect_grace_.take_due(now))
+    membership_.on_link_lost(lost.peer, lost.message, lost.up_again, now);
   look_at_links(now);
   membership_.tick(now);
-  advisor_.tick(busy());
   examiner_.tick();
   mistakes_.tick();
   resume_by_itself(now);
-  if (run_ && membership_.joins()) run_->ask_for_slices(now);
+  if (run_ && membership_.is_joining()) run_->request_chunks(now);
   publish_metrics();
   if (!run_ && now - last_store_ms_ >= kStoreMs) {
     last_store_ms_ = now;
@@ -164,7 +161,7 @@ void Node::tick() {
     RunFitted fitted = *std::exchange(fitted_, std::nullopt);
     on(fitted);
   }
-  run_->pause(membership_.paused());
+  run_->pause(membership_.pause_reason());
   if (run_->view().is_prepared() && run_->view().member().frozen()) ++context_.news.progress.count;  // it waits
   run_->tick();
   const std::uint64_t timeout = run_->view().step_timeout_ms();
@@ -201,10 +198,10 @@ void Node::publish_metrics() {
 // A start that waits says for whom; what waiting does not mend ends it.
 void Node::look_at_links(std::uint64_t now) {
   std::string waits;
-  for (const Seat peer : membership_.waited_for()) {
+  for (const Seat peer : membership_.awaited()) {
     const std::optional<LinkProblem> problem = context_.network.mesh.links().problem(peer);
     waits += (waits.empty() ? "waits for " : "; ") + context_.self.names[peer] + (problem ? ": " + problem->why : "");
-    if (problem && !problem->may_recover) membership_.cannot_join(peer, problem->why, now);
+    if (problem && !problem->may_recover) membership_.on_incompatible_peer(peer, problem->why, now);
   }
   pending_.waits(waits);
 }
@@ -213,7 +210,8 @@ void Node::save_unsaved() {
   for (const std::uint64_t key : context_.disk.store.save_unsaved()) {
     context_.disk.store.amend(key, [&](RunRecord& record) {
       context_.news.log.info("saved-at-last", {{"run", record.id}});
-      membership_.saved(key, past_run(record, context_.self.names, context_.self.config.seat()).end.truth, steady_ms());
+      membership_.on_saved(key, past_run(record, context_.self.names, context_.self.config.seat()).end.truth,
+                           steady_ms());
     });
   }
 }
@@ -233,37 +231,38 @@ void Node::on(FrameArrived& event) {
   if (const auto* reply = std::get_if<schema::ProbeReply>(&body)) {
     if (is_current(header.run)) run_->candidate().replied(event.from, *reply);
     if (dry_run_.has(header.run)) dry_run_.replied(event.from, *reply);
-    examiner_.on_probe_reply(header.run, event.from, reply->burst);
-    return advisor_.on_probe_reply(header.run, event.from, *reply);
+    return examiner_.on_probe_reply(header.run, event.from, reply->burst);
   }
-  if (const auto* slice = std::get_if<schema::FeedSlice>(&body)) return take_slice(event.from, header, *slice);
-  if (!of_a_step(body)) return membership_.frame(event.from, header, body, steady_ms());
+  if (const auto* slice = std::get_if<schema::SnapshotChunk>(&body))
+    return on_snapshot_chunk(event.from, header, *slice);
+  if (!of_a_step(body)) return membership_.on_frame(event.from, header, body, steady_ms());
   const bool takes = is_current(header.run) && run_->view().is_prepared() && (!run_->begun() || run_->goes_on());
-  if (takes && !view_links_.whole(event.from) && header.view == run_->view().view().number()) {
+  if (takes && !view_links_.is_intact(event.from) && header.view == run_->view().view().number()) {
     ++dropped_frames_;
     return;
   }
-  if (!takes || !run_->view().member().frame(event.from, header, body, std::move(event.keep))) {
+  if (!takes || !run_->view().member().on_frame(event.from, header, body, std::move(event.keep))) {
     ++dropped_frames_;
     ++rejected(Rejection::kOtherRun);
-    return membership_.speaks(event.from, header.run, header.view, steady_ms());
+    return membership_.on_stale_view(event.from, header.run, header.view, steady_ms());
   }
   ++context_.news.progress.count;
   const auto* report = std::get_if<schema::Report>(&body);
-  if (report != nullptr && report->last) membership_.peer_finished(event.from);
+  if (report != nullptr && report->last) membership_.on_peer_finished(event.from);
 }
 
-void Node::take_slice(Seat from, const schema::FrameHeader& header, const schema::FeedSlice& slice) {
+void Node::on_snapshot_chunk(Seat from, const schema::FrameHeader& header, const schema::SnapshotChunk& slice) {
   if (!is_current(header.run) || run_->begun()) return;
-  if (run_->is_fed()) return;
-  const Status taken = run_->slice(from, slice, steady_ms());
-  if (taken.ok() && !run_->is_fed()) return;
-  const Status right = taken.ok() ? run_->check_fed() : taken;
-  membership_.fed(header.run, right.ok() ? "" : right.error().message, steady_ms());
+  if (run_->has_snapshot()) return;
+  const Status taken = run_->on_snapshot_chunk(from, slice, steady_ms());
+  if (taken.ok() && !run_->has_snapshot()) return;
+  const Status right = taken.ok() ? run_->check_snapshot() : taken;
+  membership_.on_snapshot_done(header.run, right.ok() ? "" : right.error().message, steady_ms());
 }
 
-void Node::on(PastRead& event) {
-  if (is_current(event.key) && run_->held()) membership_.feeds(event.key, run_->begin_feed(event.views), steady_ms());
+void Node::on(HistoryRead& event) {
+  if (is_current(event.key) && run_->quiesced())
+    membership_.on_snapshot_offer(event.key, run_->begin_snapshot(event.views), steady_ms());
 }
 
 void Node::on(StepHappened& event) {
@@ -276,7 +275,7 @@ void Node::on(RunSaved& event) {
   if (!event.problem.empty()) context_.news.log.error("save-failed", {{"error", event.problem}});
   if (is_current(event.key)) {
     run_->keeper().saved(event);
-    return membership_.saved(event.key, run_->keeper().own_end(event.save, event.problem), steady_ms());
+    return membership_.on_saved(event.key, run_->keeper().own_end(event.save, event.problem), steady_ms());
   }
   // Its disk took longer than anybody waited.
   std::optional<schema::Ended> own;
@@ -287,7 +286,7 @@ void Node::on(RunSaved& event) {
   if (!own) return;
   own->save = event.save;
   own->problem = schema::clip_text(event.problem, schema::kMaxProblemBytes);
-  membership_.saved(event.key, *own, steady_ms());
+  membership_.on_saved(event.key, *own, steady_ms());
 }
 
 void Node::on(CheckpointWritten& event) {
@@ -307,24 +306,25 @@ void Node::on(RunFitted& event) {
   }
   const Status goes_on = run_->fitted(event.view, std::move(event.result));
   if (!goes_on.ok() && event.view == View::kFirst)  // it could not even begin
-    return membership_.failed({ErrorKind::kRunFailed, context_.self.config.node, "prepare", goes_on.error().message},
-                              steady_ms());
-  if (!goes_on.ok()) return membership_.lost(context_.self.config.seat(), goes_on.error().message, steady_ms());
+    return membership_.on_failed({ErrorKind::kRunFailed, context_.self.config.node, "prepare", goes_on.error().message},
+                                 steady_ms());
+  if (!goes_on.ok()) return membership_.on_peer_lost(context_.self.config.seat(), goes_on.error().message, steady_ms());
   if (run_->view().begun()) tell_change(true);
 }
 
 void Node::on(ConnectionChanged& event) {
-  membership_.weighs(event.peer, context_.network.mesh.links().weight(event.peer));
-  if (event.up && last_words_.came_back(event.peer)) return;
+  membership_.set_weight(event.peer, context_.network.mesh.links().weight(event.peer));
+  if (event.up && disconnect_grace_.on_reconnected(event.peer)) return;
   if (event.up || !run_ || !run_->begun())
-    return membership_.connection(event.peer, event.up, steady_ms(),
-                                  context_.network.mesh.links()[event.peer].rekeying);
-  view_links_.broke(event.peer);
-  last_words_.broke(event.peer,
-                    context_.self.config.node + " lost the connection to " + context_.self.names[event.peer] + " in " +
-                        std::string(to_word(context_.news.progress.phase.load())) + " of step " +
-                        std::to_string(context_.news.progress.step),
-                    steady_ms(), context_.network.mesh.links()[event.peer].rekeying);
+    return membership_.on_connection_changed(event.peer, event.up, steady_ms(),
+                                             context_.network.mesh.links()[event.peer].rekeying);
+  view_links_.mark_broken(event.peer);
+  disconnect_grace_.on_disconnected(event.peer,
+                                    context_.self.config.node + " lost the connection to " +
+                                        context_.self.names[event.peer] + " in " +
+                                        std::string(to_word(context_.news.progress.phase.load())) + " of step " +
+                                        std::to_string(context_.news.progress.step),
+                                    steady_ms(), context_.network.mesh.links()[event.peer].rekeying);
 }
 
 void Node::on(PeerLost& event) {
@@ -333,30 +333,30 @@ void Node::on(PeerLost& event) {
   const RunIdentity* current = membership_.current();
   if (!event.run_id.empty() && (current == nullptr || current->id != event.run_id)) return;  // of a run that has ended
   if (event.peer == context_.self.config.seat() && run_ && run_->keeper().writes_state())    // our own disk hangs
-    return membership_.saved(run_->identity().key, run_->keeper().own_end(schema::SaveState::kNotSaved, event.message),
-                             steady_ms());
-  membership_.lost(event.peer, event.message, steady_ms());
+    return membership_.on_saved(run_->identity().run_key,
+                                run_->keeper().own_end(schema::SaveState::kNotSaved, event.message), steady_ms());
+  membership_.on_peer_lost(event.peer, event.message, steady_ms());
 }
 
 void Node::on(PeerPrepares& event) {
   const RunIdentity* current = membership_.current();
-  if (current != nullptr && current->id == event.run_id) membership_.prepares(event.peer, steady_ms());
+  if (current != nullptr && current->id == event.run_id) membership_.on_prepare_progress(event.peer, steady_ms());
 }
 
 void Node::on(PeerBeats& event) {
   const std::optional<RunRecord> record = context_.disk.store.recorded(event.run_id);
   // Of a beginning that the run has left behind, or that has ended: who is still in it will hear of that.
-  if (record && record->has_begun() && event.lineage < record->status.lineage + schema::is_fact(record->status.state))
+  if (record && record->has_begun() &&
+      event.lineage < record->status.lineage + schema::is_authoritative(record->status.state))
     return;
   auto_resume_.hears_of(event.run_id, steady_ms());
-  membership_.beats(event.peer, event.run_id, event.lineage, event.view, steady_ms());
+  membership_.on_heartbeat(event.peer, event.run_id, event.lineage, event.view, steady_ms());
   if (leaving_ || (run_ && run_->begun())) return;
-  if (!(record && record->left_by_order)) membership_.is_on(event.run_id, steady_ms());
+  if (!(record && record->left_by_order)) membership_.on_run_discovered(event.run_id, steady_ms());
 }
 
 void Node::on(ShutDown&) {
-  advisor_.give_way(context_.self.config.node + " is being shut down");
-  examiner_.give_way("it is being shut down");
+  examiner_.stop_measuring("it is being shut down");
   mistakes_.give_way({ErrorKind::kFailed, context_.self.config.node + " is being shut down"});
   save_unsaved();
   membership_.shut_down(steady_ms());
@@ -370,9 +370,8 @@ void Node::on(ControlCall& event) {
   if (const auto* request = std::get_if<schema::StopRequest>(&event.body)) return stop(event.token, *request);
   if (const auto* request = std::get_if<schema::LeaveRequest>(&event.body)) return leave(event.token, *request);
   if (const auto* request = std::get_if<schema::ExamineRequest>(&event.body)) return examine(event.token, *request);
-  if (std::holds_alternative<schema::BenchRequest>(event.body)) return advisor_.bench(event.token, draw_bits(), busy());
   if (const auto* request = std::get_if<schema::ForecastRequest>(&event.body))
-    return advisor_.plan(event.token, *request, draw_bits(), busy());
+    return dry_run_.plan(event.token, *request, at_work());
   if (const auto* request = std::get_if<schema::MistakesRequest>(&event.body)) {
     const std::string why = at_work();
     const std::string busy = why.empty() && examiner_.measuring() ? "links are measured (tgctl doctor)" : why;
@@ -388,8 +387,7 @@ bool Node::busy() const {
 std::string Node::at_work() const {
   const RunIdentity* const current = membership_.current();
   if (run_ || current != nullptr) return "run " + (run_ ? run_->identity() : *current).id + " is on";
-  if (advisor_.measuring()) return "it measures for bench or plan";
-  if (dry_run_.on()) return "a run is being tried (start --dry-run)";
+  if (dry_run_.on()) return "a run is being tried (start --dry-run, plan)";
   if (mistakes_.on()) return "the model of an ended run is being evaluated (report --mistakes)";
   return context_.news.progress.orphaned_threads.what();
 }
@@ -415,7 +413,7 @@ void Node::start(std::uint64_t token, const schema::StartRequest& request) {
     return refuse({ErrorKind::kRefused, "run " + identity.id + " exists already; choose another --id"});
   if (request.dry_run) {
     if (const Status free = nothing_left_behind(); !free.ok()) return refuse(free.error());
-    if (dry_run_.on() || run_ || advisor_.measuring() || mistakes_.on())
+    if (dry_run_.on() || run_ || mistakes_.on())
       return refuse(
           {ErrorKind::kRefused, "this node is busy with a run or a measurement; ask again when it has ended"});
     identity.weights = context_.weights();
@@ -456,7 +454,7 @@ Result<std::vector<Seat>> Node::all_but(const std::vector<std::string>& names) c
 void Node::propose(std::uint64_t token, const RunIdentity& identity) {
   membership_.start(token, identity, steady_ms());
   const RunIdentity* const current = membership_.current();
-  if (current == nullptr || current->key != identity.key) return;
+  if (current == nullptr || current->run_key != identity.run_key) return;
   if (const Result<schema::JobSpec> job = schema::parse_job(identity.spec, "job"); job.ok())
     pending_.show(identity, *job, schema::RunState::kPending);
 }
@@ -510,7 +508,7 @@ void Node::leave(std::uint64_t token, const schema::LeaveRequest& request) {
     return control_.reply(token, Error{ErrorKind::kRefused, begun          ? node + " is in run " + run_->identity().id
                                                             : request.back ? "no run is on that " + node + " has left"
                                                                            : node + " is in no run"});
-  if (!request.back) membership_.stays_out();
+  if (!request.back) membership_.stay_out();
   context_.disk.store.amend(record->key, [&](RunRecord& one) { one.left_by_order = !request.back; });
   control_.reply(token, schema::DoneReply{record->id, node, 0});
 }
@@ -526,7 +524,7 @@ std::string Node::service_status() const {
   if (current == nullptr) return nodes + "no run";
   std::string run = nodes + "run " + current->id;
   if (const auto state = membership_.state()) run += " " + std::string(to_word(*state));
-  if (is_current(current->key) && run_->begun())
+  if (is_current(current->run_key) && run_->begun())
     run += ", step " + std::to_string(context_.news.progress.step) + " of " + std::to_string(run_->job().steps);
   return run;
 }
@@ -545,22 +543,23 @@ void Node::carry_out_all() {
 void Node::take_outcome() {
   if (!run_ || !run_->goes_on()) return;
   const Member& member = run_->view().member();
-  if (run_->held()) membership_.held(run_->identity().key, steady_ms());
-  if (member.stopping()) membership_.stopping();
+  if (run_->quiesced()) membership_.on_quiesced(run_->identity().run_key, steady_ms());
+  if (member.stopping()) membership_.on_stopping();
   if (member.failed())
     cannot_go_on(*member.failed());
   else if (member.finished())
-    membership_.finished(*member.finished(), member.finish_reason(), steady_ms());
+    membership_.on_finished(*member.finished(), member.finish_reason(), steady_ms());
 }
 
 // The causes that end a run for all are told as such; what fails here, or a member that is not heard, costs a member.
 void Node::cannot_go_on(const schema::Fail& cause) {
   const Member& member = run_->view().member();
   if (member.frozen()) return;  // another view follows
-  if (!member.unfit().empty()) return membership_.lost(context_.self.config.seat(), member.unfit(), steady_ms());
-  if (cause.kind != ErrorKind::kUnreachable) return membership_.failed(cause, steady_ms());
+  if (!member.unfit().empty())
+    return membership_.on_peer_lost(context_.self.config.seat(), member.unfit(), steady_ms());
+  if (cause.kind != ErrorKind::kUnreachable) return membership_.on_failed(cause, steady_ms());
   for (const Seat seat : context_.self.names.places())
-    if (context_.self.names[seat] == cause.node) membership_.lost(seat, cause.message, steady_ms());
+    if (context_.self.names[seat] == cause.node) membership_.on_peer_lost(seat, cause.message, steady_ms());
 }
 
 void Node::carry_out(SendFrame& action) {
@@ -570,7 +569,7 @@ void Node::carry_out(SendFrame& action) {
 void Node::carry_out(FindStates& action) {
   // Who proposes has missed a beginning: that needs no look at the disk, and nobody shall see a run start.
   if (const std::uint32_t lineage = resumption_.known_lineage(action.run.id); lineage >= action.run.resume->lineage)
-    return membership_.offered(action.run.key, {}, lineage, steady_ms());
+    return membership_.on_offer(action.run.run_key, {}, lineage, steady_ms());
   if (const Result<schema::JobSpec> job = schema::parse_job(action.run.spec, "proposal"); job.ok()) {
     pending_.show(action.run, *job, schema::RunState::kStarting);
     control_.watch(action.run.id, job->step_timeout_ms);  // a member may die while it looks, too
@@ -583,7 +582,7 @@ void Node::carry_out(FindStates& action) {
 void Node::on(StatesFound& event) {
   const std::uint32_t lineage = resumption_.known_lineage(event.run_id);
   const std::uint64_t key = event.key;
-  membership_.offered(key, resumption_.offer(std::move(event)), lineage, steady_ms());
+  membership_.on_offer(key, resumption_.offer(std::move(event)), lineage, steady_ms());
 }
 
 void Node::carry_out(PrepareRun& action) {
@@ -609,7 +608,7 @@ void Node::carry_out(PrepareRun& action) {
     schema::Vote refusal;
     refusal.kind = valid.error().kind;
     refusal.message = valid.error().message;
-    return membership_.prepared(action.run.key, refusal, steady_ms());
+    return membership_.on_prepared(action.run.run_key, refusal, steady_ms());
   }
   pending_.show(action.run, *job, schema::RunState::kStarting);
   context_.news.progress.view = 0;
@@ -617,8 +616,7 @@ void Node::carry_out(PrepareRun& action) {
     control_.watch(action.run.id, job->step_timeout_ms, Per<Seat, bool>(context_.self.names.size(), false));
   else
     control_.watch(action.run.id, job->step_timeout_ms);  // a member may die while it prepares, too
-  advisor_.give_way(context_.self.config.node + " cannot measure while a run is on; ask again when it has ended");
-  examiner_.give_way("run " + action.run.id + " began");
+  examiner_.stop_measuring("run " + action.run.id + " began");
   if (action.run.global_batch == 0)
     action.run.global_batch = start && start->record->global_batch != 0
                                   ? start->record->global_batch
@@ -628,21 +626,21 @@ void Node::carry_out(PrepareRun& action) {
 }
 
 void Node::carry_out(BeginRun& action) {
-  TG_CHECK(is_current(action.run.key));
+  TG_CHECK(is_current(action.run.run_key));
   choice_ = action.choice;
   pending_.began();
   step_timeout_ms_ = begins_ms_ = 0;
   fitted_.reset();
   changed_.reset();
   view_links_.begin_view();
-  voted_in_[action.run.key] = action.run.id;
+  voted_in_[action.run.run_key] = action.run.id;
   watch(action.run.id);
   log_run(action.run.id);
   if (!choice_.why.empty()) context_.news.log.info("exchange-chosen", {{"run", action.run.id}, {"why", choice_.why}});
   if (const Status begun = run_->begin(choice_.commit); !begun.ok()) {
-    membership_.failed({ErrorKind::kRunFailed, context_.self.config.node, "prepare",
-                        context_.self.config.node + ": " + begun.error().message},
-                       steady_ms());
+    membership_.on_failed({ErrorKind::kRunFailed, context_.self.config.node, "prepare",
+                           context_.self.config.node + ": " + begun.error().message},
+                          steady_ms());
   }
 }
 
@@ -659,7 +657,7 @@ void Node::log_run(const std::string& id) {
 void Node::carry_out(DropRun& action) {
   context_.news.progress.view = 0;
   control_.unwatch();
-  if (is_current(action.key)) {
+  if (is_current(action.run_key)) {
     context_.news.progress.phase = schema::Phase::kIdle;
     context_.news.log.set_sink(nullptr);  // it may have been fed
     run_.reset();
@@ -668,7 +666,7 @@ void Node::carry_out(DropRun& action) {
 }
 
 void Node::carry_out(SaveRun& action) {
-  TG_CHECK(is_current(action.key));
+  TG_CHECK(is_current(action.run_key));
   if (run_->begun()) return run_->begin_save(action.state, action.reason);
   // It could not even begin.
   schema::Ended own;
@@ -676,11 +674,11 @@ void Node::carry_out(SaveRun& action) {
   own.reason = action.reason;
   own.since_ms = unix_time_ms();
   own.save = schema::SaveState::kNothing;
-  membership_.saved(action.key, own, steady_ms());
+  membership_.on_saved(action.run_key, own, steady_ms());
 }
 
 void Node::carry_out(RecordEnd& action) {
-  context_.disk.store.amend(action.key, [&](RunRecord& record) {
+  context_.disk.store.amend(action.run_key, [&](RunRecord& record) {
     if (record.status.state != action.end.truth.state)
       context_.news.log.info(
           "run-ended-otherwise",
@@ -691,17 +689,17 @@ void Node::carry_out(RecordEnd& action) {
 }
 
 void Node::carry_out(EndRun& action) {
-  if (is_current(action.key)) tell_change(false);
+  if (is_current(action.run_key)) tell_change(false);
   context_.news.metrics.numbers().run_state = action.state;
-  const bool begun = is_current(action.key) && run_->begun();
+  const bool begun = is_current(action.run_key) && run_->begun();
   if (begun) auto_resume_.came_to("");
   std::string reason = action.reason;
-  if (!begun && !schema::is_fact(action.state)) reason += absent_problems(reason);
+  if (!begun && !schema::is_authoritative(action.state)) reason += absent_problems(reason);
   const Status recorded =
       begun ? run_->keeper().ended(action.end) : pending_.record_end(action.id, action.state, reason);
   if (!recorded.ok())
     context_.news.log.error("record-failed", {{"run", action.id}, {"error", recorded.error().message}});
-  if (action.by_order) context_.disk.store.amend(action.key, [](RunRecord& record) { record.left_by_order = true; });
+  if (action.by_user) context_.disk.store.amend(action.run_key, [](RunRecord& record) { record.left_by_order = true; });
   context_.news.log.write(action.state == schema::RunState::kFailed ? LogLevel::kError : LogLevel::kInfo, "run-ended",
                           {{"run", action.id}, {"state", to_word(action.state)}, {"reason", reason}});
   if (const std::uint64_t dropped = std::exchange(dropped_frames_, 0); dropped > 0)
@@ -711,10 +709,11 @@ void Node::carry_out(EndRun& action) {
   context_.network.mesh.drop_queued();
   context_.news.progress.phase = schema::Phase::kIdle;
   context_.news.progress.view = 0;
-  if (is_current(action.key)) run_.reset();
+  if (is_current(action.run_key)) run_.reset();
   pending_.began();
-  for (const LastWords::Gone& gone : last_words_.take_all())  // the next run has nothing to do with them
-    membership_.gave_up(gone.peer, gone.message, gone.up_again, steady_ms());
+  for (const DisconnectGrace::Disconnect& lost :
+       disconnect_grace_.take_all())  // the next run has nothing to do with them
+    membership_.on_link_lost(lost.peer, lost.message, lost.up_again, steady_ms());
 }
 
 void Node::carry_out(AnswerStart& action) {
@@ -728,8 +727,8 @@ void Node::carry_out(AnswerStart& action) {
   if (action.status.ok() && run_ && run_->identity().id == action.run_id) {
     schema::StartReply facts = run_->facts(choice_.commit);
     facts.link_mbps = choice_.link_mbps;  // of the slowest member
-    control_.reply(action.token, advisor_.foresee(std::move(facts), *run_, choice_.commit));
-    return;
+    add_prediction(facts, context_, *run_, choice_.commit);
+    return control_.reply(action.token, std::move(facts));
   }
   if (action.status.ok() && action.from_step > 0 && membership_.idle()) {  // without this node, which lacks the state
     schema::StartReply facts;
@@ -749,31 +748,31 @@ void Node::carry_out(AnswerStart& action) {
   control_.reply(action.token, std::move(error));
 }
 
-void Node::carry_out(StartAnew& action) {
-  action.run.key = draw_bits();
+void Node::carry_out(RestartProposal& action) {
+  action.run.run_key = draw_bits();
   propose(action.token, action.run);
 }
 
-void Node::carry_out(AskStop& action) {
-  if (is_current(action.key)) run_->request_stop();
+void Node::carry_out(RequestStop& action) {
+  if (is_current(action.run_key)) run_->request_stop();
 }
 
 // --- a view change ---
 
 void Node::carry_out(Freeze& action) {
-  Standing standing;
-  if (is_current(action.key) && run_->goes_on()) standing = run_->freeze();
-  standing.leaves = leaving_;
+  FreezeReport report;
+  if (is_current(action.run_key) && run_->goes_on()) report = run_->freeze();
+  report.leaving = leaving_;
   const std::chrono::milliseconds silence(context_.self.config.peer_timeout_ms);
-  standing.hears = context_.self.names.places_where([&](Seat seat) {
+  report.reachable = context_.self.names.places_where([&](Seat seat) {
     return seat != context_.self.config.seat() && context_.network.mesh.links().is_responsive(seat, silence);
   });
-  membership_.stands(action.key, standing, steady_ms());
+  membership_.on_frozen(action.run_key, report, steady_ms());
 }
 
 void Node::carry_out(WriteVote& action) {
-  const auto run = voted_in_.find(action.key);
-  TG_CHECK(run != voted_in_.end(), action.key);
+  const auto run = voted_in_.find(action.run_key);
+  TG_CHECK(run != voted_in_.end(), action.run_key);
   const VoterState& vote = action.vote;
   const FaultInjection& fault = context_.machine.fault;
   const bool decides = vote.promised.count == 0;  // the view is new, and nobody has asked about the next one
@@ -785,11 +784,11 @@ void Node::carry_out(WriteVote& action) {
                                                     : schema::ChangePoint::kPromise,
                 changed);
   if (!written.ok()) context_.news.log.error("vote-failed", {{"run", run->second}, {"error", written.error().message}});
-  membership_.voted(action.key, written.ok(), steady_ms());
+  membership_.on_vote_written(action.run_key, written.ok(), steady_ms());
 }
 
 void Node::carry_out(InstallView& action) {
-  if (!is_current(action.key) || !run_->goes_on()) return;
+  if (!is_current(action.run_key) || !run_->goes_on()) return;
   context_.machine.fault.reached(schema::ChangePoint::kInstall, action.next.number - 1);
   const std::uint64_t now = steady_ms();
   const View next(action.next);
@@ -798,13 +797,13 @@ void Node::carry_out(InstallView& action) {
   for (const Seat seat : context_.self.names.places())
     if (seat != context_.self.config.seat() && !next.has(seat)) context_.network.mesh.drop_queued(seat);
   view_links_.begin_view();
-  for (const Seat seat : last_words_.broken()) view_links_.broke(seat);
-  begins_ms_ = action.next.waits ? now + ViewChange::kGraceMs : 0;
+  for (const Seat seat : disconnect_grace_.disconnected()) view_links_.mark_broken(seat);
+  begins_ms_ = action.next.waits ? now + ViewChange::ViewChange::kFirstStepDelayMs : 0;
   fitted_.reset();
   run_->pause("");
   const Status goes_on = run_->change_view(next, Round(action.next.start), action.next.why);
   watch(run_->identity().id);
-  if (!goes_on.ok()) membership_.lost(context_.self.config.seat(), goes_on.error().message, now);
+  if (!goes_on.ok()) membership_.on_peer_lost(context_.self.config.seat(), goes_on.error().message, now);
 }
 
 // One line for each: when this node had promised, learned what was decided, and began the first step, after it had
@@ -830,7 +829,7 @@ void Node::tell_change(bool begun) {
 }
 
 void Node::carry_out(LeaveView& action) {
-  if (!is_current(action.key) || !run_->begun()) return;
+  if (!is_current(action.run_key) || !run_->begun()) return;
   tell_change(false);
   context_.news.log.warning("left-out",
                             {{"run", run_->identity().id}, {"view", action.next.number}, {"why", action.next.why}});
@@ -839,54 +838,54 @@ void Node::carry_out(LeaveView& action) {
 
 // --- a node comes into a run ---
 
-void Node::carry_out(HoldRun& action) {
-  if (is_current(action.key)) run_->request_hold();
+void Node::carry_out(QuiesceRun& action) {
+  if (is_current(action.run_key)) run_->request_quiesce();
 }
 
-void Node::carry_out(ReadPast& action) {
-  if (is_current(action.key)) run_->read_past();
+void Node::carry_out(ReadHistory& action) {
+  if (is_current(action.run_key)) run_->read_past();
 }
 
-void Node::carry_out(SendSlices& action) {
-  if (is_current(action.key)) run_->send_slices(action.to, action.want);
+void Node::carry_out(SendSnapshotChunks& action) {
+  if (is_current(action.run_key)) run_->send_snapshot_chunks(action.to, action.want);
 }
 
 // Who is about to come into a run shows what it waits for, too.
-void Node::carry_out(NoteHold& action) {
-  if (is_current(action.key) && run_->begun()) return run_->note_hold(action.what);
+void Node::carry_out(NoteJoin& action) {
+  if (is_current(action.run_key) && run_->begun()) return run_->note_join(action.what);
   if (pending_.joins(action.what)) context_.news.log.info("joins", {{"what", action.what}});
 }
 
-void Node::carry_out(GoOn& action) {
-  if (!is_current(action.key)) return;
+void Node::carry_out(ReleaseRun& action) {
+  if (!is_current(action.run_key)) return;
   if (!action.why.empty())
     context_.news.log.warning("nobody-joins", {{"run", run_->identity().id}, {"why", action.why}});
-  run_->go_on();
+  run_->release();
 }
 
-void Node::carry_out(TakeFeed& action) {
-  if (!is_current(action.key) || run_->begun()) return;
+void Node::carry_out(ReceiveSnapshot& action) {
+  if (!is_current(action.run_key) || run_->begun()) return;
   log_run(run_->identity().id);
-  voted_in_[action.key] = run_->identity().id;
-  const Status fed = run_->be_fed(action.from, action.view, action.feed);
-  if (!fed.ok()) return membership_.fed(action.key, fed.error().message, steady_ms());
-  run_->ask_for_slices(steady_ms());
+  voted_in_[action.run_key] = run_->identity().id;
+  const Status fed = run_->receive_snapshot(action.from, action.view, action.feed);
+  if (!fed.ok()) return membership_.on_snapshot_done(action.run_key, fed.error().message, steady_ms());
+  run_->request_chunks(steady_ms());
 }
 
 void Node::carry_out(JoinRun& action) {
-  TG_CHECK(is_current(action.run.key));
+  TG_CHECK(is_current(action.run.run_key));
   choice_ = {action.choice, "", 0};
   pending_.began();
   step_timeout_ms_ = 0;
-  begins_ms_ = action.next.waits ? steady_ms() + ViewChange::kGraceMs : 0;
+  begins_ms_ = action.next.waits ? steady_ms() + ViewChange::ViewChange::kFirstStepDelayMs : 0;
   fitted_.reset();
   changed_.reset();
   view_links_.begin_view();
-  for (const Seat seat : last_words_.broken()) view_links_.broke(seat);
+  for (const Seat seat : disconnect_grace_.disconnected()) view_links_.mark_broken(seat);
   const Status joined = run_->join(View(action.next), action.choice, action.next.why);
   if (!joined.ok()) context_.news.log.error("join-failed", {{"run", action.run.id}, {"error", joined.error().message}});
   watch(action.run.id);
-  if (!joined.ok()) membership_.lost(context_.self.config.seat(), joined.error().message, steady_ms());
+  if (!joined.ok()) membership_.on_peer_lost(context_.self.config.seat(), joined.error().message, steady_ms());
 }
 
 // The members of the run's present view.

@@ -3,7 +3,7 @@
 //
 //   mesh thread ----frames-------+                               +--> Membership (who takes part) --> start, end of Run
 //   control thread --calls-------+--> EventQueue --> Node::run --+--> Member of the Run (steps)   --> mesh, threads
-//   compute thread --gradients---+                               +--> Advisor (bench, plan)       --> ControlServer
+//   compute thread --gradients---+                               +--> DryRun (--dry-run, plan)    --> ControlServer
 //   exchange helpers --results---+                               +--> Examiner (doctor)          --> ControlServer
 //
 // Each event goes straight to who decides; whether it is the current run's is checked here and nowhere else. Events
@@ -21,11 +21,10 @@
 
 #include "daemon/control/control_server.h"
 #include "daemon/doctor/examiner.h"
-#include "daemon/membership/last_words.h"
+#include "daemon/membership/disconnect_grace.h"
 #include "daemon/membership/membership.h"
 #include "daemon/membership/view_links.h"
 #include "daemon/mesh/probe/burst_meter.h"
-#include "daemon/node/advisor.h"
 #include "daemon/node/auto_resume.h"
 #include "daemon/node/dry_run.h"
 #include "daemon/node/event_queue.h"
@@ -70,9 +69,7 @@ class Node {
   void on(RunSaved& event);
   void on(CheckpointWritten& event);
   void on(StatesFound& event);
-  void on(PastRead& event);
-  void on(Benched& event) { advisor_.on_benched(event); }
-  void on(DataSeen& event) { advisor_.on_data_seen(event, busy()); }
+  void on(HistoryRead& event);
   void on(MistakesFound& event) { mistakes_.on_found(event); }
   void on(ShutDown& event);
   void start(std::uint64_t token, const schema::StartRequest& request);
@@ -89,7 +86,7 @@ class Node {
   void watch(const std::string& run);
   void cannot_go_on(const schema::Fail& cause);
   void save_unsaved();
-  void take_slice(Seat from, const schema::FrameHeader& header, const schema::FeedSlice& slice);
+  void on_snapshot_chunk(Seat from, const schema::FrameHeader& header, const schema::SnapshotChunk& slice);
   void log_run(const std::string& id);
 
   // --- what Membership has decided ---
@@ -104,23 +101,23 @@ class Node {
   void carry_out(EndRun& action);
   void carry_out(RecordEnd& action);
   void carry_out(AnswerStart& action);
-  void carry_out(StartAnew& action);
-  void carry_out(AskStop& action);
+  void carry_out(RestartProposal& action);
+  void carry_out(RequestStop& action);
   void carry_out(Freeze& action);
   void carry_out(WriteVote& action);
   void carry_out(InstallView& action);
   void carry_out(LeaveView& action);
-  void carry_out(HoldRun& action);
-  void carry_out(ReadPast& action);
-  void carry_out(SendSlices& action);
-  void carry_out(NoteHold& action);
-  void carry_out(GoOn& action);
-  void carry_out(TakeFeed& action);
+  void carry_out(QuiesceRun& action);
+  void carry_out(ReadHistory& action);
+  void carry_out(SendSnapshotChunks& action);
+  void carry_out(NoteJoin& action);
+  void carry_out(ReleaseRun& action);
+  void carry_out(ReceiveSnapshot& action);
   void carry_out(JoinRun& action);
   std::string absent_problems(const std::string& said) const;
   std::string service_status() const;
 
-  bool is_current(std::uint64_t key) const { return run_ && run_->identity().key == key; }
+  bool is_current(std::uint64_t key) const { return run_ && run_->identity().run_key == key; }
   std::uint64_t& rejected(Rejection reason) {
     return context_.news.metrics.numbers().rejected[static_cast<std::size_t>(reason)];
   }
@@ -131,16 +128,15 @@ class Node {
   ServiceManager& service_manager_;
   Membership membership_;
   std::unique_ptr<Run> run_;
-  Choice choice_;    // of the current run
-  Advisor advisor_;  // bench and plan
-  DryRun dry_run_;   // what a start would do
+  ExchangeChoice choice_;  // of the current run
+  DryRun dry_run_;         // what a start would do
   Resumption resumption_;
   AutoResume auto_resume_;
   PendingRun pending_;  // what status shows before it begins
   Examiner examiner_;   // doctor
   MistakeSearch mistakes_;
   BurstMeter bursts_;
-  LastWords last_words_;
+  DisconnectGrace disconnect_grace_;
   ViewLinks view_links_;
   std::uint64_t dropped_frames_ = 0;  // of steps, but of another run or view; logged with the end of a run
   bool leaving_ = false, stopped_ = false;

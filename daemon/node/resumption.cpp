@@ -99,8 +99,8 @@ void Resumption::find(const RunIdentity& run) {
   std::string why = why_none(run, record);
   if (why.empty() && run.resume->unasked && record->left_by_order)
     why = context_.self.config.node + " was told to leave run " + run.id;
-  if (!why.empty()) return queue_.post(StatesFound{run.key, run.id, {.states = {}, .refused = {why}}, false});
-  context_.disk.saver.post([&context = context_, &queue = queue_, id = run.id, key = run.key] {
+  if (!why.empty()) return queue_.post(StatesFound{run.run_key, run.id, {.states = {}, .refused = {why}}, false});
+  context_.disk.saver.post([&context = context_, &queue = queue_, id = run.id, key = run.run_key] {
     const auto advance = [&context] { ++context.news.progress.count; };
     Result<RecoveryPoints> found = context.disk.store.recovery_points(id, advance);
     queue.post(found.ok() ? StatesFound{key, id, *std::move(found)}

@@ -219,7 +219,7 @@ schema::Ended Keeper::own_end(schema::SaveState save, const std::string& problem
   own.since_ms = status.since_ms;
   own.held_step = status.digest_step;
   own.held_digest = status.digest;
-  if (schema::is_fact(own.state)) {
+  if (schema::is_authoritative(own.state)) {
     own.step = own.held_step;
     own.digest = own.held_digest;
   }
@@ -237,7 +237,7 @@ void Keeper::saved(const RunSaved& outcome) {
   if (outcome.save != schema::SaveState::kSaved) unsaved_ = outcome.artefacts;
 }
 
-Status Keeper::ended(const RunEnd& end) {
+Status Keeper::ended(const RunOutcome& end) {
   record_end(record_, end, context_.self.names);
   schema::MemberStatus& own = record_.own_row();
   const bool anybody = std::any_of(end.members.begin(), end.members.end(),

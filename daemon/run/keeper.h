@@ -17,7 +17,7 @@
 #include <string>
 #include <utility>
 
-#include "daemon/membership/run_end.h"
+#include "daemon/membership/run_outcome.h"
 #include "daemon/run/run_context.h"
 #include "daemon/step/threads/timeline.h"
 #include "daemon/store/line_file.h"
@@ -76,7 +76,7 @@ class Keeper {
   schema::Ended own_end(schema::SaveState save, const std::string& problem) const;
   void saved(const RunSaved& outcome);
   // The verdict: records it. A state that nobody could save stays in memory.
-  Status ended(const RunEnd& end);
+  Status ended(const RunOutcome& end);
 
  private:
   using Clock = std::chrono::steady_clock;

@@ -21,7 +21,7 @@ std::vector<Layouts> possible_layouts(const schema::JobSpec& job, const engine::
   std::vector<Layouts> layouts;
   for (const schema::ExchangeKind exchange : values_of<schema::ExchangeKind>())
     for (const schema::Coding coding : values_of<schema::Coding>())
-      if (allowed(asked_of(job), exchange, coding))
+      if (allowed(exchange_preference(job), exchange, coding))
         layouts.push_back(layouts_of(job, model.segments, members, {exchange, coding, schema::kMinWindowBytes}));
   return layouts;
 }

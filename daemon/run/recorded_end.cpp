@@ -6,12 +6,12 @@
 
 namespace tg::daemon {
 
-void record_end(RunRecord& record, const RunEnd& end, const Per<Seat, std::string>& names) {
+void record_end(RunRecord& record, const RunOutcome& end, const Per<Seat, std::string>& names) {
   const schema::Ended& truth = end.truth;
   record.status.state = truth.state;
   record.status.reason = truth.reason;
   record.status.since_ms = truth.since_ms;
-  if (schema::is_fact(truth.state)) {
+  if (schema::is_authoritative(truth.state)) {
     record.status.step = record.status.digest_step = truth.step;
     record.status.digest = truth.digest;
   }
@@ -42,7 +42,7 @@ PastRun past_run(const RunRecord& record, const Per<Seat, std::string>& names, S
   own.state = record.status.state;
   own.reason = record.status.reason;
   own.since_ms = record.status.since_ms;
-  if (schema::is_fact(own.state)) {
+  if (schema::is_authoritative(own.state)) {
     own.step = record.status.digest_step;
     own.digest = record.status.digest;
   }

@@ -3,13 +3,13 @@
 
 #include <string>
 
-#include "daemon/membership/aftermath.h"
+#include "daemon/membership/outcome_sync.h"
 #include "daemon/store/run_record.h"
 
 namespace tg::daemon {
 
 // Puts the truth into the record, the own row and those of the others. names: of all nodes.
-void record_end(RunRecord& record, const RunEnd& end, const Per<Seat, std::string>& names);
+void record_end(RunRecord& record, const RunOutcome& end, const Per<Seat, std::string>& names);
 
 // A recorded run as this node would report it; no other node has been heard in this process.
 PastRun past_run(const RunRecord& record, const Per<Seat, std::string>& names, Seat self);

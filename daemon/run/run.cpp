@@ -74,13 +74,13 @@ std::unique_ptr<Trainer> make_trainer(const RunContext& context, const RunIdenti
       [options, &compute](TrainingKit& kit, const ViewPart& part, Step first, const std::function<void()>& advance) {
         return refit(options, kit, part, first, compute, advance);
       }};
-  const Trainer::Hooks hooks{[&context, key = identity.key, number](auto result) {
+  const Trainer::Hooks hooks{[&context, key = identity.run_key, number](auto result) {
                                context.tell.prepared({key, number, std::move(result)});
                              },
-                             [&context, key = identity.key](std::uint32_t of, auto result) {
+                             [&context, key = identity.run_key](std::uint32_t of, auto result) {
                                context.tell.fitted({key, of, std::move(result)});
                              },
-                             [&context, key = identity.key](StepEvent&& event) {
+                             [&context, key = identity.run_key](StepEvent&& event) {
                                context.tell.happened({key, std::move(event)});
                              }};
   return std::make_unique<Trainer>(Trainer::Options{.job = job, .run = identity.id}, makers, context.news.progress,
@@ -115,8 +115,8 @@ Run::Run(const RunContext& context, RunIdentity identity, schema::JobSpec job, V
       identity_(std::move(identity)),
       job_(std::move(job)),
       journal_(context, identity_.id),
-      keeper_(context, identity_.key, job_),
-      candidate_(context, identity_.key, job_, identity_.global_batch, joins ? std::vector<Seat>() : view.seats()),
+      keeper_(context, identity_.run_key, job_),
+      candidate_(context, identity_.run_key, job_, identity_.global_batch, joins ? std::vector<Seat>() : view.seats()),
       start_(std::move(start)),
       trainer_(make_trainer(context, identity_, job_, view, start_, number_, timeline_, joins)),
       view_(std::in_place, parts(), std::move(view)) {}
@@ -230,7 +230,7 @@ schema::RunStatus Run::first_status(const schema::StartReply& facts) const {
   status.started_ms = before.started_ms;
   status.initial_digest = before.initial_digest;
   status.counters() = start_->counters;
-  if (start_->record->key != identity_.key) return status;
+  if (start_->record->key != identity_.run_key) return status;
   // It joins.
   status.from_step = before.from_step;
   status.left = before.left;
@@ -244,7 +244,7 @@ RunRecord Run::first_record(const schema::StartReply& facts) const {
       beginning(facts), identity_.spec, journal_.status(),
       member_record(self.config.node, *prepared_, *fitted_, context_.machine.kernels, context_.machine.compute),
       {self.names.begin(), self.names.end()}, view_->member_names(), view_->view().weights());
-  record.key = identity_.key;
+  record.key = identity_.run_key;
   record.view = view_->view().number();
   record.builds = {{self.config.node, fitted_->engine_build}};
   if (start_) record.from = start_->state;
@@ -354,7 +354,7 @@ void Run::checkpointed(const CheckpointWritten& outcome) {
 
 // --- a change of its members ---
 
-Standing Run::freeze() {
+FreezeReport Run::freeze() {
   TG_CHECK(goes_on());
   Member& member = view_->member();
   if (!member.frozen()) {
@@ -369,22 +369,22 @@ Standing Run::freeze() {
   return {.has_state = true,
           .step = prepared_->replica->committed_rounds().value(),
           .unfit = unfit_,
-          .goes_back = member.can_go_back()};
+          .can_undo = member.can_go_back()};
 }
 
 // In this order: nobody writes the state any more; it goes to where the next view begins, which is told as the old
 // view's; the new view takes over.
 Status Run::change_view(View next, Round start, const std::string& why) {
   TG_CHECK(goes_on() && view_->member().frozen(), start.value());
-  feed_.reset();
+  snapshot_source_.reset();
   view_->end_helpers();
   trainer_->abandon();
   Member& before = view_->member();
   const bool stops = before.stopping();
-  if (before.held()) journal_.note("");
-  const bool goes_back = prepared_->replica->committed_rounds() > start;
+  if (before.quiesced()) journal_.note("");
+  const bool can_undo = prepared_->replica->committed_rounds() > start;
   before.install(start);
-  if (goes_back) journal_.drop_unconfirmed();
+  if (can_undo) journal_.drop_unconfirmed();
   if (unfit_.empty()) unfit_ = before.unfit();
   read_digests();
   const bool reports = is_evaluated(start.value()) || start.value() == job_.steps;
@@ -411,36 +411,36 @@ Status Run::change_view(View next, Round start, const std::string& why) {
 
 // --- a newcomer ---
 
-void Run::request_hold() {
-  if (goes_on()) view_->member().request_hold();
+void Run::request_quiesce() {
+  if (goes_on()) view_->member().request_quiesce();
 }
 
-void Run::note_hold(const std::string& what) {
+void Run::note_join(const std::string& what) {
   if (!goes_on()) return;
   ++context_.news.progress.count;
-  if (held()) journal_.note(what);
+  if (quiesced()) journal_.note(what);
 }
 
-void Run::go_on() {
+void Run::release() {
   if (!goes_on()) return;
-  feed_.reset();
-  if (held()) journal_.note("");
-  view_->member().go_on();
+  snapshot_source_.reset();
+  if (quiesced()) journal_.note("");
+  view_->member().release();
 }
 
 void Run::read_past() {
   journal_.metrics()->flush();
-  context_.disk.saver.post([&context = context_, key = identity_.key, id = identity_.id] {
+  context_.disk.saver.post([&context = context_, key = identity_.run_key, id = identity_.id] {
     std::ifstream file(context.disk.store.directory(id) + "/" + kViewsFile, std::ios::binary);  // none: no view before
     context.tell.past_read({key, std::string(std::istreambuf_iterator<char>(file), {})});
   });
 }
 
-schema::Feed Run::begin_feed(std::string views) {
+schema::SnapshotOffer Run::begin_snapshot(std::string views) {
   RunStore& store = context_.disk.store;
   const Result<schema::SliceReply> metrics = store.read_slice(identity_.id, kMetricsFile, 0, 0);
-  FeedSource::Past past{record_to_json(keeper_.record_with(journal_.refreshed())), std::move(views),
-                        metrics.ok() ? metrics->total_bytes : 0};
+  SnapshotSource::Past past{record_to_json(keeper_.record_with(journal_.refreshed())), std::move(views),
+                            metrics.ok() ? metrics->total_bytes : 0};
   past.read_metrics = [&store, id = identity_.id](std::uint64_t at, std::span<std::byte> to) -> Status {
     const Result<schema::SliceReply> slice = store.read_slice(id, kMetricsFile, at, to.size());
     if (!slice.ok()) return slice.error();
@@ -448,66 +448,67 @@ schema::Feed Run::begin_feed(std::string views) {
     std::memcpy(to.data(), slice->data.data(), to.size());
     return {};
   };
-  feed_ = std::make_unique<FeedSource>(std::move(past), *prepared_->replica);
-  return {keeper_.name_of(journal_.status().digest_step, journal_.status().digest), feed_->parts()};
+  snapshot_source_ = std::make_unique<SnapshotSource>(std::move(past), *prepared_->replica);
+  return {keeper_.name_of(journal_.status().digest_step, journal_.status().digest), snapshot_source_->parts()};
 }
 
-void Run::send_slices(Seat to, const schema::Want& want) {
-  if (!feed_ || !held()) return;
+void Run::send_snapshot_chunks(Seat to, const schema::SnapshotRequest& want) {
+  if (!snapshot_source_ || !quiesced()) return;
   ++context_.news.progress.count;
-  const schema::FrameHeader header{identity_.key, view_->view().number(), 0};
-  const Status sent = feed_->want(want, [&](std::uint64_t at, std::span<const std::byte> bytes) {
-    context_.network.mesh.send({to}, schema::encode_frame(header, schema::FeedSlice{at, bytes}, context_.network.pool));
+  const schema::FrameHeader header{identity_.run_key, view_->view().number(), 0};
+  const Status sent = snapshot_source_->want(want, [&](std::uint64_t at, std::span<const std::byte> bytes) {
+    context_.network.mesh.send({to},
+                               schema::encode_frame(header, schema::SnapshotChunk{at, bytes}, context_.network.pool));
   });
   if (!sent.ok()) context_.news.log.warning("feed-failed", {{"run", identity_.id}, {"why", sent.error().message}});
 }
 
-Status Run::be_fed(Seat from, std::uint32_t view, const schema::Feed& feed) {
+Status Run::receive_snapshot(Seat from, std::uint32_t view, const schema::SnapshotOffer& feed) {
   TG_CHECK(prepared_ != nullptr && !begun());
-  intake_.reset();
+  snapshot_sink_.reset();
   const std::string metrics = context_.disk.store.directory(identity_.id) + "/" + kMetricsFile;
   fed_metrics_ = std::make_unique<engine::AtomicFile>(metrics);
   if (Status opened = fed_metrics_->open(); !opened.ok()) return opened;
-  Result<std::unique_ptr<FeedIntake>> intake = FeedIntake::of(
+  Result<std::unique_ptr<SnapshotSink>> intake = SnapshotSink::of(
       feed, *prepared_->replica,
       [&file = *fed_metrics_](std::span<const std::byte> bytes) { return file.write(bytes.data(), bytes.size()); });
   if (!intake.ok()) return intake.error();
-  intake_ = *std::move(intake);
-  giver_ = from;
-  givers_view_ = view;
+  snapshot_sink_ = *std::move(intake);
+  donor_ = from;
+  donor_view_ = view;
   return {};
 }
 
-Status Run::slice(Seat from, const schema::FeedSlice& slice, std::uint64_t now_ms) {
-  if (!intake_ || from != giver_ || begun()) return {};
+Status Run::on_snapshot_chunk(Seat from, const schema::SnapshotChunk& slice, std::uint64_t now_ms) {
+  if (!snapshot_sink_ || from != donor_ || begun()) return {};
   ++context_.news.progress.count;
-  if (Status taken = intake_->take(slice, now_ms); !taken.ok()) return taken;
-  ask_for_slices(now_ms);
+  if (Status taken = snapshot_sink_->take(slice, now_ms); !taken.ok()) return taken;
+  request_chunks(now_ms);
   return {};
 }
 
-void Run::ask_for_slices(std::uint64_t now_ms) {
-  if (!intake_ || begun()) return;
-  if (const std::optional<schema::Want> want = intake_->due(now_ms))
-    context_.network.mesh.send({giver_},
-                               schema::encode_frame({identity_.key, givers_view_, 0}, *want, context_.network.pool));
+void Run::request_chunks(std::uint64_t now_ms) {
+  if (!snapshot_sink_ || begun()) return;
+  if (const std::optional<schema::SnapshotRequest> want = snapshot_sink_->due(now_ms))
+    context_.network.mesh.send({donor_},
+                               schema::encode_frame({identity_.run_key, donor_view_, 0}, *want, context_.network.pool));
 }
 
-Status Run::check_fed() const {
-  TG_CHECK(is_fed());
+Status Run::check_snapshot() const {
+  TG_CHECK(has_snapshot());
   const std::uint64_t digest = Replica::combine(prepared_->replica->segment_digests());
-  if (digest == intake_->state().digest) return {};
-  return Error{ErrorKind::kCorrupt, "the state of step " + std::to_string(intake_->state().step) + " came as " +
+  if (digest == snapshot_sink_->state().digest) return {};
+  return Error{ErrorKind::kCorrupt, "the state of step " + std::to_string(snapshot_sink_->state().step) + " came as " +
                                         hex_digest(digest) + ", and the members have " +
-                                        hex_digest(intake_->state().digest)};
+                                        hex_digest(snapshot_sink_->state().digest)};
 }
 
 Status Run::join(View view, const schema::Commit& choice, const std::string& why) {
-  TG_CHECK(is_fed() && !begun());
-  const Result<RunRecord> record = record_from_json(intake_->record());
+  TG_CHECK(has_snapshot() && !begun());
+  const Result<RunRecord> record = record_from_json(snapshot_sink_->record());
   if (!record.ok()) return record.error();
   SavedStart start;
-  start.state = intake_->state();
+  start.state = snapshot_sink_->state();
   start.directory = context_.disk.store.directory(identity_.id);
   start.from_the_beginning = start.state.step == 0;
   start.counters = record->status;
@@ -518,10 +519,10 @@ Status Run::join(View view, const schema::Commit& choice, const std::string& why
   view_->prepared(prepared_, is_evaluated(start_->state.step));
   ViewInterval before = interval_of(*record);
   before.ended = schema::clip_text("CHANGED: " + why, schema::kMaxReasonBytes);
-  keeper_.joins(intake_->views(), std::move(before));
+  keeper_.joins(snapshot_sink_->views(), std::move(before));
   if (Status entered = enter(choice); !entered.ok()) return entered;
   choice_ = choice;
-  intake_.reset();
+  snapshot_sink_.reset();
   fed_metrics_.reset();
   trainer_->refit(view_->view().number(), part_of(context_, identity_, view_->view()), Step(start_->state.step));
   return {};

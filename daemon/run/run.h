@@ -6,7 +6,7 @@
 //   -> begin_save ... context.tell.saved() -> ended: the verdict is recorded
 //   where the commit has other weights than it was prepared for: begin -> fitted -> the first view's steps
 //   where the members change: freeze -> change_view -> fitted -> the next view's steps
-//   where it is on without this node: prepared -> be_fed, slices -> join -> fitted -> the next view's steps
+//   where it is on without this node: prepared -> receive_snapshot, slices -> join -> fitted -> the next view's steps
 //
 // It decides nothing about membership: outcomes (failed, stopping, finished) are taken by the Node and told to
 // Membership.
@@ -17,8 +17,8 @@
 #include <optional>
 #include <string>
 
-#include "daemon/membership/run_end.h"
 #include "daemon/membership/run_identity.h"
+#include "daemon/membership/run_outcome.h"
 #include "daemon/membership/voter.h"
 #include "daemon/run/candidate.h"
 #include "daemon/run/first_record.h"
@@ -27,7 +27,7 @@
 #include "daemon/run/preparation_options.h"
 #include "daemon/run/run_context.h"
 #include "daemon/run/run_view.h"
-#include "daemon/step/feed.h"
+#include "daemon/step/snapshot.h"
 #include "daemon/step/threads/timeline.h"
 #include "daemon/step/threads/trainer.h"
 #include "daemon/store/run_record.h"
@@ -60,7 +60,7 @@ class Run {
   // --- a change of its members. Begun, and not saving ---
   // From now on nothing is committed in this view. What it returns tells of the state in memory. Said as often as it is
   // asked for.
-  Standing freeze();
+  FreezeReport freeze();
   // Frozen: the next view takes up the run where these rounds are committed, with this node. Its frames may come from
   // now on. why: the view before ended, for people; "" = what the two lists say. An error says why this node cannot go
   // on as a member of it.
@@ -70,22 +70,22 @@ class Run {
   Status fitted(std::uint32_t view, Result<std::shared_ptr<const PreparedView>> result);
 
   // --- a newcomer. The members are held ---
-  void request_hold();
-  bool held() { return goes_on() && view_->begun() && view_->member().held(); }
+  void request_quiesce();
+  bool quiesced() { return goes_on() && view_->begun() && view_->member().quiesced(); }
   // What they wait for, which is progress. Then, or at any time before: they go on.
-  void note_hold(const std::string& what);
-  void go_on();
+  void note_join(const std::string& what);
+  void release();
   // As the giver. read_past() is answered by context.tell.past_read(), and that begins the feed.
   void read_past();
-  schema::Feed begin_feed(std::string views);
-  void send_slices(Seat to, const schema::Want& want);
+  schema::SnapshotOffer begin_snapshot(std::string views);
+  void send_snapshot_chunks(Seat to, const schema::SnapshotRequest& want);
   // As the newcomer, prepared: from whom. An error ends the join; no news: the state is not whole yet.
-  Status be_fed(Seat from, std::uint32_t view, const schema::Feed& feed);
-  Status slice(Seat from, const schema::FeedSlice& slice, std::uint64_t now_ms);
-  void ask_for_slices(std::uint64_t now_ms);
-  bool is_fed() const { return intake_ && intake_->whole(); }
+  Status receive_snapshot(Seat from, std::uint32_t view, const schema::SnapshotOffer& feed);
+  Status on_snapshot_chunk(Seat from, const schema::SnapshotChunk& slice, std::uint64_t now_ms);
+  void request_chunks(std::uint64_t now_ms);
+  bool has_snapshot() const { return snapshot_sink_ && snapshot_sink_->whole(); }
   // Whether what was fed is the state that was promised; takes as long as reading it.
-  Status check_fed() const;
+  Status check_snapshot() const;
   // Fed: a member of that view, which begins with this state. Its frames may come from now on. Errors as of begin().
   Status join(View view, const schema::Commit& choice, const std::string& why);
 
@@ -137,13 +137,13 @@ class Run {
   bool lacks_checkpoint_ = false;  // the last one that was due, and its reason says so
   Candidate candidate_;
   std::shared_ptr<const Prepared> prepared_;
-  std::shared_ptr<const PreparedView> fitted_;  // for the present view
-  std::optional<SavedStart> start_;             // of a run that is resumed, or joined
-  std::unique_ptr<FeedSource> feed_;            // as a giver
-  std::unique_ptr<FeedIntake> intake_;          // as a newcomer
+  std::shared_ptr<const PreparedView> fitted_;       // for the present view
+  std::optional<SavedStart> start_;                  // of a run that is resumed, or joined
+  std::unique_ptr<SnapshotSource> snapshot_source_;  // as a giver
+  std::unique_ptr<SnapshotSink> snapshot_sink_;      // as a newcomer
   std::unique_ptr<engine::AtomicFile> fed_metrics_;
-  Seat giver_;
-  std::uint32_t givers_view_ = 0;
+  Seat donor_;
+  std::uint32_t donor_view_ = 0;
   std::optional<schema::Commit> choice_;  // once it has begun
   std::string unfit_;                     // why this node cannot go on as a member; "" if it can
   std::unique_ptr<Trainer> trainer_;      // its thread goes before what it uses

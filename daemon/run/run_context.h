@@ -46,7 +46,7 @@ struct RunSaved {  // or not
   FileMarks files;                             // that were written
   std::shared_ptr<const Artefacts> artefacts;  // of a state that is only in memory
 };
-struct PastRead {  // views.jsonl, as far as it was to be written by then
+struct HistoryRead {  // views.jsonl, as far as it was to be written by then
   std::uint64_t key = 0;
   std::string views;
 };
@@ -90,7 +90,7 @@ struct RunContext {
     std::function<void(StepHappened&&)> happened;
     std::function<void(RunSaved)> saved;
     std::function<void(CheckpointWritten)> checkpointed;
-    std::function<void(PastRead)> past_read;
+    std::function<void(HistoryRead)> past_read;
   };
   Self self;
   Machine machine;

@@ -37,7 +37,7 @@ void RunView::prepared(std::shared_ptr<const Prepared> prepared, bool evaluates_
   prepared_ = std::move(prepared);
   const bool has_test_data = prepared_->data != nullptr && !prepared_->data->test.labels.empty();
   if (evaluates_first && has_test_data) run_.journal.evaluation_began();
-  member_ = std::make_unique<Member>(Member::Options{.run_key = run_.identity.key,
+  member_ = std::make_unique<Member>(Member::Options{.run_key = run_.identity.run_key,
                                                      .view = view_,
                                                      .self = run_.context.self.config.seat(),
                                                      .names = run_.context.self.names,
@@ -75,7 +75,7 @@ Status RunView::begin(const schema::Commit& choice) {
     return Error{ErrorKind::kRunFailed, run_.context.self.config.node + ": the engine failed: " + error.what()};
   }
   workers_ = std::make_unique<WorkerPool>(std::move(workers), run_.timeline,
-                                          [&context, key = run_.identity.key](StepEvent&& event) {
+                                          [&context, key = run_.identity_.run_key](StepEvent&& event) {
                                             context.tell.happened({key, std::move(event)});
                                           });
   return {};

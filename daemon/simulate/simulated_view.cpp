@@ -107,7 +107,7 @@ class SimulatedView::SimulatedMember : public Member::Delegate {
   // The view ends with `last`, where all members hold, with its evaluation if that is due: they ask for it in their
   // frames of the step that leads there.
   void step_begins(Step step) override {
-    if (step.next() == of_.options_.last && step.next().value() < of_.options_.job.steps) member_.request_hold();
+    if (step.next() == of_.options_.last && step.next().value() < of_.options_.job.steps) member_.request_quiesce();
   }
   bool may_start_early(Step) override { return false; }
   void committed(const Member::Committed& committed) override {
@@ -191,7 +191,9 @@ Status SimulatedView::run() {
         return Error{ErrorKind::kRunFailed, failed->message};
       if (!one->member().unfit().empty()) return Error{ErrorKind::kRunFailed, one->member().unfit()};
     }
-    const auto is_over = [](const auto& one) { return one->member().finished().has_value() || one->member().held(); };
+    const auto is_over = [](const auto& one) {
+      return one->member().finished().has_value() || one->member().quiesced();
+    };
     if (std::ranges::all_of(members_, is_over)) return {};
     if (!any && under_way_ > 0) any = take_done(true);
     TG_CHECK(any, "no member can make progress", members_.front()->member().step().value());

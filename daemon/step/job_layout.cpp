@@ -85,7 +85,7 @@ std::uint64_t member_bytes(const schema::JobSpec& job, const engine::Model& mode
   const std::uint64_t fixed = schema::kMaxIdlePoolBytes + kProgramBytes + queued;
   // In the members' step frames, of this step and the next.
   const std::uint64_t measured = 2 * layouts.layout.members * model.statistics.parameter_count() * sizeof(float);
-  const std::uint64_t fed = job.join_limit_ms == 0 ? 0 : schema::kFeedWindowBytes + schema::kFeedSliceBytes;
+  const std::uint64_t fed = job.join_limit_ms == 0 ? 0 : schema::kSnapshotWindowBytes + schema::kSnapshotChunkBytes;
   const int slots = engine::slot_count(optimizer_of(job).kind);
   return Replica::bytes(model, slots, keeps_average(job)) + best_bytes(job, model) +
          whole_bytes(segments.padded_count() * sizeof(float)) + measured + fixed + checkpoint_bytes(job, model) + fed +

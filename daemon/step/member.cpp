@@ -16,7 +16,7 @@ Step step_of(Round round) { return Step(round.value()); }
 Round round_of(Step step) { return Round(step.value()); }
 
 // After a step with one of these flags all report before they go on.
-constexpr std::uint32_t kWithReport = schema::kStopAfterStep | schema::kEvaluateAfterStep | schema::kHold;
+constexpr std::uint32_t kWithReport = schema::kStopAfterStep | schema::kEvaluateAfterStep | schema::kQuiesce;
 
 // Elements of the average that are moved at a time: 0.2 ms, so that no event waits for longer.
 constexpr std::size_t kAveragePart = 256u << 10;
@@ -200,7 +200,7 @@ void Member::apply(const CommitRound& action) {
   const bool evaluate =
       !stopped && options_.has_test_data && (last || (action.flags & schema::kEvaluateAfterStep) != 0);
   if ((action.flags & schema::kStopAfterStep) != 0) stopping_ = true;
-  const bool holds = !last && !stopped && (action.flags & schema::kHold) != 0;
+  const bool holds = !last && !stopped && (action.flags & schema::kQuiesce) != 0;
   const bool ends = last || stopped || evaluate || holds;
   TG_CHECK(!(ends && early_), round.value());
   barrier_.forget_before(round);
@@ -354,9 +354,9 @@ void Member::request_stop() {
 
 void Member::request_checkpoint() { exchange_.add_flags(schema::kCheckpoint); }
 
-void Member::request_hold() { exchange_.add_flags(schema::kHold); }
+void Member::request_quiesce() { exchange_.add_flags(schema::kQuiesce); }
 
-void Member::go_on() {
+void Member::release() {
   if (pending_) pending_->holds = false;
   if (failed_ || frozen_ || !std::exchange(held_, false)) return;
   guarded([this] { begin_step(); });

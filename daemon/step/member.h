@@ -129,9 +129,9 @@ class Member {
   void on_event(const EngineFailed& event);
   void request_stop();
   void request_checkpoint();  // of the state that our next step frame announces
-  void request_hold();        // all members pause after the step of our next step frame
+  void request_quiesce();        // all members pause after the step of our next step frame
   // The most senior member's word: the hold is over, or will be as soon as it begins.
-  void go_on();
+  void release();
   void fail(schema::Fail cause);
 
   // --- the end of the view ---
@@ -162,7 +162,7 @@ class Member {
   bool stopping() const { return stopping_; }
   std::optional<schema::RunState> finished() const { return finished_; }
   const std::string& finish_reason() const { return finish_reason_; }  // ended before its last step without a stop
-  bool held() const { return held_; }                                  // with all others, whose reports are in
+  bool quiesced() const { return held_; }                                  // with all others, whose reports are in
 
   // --- state ---
   bool begun() const { return worker_ != nullptr; }
@@ -200,8 +200,8 @@ class Member {
   void start_early();
   void task_done(const Measure& task, const TaskResult& result);
   void task_done(const Contribute& task, const TaskResult& result);
-  void task_done(const Reduce& task, const TaskResult& result) { applied(task.chunk, result.broken); }
-  void task_done(const Apply& task, const TaskResult& result) { applied(task.chunk, result.broken); }
+  void task_done(const Reduce& task, const TaskResult& result) { on_applied(task.chunk, result.broken); }
+  void task_done(const Apply& task, const TaskResult& result) { on_applied(task.chunk, result.broken); }
   void on_applied(std::size_t chunk, const std::optional<Rank>& broken);
   void apply_actions();
   void apply(const Send& action);

@@ -25,7 +25,6 @@ inline constexpr int kMaxFolderDepth = 8;                           // folder le
 inline constexpr std::size_t kMaxListBytes = std::size_t{1} << 30;  // size of train.txt, test.txt or classes.txt
 inline constexpr std::size_t kMaxDamagedInARow = 100;               // files skipped for one sample
 inline constexpr std::size_t kMaxDamagedNamed = 20;                 // files named; the rest are only counted
-inline constexpr std::size_t kMaxLookedAt = 200;                    // pictures, to foresee what a run would take
 inline constexpr std::size_t kMaxMeasuredPictures = 2000;           // pictures decoded to measure mean and deviation
 
 // Arrays (.npy, IDX).

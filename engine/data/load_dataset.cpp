@@ -52,12 +52,6 @@ std::optional<SetShape> known_shape(const DatasetOptions& options) {
   TG_CHECK(false, static_cast<int>(options.kind));
 }
 
-Result<SetSight> look_at(const DatasetOptions& options) {
-  if (options.kind == DatasetKind::kFolder) return look_at_folder(options);
-  TG_CHECK(!known_shape(options), static_cast<int>(options.kind));
-  return look_at_arrays(options);
-}
-
 Result<std::shared_ptr<const Dataset>> load_dataset(const DatasetOptions& options) {
   try {
     auto data = load(options);

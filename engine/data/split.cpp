@@ -7,13 +7,13 @@
 namespace tg::engine {
 namespace {
 
-constexpr std::uint64_t kMaxSamples = std::uint64_t{1} << 40;  // a product with a weight fits 64 bits
+constexpr std::uint64_t kMaxSplitSamples = std::uint64_t{1} << 40;  // a product with a weight fits 64 bits
 
 }  // namespace
 
 std::vector<Share> split(std::uint64_t total, std::span<const std::uint16_t> weights) {
   const std::size_t members = weights.size();
-  TG_CHECK(members > 0 && total <= kMaxSamples, members, total);
+  TG_CHECK(members > 0 && total <= kMaxSplitSamples, members, total);
   TG_CHECK(std::all_of(weights.begin(), weights.end(), [](std::uint16_t weight) { return weight > 0; }));
   std::uint64_t rest = total, sum = std::accumulate(weights.begin(), weights.end(), std::uint64_t{0});
   // A member whose quota is below one gets one, the lightest first; the others split the rest.

@@ -166,8 +166,12 @@ void fields(Is<ResumeRequest> auto& it, auto&& field) {
   field("without", it.without, list(kMaxMembers, node_name()));
 }
 
+// The place of a request or a reply that nobody sends any more.
+struct Obsolete {};
+void fields(Is<Obsolete> auto&, auto&&) {}
+
 using RequestBody = std::variant<StatusRequest, StartRequest, StopRequest, LogsRequest, FetchRequest, VersionRequest,
-                                 Beat, BenchRequest, ForecastRequest, DeleteRequest, FetchedRequest, ExamineRequest,
+                                 Beat, Obsolete, ForecastRequest, DeleteRequest, FetchedRequest, ExamineRequest,
                                  ResumeRequest, LeaveRequest, MistakesRequest>;
 struct Request {
   std::uint64_t id = 0;
@@ -197,7 +201,6 @@ struct StartReply {  // what a start will do, or would do (--dry-run)
   double compute_seconds = 0;      // of a step, timed while the run was prepared
   double link_mbps = 0;            // payload: predicted with, else as measured; 0 = not
   Outcome predicted = {};
-  std::int64_t measured_ms = 0;          // of the bench that it is predicted from; 0 = the kernels' speeds are assumed
   std::string unpredicted = {};          // why there is no prediction; empty = there is one
   std::vector<MemberShare> shares = {};  // of the global batch, by rank
   std::uint64_t device_bytes = 0;        // of a device's memory, beside memory_bytes; 0 = the processor computes
@@ -221,7 +224,6 @@ void fields(Is<StartReply> auto& it, auto&& field) {
   field("compute_seconds", it.compute_seconds, real());
   field("link_mbps", it.link_mbps, real().called("link rate"));
   field("predicted", it.predicted);
-  field("measured_ms", it.measured_ms);
   field("unpredicted", it.unpredicted, line(kMaxReasonBytes).called("reason"));
   field("shares", it.shares, list(kMaxMembers));
   field("from_step", it.from_step);
@@ -278,7 +280,7 @@ void fields(Is<VersionReply> auto& it, auto&& field) {
   field("protocol", it.protocol);
 }
 
-using ReplyBody = std::variant<Error, MeshStatus, StartReply, StopReply, SliceReply, VersionReply, BenchReply,
+using ReplyBody = std::variant<Error, MeshStatus, StartReply, StopReply, SliceReply, VersionReply, Obsolete,
                                ForecastReply, DoneReply, Examination, Diagnosis, Mistakes>;
 struct Reply {
   std::uint64_t id = 0;

@@ -32,9 +32,9 @@ Result<RunState> parse_run_state(std::string_view name);  // in any case
 // It came to an end; a COMPLETED, STOPPED or FAILED one may be resumed all the same.
 inline bool is_final(RunState s) { return s >= RunState::kStopped && s <= RunState::kFailed; }
 // What all members know to be so, whatever one of them thought before.
-inline bool is_fact(RunState s) { return s == RunState::kStopped || s == RunState::kCompleted; }
-// Of two ends of one beginning the nearer to the truth (daemon/membership/run_end.h), the higher.
-inline int weight_of(RunState end) { return is_fact(end) ? 2 : end == RunState::kFailed ? 1 : 0; }
+inline bool is_authoritative(RunState s) { return s == RunState::kStopped || s == RunState::kCompleted; }
+// Of two ends of one beginning the nearer to the truth (daemon/membership/run_outcome.h), the higher.
+inline int precedence(RunState end) { return is_authoritative(end) ? 2 : end == RunState::kFailed ? 1 : 0; }
 // Whoever says so trains it no more, and will not unless told.
 inline bool has_ended(RunState s) { return is_final(s) || s == RunState::kInterrupted; }
 

@@ -121,7 +121,7 @@ const char* TakeJson::take_count(const OrderedJson& json, std::uint64_t& value, 
   }
   if (!json.is_number_unsigned()) return "a whole number";
   value = json.get<std::uint64_t>();
-  if (rule.most == Rule::kUnbounded || (rule.or_zero && value == 0)) return nullptr;
+  if (rule.most == Rule::kUnbounded) return nullptr;
   if (value < static_cast<std::uint64_t>(rule.least) || value > static_cast<std::uint64_t>(rule.most))
     return "a whole number in bounds";
   return nullptr;

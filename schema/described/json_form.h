@@ -1,5 +1,5 @@
-// A described struct (rule.h) as JSON. JsonView::kShown is what --json prints, JsonView::kKept what run.json and
-// bench.json keep and read again. A number that is not finite is null; numbers are numbers, digests strings. Pure; any
+// A described struct (rule.h) as JSON. JsonView::kShown is what --json prints, JsonView::kKept what run.json
+// keeps and is read again from. A number that is not finite is null; numbers are numbers, digests strings. Pure; any
 // thread.
 #pragma once
 

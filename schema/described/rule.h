@@ -32,7 +32,7 @@ template <class It, class T>
 concept Is = std::same_as<std::remove_const_t<It>, T>;
 
 // The forms of JSON. A field is in both unless its rule says otherwise.
-enum class JsonView : std::uint8_t { kShown, kKept };  // what --json prints; what run.json and bench.json keep
+enum class JsonView : std::uint8_t { kShown, kKept };  // what --json prints; what run.json keeps
 
 struct Rule {
   enum class Text : std::uint8_t {
@@ -54,7 +54,6 @@ struct Rule {
 
   Text text = Text::kLine;
   double least = 0, most = kUnbounded;  // of a number; of a text's bytes
-  bool or_zero = false;                 // least, or 0 for "not told"
   std::size_t most_items = 0;           // of a list
   const char* label = nullptr;          // in refusals; nullptr = the name, with spaces
   const char* list_label = nullptr;     // of the list as a whole
@@ -88,9 +87,6 @@ struct Rule {
   }
   constexpr Rule kept_inside(const char* object) const {
     return inside(object).with([](Rule& r) { r.only_kept_object = true; });
-  }
-  constexpr Rule or_not_told() const {
-    return with([](Rule& r) { r.or_zero = true; });
   }
   constexpr Rule noun(const char* words) const {
     return with([=](Rule& r) { r.json_noun = words; });

@@ -91,7 +91,7 @@ double take_real(double value, const char* label, const Rule& rule) {
   // Written so that what is not a number is refused, too.
   if (!(value >= 0 && value <= rule.most))
     throw Odd{std::string(label) + " is no number from 0 to " + std::to_string(rule.most)};
-  if (value < rule.least && !(rule.or_zero && value == 0)) throw Odd{std::string(label) + " is too small"};
+  if (value < rule.least) throw Odd{std::string(label) + " is too small"};
   return value;
 }
 

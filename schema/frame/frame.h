@@ -97,7 +97,7 @@ enum StepFlags : std::uint32_t {
   kEvaluateAfterStep = 1u << 1,
   kNonFinite = 1u << 2,
   kCheckpoint = 1u << 3,  // every member keeps the state before this step
-  kHold = 1u << 4,        // no member begins the next step before the most senior one says so
+  kQuiesce = 1u << 4,     // no member begins the next step before the most senior one says so
 };
 inline constexpr std::uint32_t kKnownStepFlags = 31;
 
@@ -219,8 +219,8 @@ inline std::string odd(const Ended& it) { return has_ended(it.state) ? "" : "an 
 
 using FrameBody =
     std::variant<Hello, Claim, Grant, Propose, Vote, Commit, Fail, StepFrame, Scalers, Chunk, Report, Goodbye, Credit,
-                 Probe, ProbeReply, Refusal, Ended, Offer, Reached, Suspect, Prepare, Promise, Outvoted, Accept,
-                 Accepted, Decide, Join, Invite, Hold, Feed, Want, FeedSlice, Fed, Leave>;
+                 Probe, ProbeReply, Refusal, Ended, Offer, Reached, Suspect, Prepare, Promise, Nack, Accept, Accepted,
+                 Decide, Join, Invite, Quiesce, SnapshotOffer, SnapshotRequest, SnapshotChunk, SnapshotDone, Leave>;
 
 struct Frame {
   FrameHeader header;

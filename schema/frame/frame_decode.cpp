@@ -115,8 +115,8 @@ Probe take(wire::Probe::Reader from, const AlignedMessage& message) {
   return probe;
 }
 
-FeedSlice take(wire::FeedSlice::Reader from, const AlignedMessage& message) {
-  FeedSlice slice{from.getAt(), message.original(from.getPayload())};
+SnapshotChunk take(wire::SnapshotChunk::Reader from, const AlignedMessage& message) {
+  SnapshotChunk slice{from.getAt(), message.original(from.getPayload())};
   checked_below(slice.payload.size(), kMaxChunkPayloadBytes + 1, "slice bytes");
   return slice;
 }
@@ -135,8 +135,8 @@ FrameBody take_body(wire::Frame::Reader frame, const AlignedMessage& message) {
       return Credit{frame.getCredit().getTakenBytes()};
     case wire::Frame::PROBE:
       return take(frame.getProbe(), message);
-    case wire::Frame::FEED_SLICE:
-      return take(frame.getFeedSlice(), message);
+    case wire::Frame::SNAPSHOT_CHUNK:
+      return take(frame.getSnapshotChunk(), message);
     default: {
       FrameBody body;
       take_union(capnp::DynamicStruct::Reader(frame), static_cast<std::size_t>(frame.which()), body);

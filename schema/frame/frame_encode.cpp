@@ -69,8 +69,8 @@ void put(wire::Frame::Builder frame, const Probe& probe) {
   to.setFiller(kj::arrayPtr(filler, count_of(probe.filler.size(), kMaxChunkPayloadBytes)));
 }
 
-void put(wire::Frame::Builder frame, const FeedSlice& slice) {
-  wire::FeedSlice::Builder to = frame.initFeedSlice();
+void put(wire::Frame::Builder frame, const SnapshotChunk& slice) {
+  wire::SnapshotChunk::Builder to = frame.initSnapshotChunk();
   to.setAt(slice.at);
   const auto* payload = reinterpret_cast<const kj::byte*>(slice.payload.data());
   to.setPayload(kj::arrayPtr(payload, count_of(slice.payload.size(), kMaxChunkPayloadBytes)));
@@ -90,9 +90,9 @@ std::size_t variable_bytes(const Body& body) {
 std::size_t variable_bytes(const Accept& b) { return variable_bytes(b.view); }
 std::size_t variable_bytes(const Decide& b) { return variable_bytes(b.view); }
 std::size_t variable_bytes(const Promise& b) {
-  return b.unfit.size() + b.hears.size() * 4 + variable_bytes(b.accepted) + 2 * 8;
+  return b.unfit.size() + b.reachable.size() * 4 + variable_bytes(b.accepted) + 2 * 8;
 }
-std::size_t variable_bytes(const Join& b) { return b.run_id.size() + variable_bytes(b.vote) + b.hears.size() * 4; }
+std::size_t variable_bytes(const Join& b) { return b.run_id.size() + variable_bytes(b.vote) + b.reachable.size() * 4; }
 std::size_t variable_bytes(const Invite& b) {
   return b.run_id.size() + b.spec.size() + b.weights.size() * 2 + variable_bytes(b.view) + variable_bytes(b.choice);
 }
@@ -106,7 +106,7 @@ std::size_t variable_bytes(const Scalers& b) { return b.scalers.size() * 4; }
 std::size_t variable_bytes(const Chunk& b) { return b.payload.size(); }
 std::size_t variable_bytes(const Credit&) { return 0; }
 std::size_t variable_bytes(const Probe& b) { return b.filler.size(); }
-std::size_t variable_bytes(const FeedSlice& b) { return b.payload.size(); }
+std::size_t variable_bytes(const SnapshotChunk& b) { return b.payload.size(); }
 
 // Fixed fields, pointers, and the last partial word of each text and list: no body has more than 60 words of them.
 constexpr std::size_t kFixedBytes = 512;

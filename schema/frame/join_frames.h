@@ -1,6 +1,5 @@
-// The frames by which a node comes back into a run that is on without it, or into one that it was never in, and by
-// which one leaves it without the loss of a step (DESIGN.md, section 6b; daemon/membership/admission.h). Values; part
-// of frame.h, which says what is checked.
+// The frames by which a node joins an active run, and by which a member leaves one without the loss of a step
+// (DESIGN.md, section 6b; daemon/membership/admission.h). Values; part of frame.h, which says what is checked.
 #pragma once
 
 #include <cstddef>
@@ -16,22 +15,22 @@
 
 namespace tg::schema {
 
-// To all nodes, again and again: the sender wants to be a member. Its header has neither run nor view.
+// Sent to all nodes repeatedly: the sender asks to become a member. Its header has neither run nor view.
 struct Join {
   std::string run_id;
-  bool prepared = false;                  // it has data, model and engine
-  Vote vote = {};                         // then: what it has; its directory and incarnation always
-  std::vector<std::uint32_t> hears = {};  // seats that it hears and that hear it
+  bool prepared = false;                      // it has data, model and engine
+  Vote vote = {};                             // then: what it has; its directory and incarnation always
+  std::vector<std::uint32_t> reachable = {};  // seats with frames both ways
 };
 void fields(Is<Join> auto& it, auto&& field) {
   field("run_id", it.run_id, run_id());
   field("prepared", it.prepared);
   field("vote", it.vote);
-  field("hears", it.hears, list(kMaxMembers, up_to(kMaxMembers - 1)));
+  field("reachable", it.reachable, list(kMaxMembers, up_to(kMaxMembers - 1)));
 }
 inline std::string odd(const Join& it) { return odd(it.vote); }
 
-// The answer of the most senior member to who is not prepared: what to prepare. Its header has the run and its view.
+// The senior's answer to a node that is not prepared: what to prepare. Its header has the run and its view.
 struct Invite {
   std::string run_id;
   std::string spec;                         // canonical job
@@ -52,14 +51,14 @@ void fields(Is<Invite> auto& it, auto&& field) {
 }
 inline std::string odd(const Invite& it) { return it.view.number == 0 ? "a view that is none" : odd(it.view); }
 
-// The senior's word to all members and to the newcomer, each second while it is fed, and when that is over.
-struct Hold {
-  std::uint32_t seat = 0;          // of the newcomer
+// The senior to all members and to the joiner, each second while the members are quiesced, and at the release.
+struct Quiesce {
+  std::uint32_t seat = 0;          // of the joiner
   std::uint64_t done = 0, of = 0;  // bytes that it has
-  bool over = false;               // nobody joins: the members go on with the next step
-  std::string why = {};            // it is over; to a newcomer also without a hold: why not now
+  bool over = false;               // release: the members begin the next step
+  std::string why = {};            // the cause of a release; to a joiner also a refusal
 };
-void fields(Is<Hold> auto& it, auto&& field) {
+void fields(Is<Quiesce> auto& it, auto&& field) {
   field("seat", it.seat, up_to(kMaxMembers - 1));
   field("done", it.done);
   field("of", it.of);
@@ -67,42 +66,42 @@ void fields(Is<Hold> auto& it, auto&& field) {
   field("why", it.why, line(kMaxReasonBytes));
 }
 
-// The senior to the newcomer: all members hold this state. What follows is one sequence of bytes: these parts.
-struct Feed {
+// The senior to the joiner: all members hold this state. The snapshot is one sequence of bytes, in these parts.
+struct SnapshotOffer {
   StateId state;
-  std::vector<std::uint64_t> parts = {};  // their bytes: daemon/step/feed.h
+  std::vector<std::uint64_t> parts = {};  // their bytes: daemon/step/snapshot.h
 };
-void fields(Is<Feed> auto& it, auto&& field) {
+void fields(Is<SnapshotOffer> auto& it, auto&& field) {
   field("state", it.state);
-  field("parts", it.parts, list(kMaxFeedParts));
+  field("parts", it.parts, list(kMaxSnapshotParts));
 }
 
-// The newcomer has all bytes before this one, and takes one window more. again: send from here.
-struct Want {
+// The joiner has all bytes before `from`, and takes one window more. again: send from there.
+struct SnapshotRequest {
   std::uint64_t from = 0;
   bool again = false;
 };
-void fields(Is<Want> auto& it, auto&& field) {
+void fields(Is<SnapshotRequest> auto& it, auto&& field) {
   field("from", it.from);
   field("again", it.again);
 }
 
-struct FeedSlice {
+struct SnapshotChunk {
   std::uint64_t at = 0;
   std::span<const std::byte> payload;  // aliases the decoded bytes
 };
 
-// The newcomer has the state, by its digest.
-struct Fed {
+// The joiner has the state, and its digest is right.
+struct SnapshotDone {
   StateId state;
-  std::vector<std::uint32_t> hears = {};
+  std::vector<std::uint32_t> reachable = {};
 };
-void fields(Is<Fed> auto& it, auto&& field) {
+void fields(Is<SnapshotDone> auto& it, auto&& field) {
   field("state", it.state);
-  field("hears", it.hears, list(kMaxMembers, up_to(kMaxMembers - 1)));
+  field("reachable", it.reachable, list(kMaxMembers, up_to(kMaxMembers - 1)));
 }
 
-// A member to the most senior one, again and again: it is to leave the view, where all hold one confirmed state.
+// A member to the senior, repeatedly: it asks to leave the view, where all hold one confirmed state.
 struct Leave {};
 void fields(Is<Leave> auto&, auto&&) {}
 

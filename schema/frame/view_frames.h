@@ -15,7 +15,7 @@ namespace tg::schema {
 // A member of a view. Its seat and directory together are a voter, which outlives the process.
 struct ViewMember {
   std::uint32_t seat = 0;         // place among all nodes
-  std::uint32_t since = 1;        // a member from this view on; who has been one longest is the most senior
+  std::uint32_t since = 1;        // a member from this view on; the least is the senior's
   std::uint16_t weight = 1;       // of its share of a batch
   std::uint64_t incarnation = 0;  // of its process
   std::uint64_t directory = 0;    // drawn when its state directory was made
@@ -63,7 +63,7 @@ void fields(Is<Ballot> auto& it, auto&& field) {
   field("seat", it.seat, up_to(kMaxMembers - 1));
 }
 
-// The sender does not hear this member any more, or cannot go on itself.
+// The sender has lost this member, or is ineligible itself.
 struct Suspect {
   std::uint32_t seat = 0;
   std::string why;
@@ -84,10 +84,10 @@ struct Promise {
   std::uint64_t directory = 0, incarnation = 0;  // the sender's
   bool has_state = false;                        // in memory, of so many committed steps
   std::uint64_t step = 0;
-  std::string unfit = {};                 // why it cannot go on in the next view; empty: it can
-  bool leaves = false;                    // it is being shut down
-  std::vector<std::uint32_t> hears = {};  // seats that it hears and that hear it
-  Ballot accepted_in = {};                // what it has accepted, if anything
+  std::string unfit = {};                     // why it is ineligible for the next view; empty: eligible
+  bool leaving = false;                       // it is being shut down
+  std::vector<std::uint32_t> reachable = {};  // seats with frames both ways
+  Ballot accepted_in = {};                    // what it has accepted, if anything
   NextView accepted = {};
 };
 void fields(Is<Promise> auto& it, auto&& field) {
@@ -97,17 +97,17 @@ void fields(Is<Promise> auto& it, auto&& field) {
   field("has_state", it.has_state);
   field("step", it.step);
   field("unfit", it.unfit, line(kMaxReasonBytes));
-  field("leaves", it.leaves);
-  field("hears", it.hears, list(kMaxMembers, up_to(kMaxMembers - 1)));
+  field("leaving", it.leaving);
+  field("reachable", it.reachable, list(kMaxMembers, up_to(kMaxMembers - 1)));
   field("accepted_in", it.accepted_in);
   field("accepted", it.accepted);
 }
 
 // The answer to a Prepare or an Accept that comes too late: the sender has promised this higher ballot.
-struct Outvoted {
+struct Nack {
   Ballot ballot;
 };
-void fields(Is<Outvoted> auto& it, auto&& field) { field("ballot", it.ballot); }
+void fields(Is<Nack> auto& it, auto&& field) { field("ballot", it.ballot); }
 
 struct Accept {
   Ballot ballot;
@@ -127,7 +127,7 @@ void fields(Is<Accepted> auto& it, auto&& field) {
   field("directory", it.directory);
 }
 
-// Decided. Who learns it writes it down, passes it on and then acts on it.
+// The decided view. A receiver records it durably, passes it on, then installs it.
 struct Decide {
   NextView view;
 };

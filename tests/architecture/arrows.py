@@ -34,7 +34,7 @@ ROOMS = {
     "daemon/run": {"daemon/step", "daemon/exchange", "daemon/membership", "daemon/mesh", "daemon/metrics", "daemon/store"},
     "daemon/simulate": {"daemon/step", "daemon/exchange", "daemon/membership/view.h", "daemon/run/first_record.h", "daemon/run/fitting.h", "daemon/run/preparation.h", "daemon/run/preparation_options.h", "daemon/run/run_numbers.h", "daemon/run/shares.h", "daemon/run/state_metadata.h", "daemon/store"},
     "daemon/metrics": {"daemon/step/threads/progress.h"},
-    "daemon/forecast": {"daemon/step", "daemon/exchange", "daemon/membership/choose_exchange.h", "daemon/mesh"},
+    "daemon/forecast": {"daemon/step", "daemon/exchange", "daemon/membership/choose_exchange.h"},
     "daemon/node": {"daemon"},
 }
 # folder -> third-party headers it may meet (prefixes of the include's path)
@@ -48,9 +48,8 @@ THIRD_PARTY = {
 KNOWN_THIRD_PARTY = ("capnp/", "kj/", "boost/", "dnnl", "oneapi/", "omp.h", "zlib.h", "jpeglib.h", "jerror.h", "png.h", "nlohmann/", "zmq", "sodium.h", "cuda", "cudnn",
                      "cublas", "immintrin.h", "gtest/", "gmock/", "prometheus/", "civetweb.h", "curses.h")
 # What decides knows no clock, socket or thread.
-PURE = ("daemon/membership", "daemon/exchange", "daemon/forecast/code_bits", "daemon/forecast/forecast", "daemon/forecast/machine", "daemon/forecast/predict",
-        "daemon/forecast/step_model", "daemon/step/job_layout", "daemon/mesh/probe/burst_meter", "daemon/mesh/probe/link_probe",
-        "daemon/mesh/probe/round_trips", "daemon/simulate/simulated_view", "daemon/doctor/diagnose", "daemon/doctor/findings", "daemon/doctor/link_stream", "daemon/doctor/link_verdicts", "daemon/doctor/node_verdicts", "daemon/doctor/schedule", "daemon/doctor/survey", "daemon/doctor/thresholds")
+PURE = ("daemon/membership", "daemon/exchange", "daemon/forecast", "daemon/step/job_layout", "daemon/mesh/probe/burst_meter", "daemon/mesh/probe/link_probe",
+        "daemon/simulate/simulated_view", "daemon/doctor/diagnose", "daemon/doctor/link_stream", "daemon/doctor/problems", "daemon/doctor/schedule", "daemon/doctor/survey")
 IMPURE = ("thread", "mutex", "chrono", "condition_variable", "zmq", "atomic", "sys/", "unistd.h", "fstream", "filesystem", "random")
 
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]', re.M)

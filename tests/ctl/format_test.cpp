@@ -393,9 +393,7 @@ TEST(Plan, WarnsBelowItsThresholdWithTheNumbers) {
   plan.members = 1;
   EXPECT_FALSE(speed_up_warning(plan).has_value()) << "one node has nobody to be faster than";
   EXPECT_NE(format_plan(plan).find("1.19 x over one node"), std::string::npos);
-  EXPECT_NE(format_plan(plan).find("assumed speeds"), std::string::npos);
-  plan.measured_ms = kNowMs;
-  EXPECT_NE(format_plan(plan).find("the node's measurement"), std::string::npos);
+  EXPECT_NE(format_plan(plan).find("bound by        link\n"), std::string::npos) << format_plan(plan);
   plan.members = 4;
   plan.unpredicted = "no peer answered";
   EXPECT_FALSE(speed_up_warning(plan).has_value()) << "of what is not known nobody is warned";
@@ -496,7 +494,7 @@ TEST(Progress, NewsAreToldOnce) {
   schema::RunStatus run = sample_run();
   EXPECT_EQ(news.update(run), "");
   run.state = RunState::kPaused;
-  run.reason = "1 of 2 members is away; the run goes on as soon as node-b is back; `tgctl stop` keeps step 120";
+  run.reason = "quorum lost: 1 of 2 voters reachable; resumes when node-b returns; `tgctl stop` keeps step 120";
   EXPECT_EQ(news.update(run), "run first is PAUSED at step 120: " + run.reason);
   EXPECT_EQ(news.update(run), "");
   run = run_without_c();

@@ -272,7 +272,6 @@ TEST_F(Hostile, NoWordOfANodeSteersTheTerminal) {
                                                {"export", "first", "--to", "csv", "-o", output()},
                                                {"doctor"},
                                                {"version"},
-                                               {"bench"},
                                                {"delete", "first"}}) {
       const Outcome said = ask(*node, words);
       EXPECT_EQ((said.out + said.err).find(kTurned), std::string::npos) << words[0];

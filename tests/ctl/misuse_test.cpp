@@ -81,7 +81,7 @@ TEST_F(MisuseTest, WhatListensButIsNoDaemonIsThreeToo) {
   port_.listen();  // accepts connections, never says a word
   const Outcome stop = run({"stop", "first", "--address", port_.name()});
   expect(stop, 3, "no tgd answers");
-  EXPECT_NE(stop.err.find("within 3 s: something listens there but says nothing: a tgd that is stopped or hangs"),
+  EXPECT_NE(stop.err.find("within 3 s: the port accepts connections but sends nothing: a tgd that is stopped or hangs"),
             std::string::npos)
       << stop.err;
   EXPECT_LT(stop.seconds, kDeadlineSeconds);

@@ -96,7 +96,7 @@ Status TestNode::start() {
     calls_.push_back(std::move(call));
     changed_.notify_all();
   };
-  hooks.on_verdict = [this](daemon::Verdict verdict) {
+  hooks.on_suspicion = [this](daemon::Suspicion verdict) {
     const std::lock_guard lock(mutex_);
     verdicts_.push_back(std::move(verdict));
     changed_.notify_all();
@@ -116,7 +116,7 @@ std::optional<Item> TestNode::take(std::vector<Item>& items) {
 }
 
 std::optional<daemon::ControlCall> TestNode::next_call() { return take(calls_); }
-std::optional<daemon::Verdict> TestNode::next_verdict() { return take(verdicts_); }
+std::optional<daemon::Suspicion> TestNode::next_verdict() { return take(verdicts_); }
 
 std::size_t TestNode::verdict_count() {
   const std::lock_guard lock(mutex_);

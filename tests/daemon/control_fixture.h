@@ -88,7 +88,7 @@ class TestNode {
     const daemon::ControlCall call = next_call().value_or(daemon::ControlCall{0, schema::VersionRequest{}});
     return {call.token, as<Kind>(call.body, where)};
   }
-  std::optional<daemon::Verdict> next_verdict();  // waits
+  std::optional<daemon::Suspicion> next_verdict();  // waits
   std::size_t verdict_count();
   std::vector<std::string> log_lines();
 
@@ -105,7 +105,7 @@ class TestNode {
   std::mutex mutex_;
   std::condition_variable changed_;
   std::vector<daemon::ControlCall> calls_;
-  std::vector<daemon::Verdict> verdicts_;
+  std::vector<daemon::Suspicion> verdicts_;
   std::vector<std::string> lines_;
   std::unique_ptr<daemon::ControlServer> server_;
 };

@@ -106,7 +106,7 @@ TEST_F(ControlLiveness, MeshDataIsASignOfLife) {
   done = true;
   mesh.join();
   EXPECT_NE(about_c.find("no sign of life from node-c"), std::string::npos) << about_c;
-  EXPECT_NE(about_b.find("node-b is up, but no beat of it has come"), std::string::npos) << about_b;
+  EXPECT_NE(about_b.find("node-b is up, but sent no heartbeat"), std::string::npos) << about_b;
 }
 
 TEST_F(ControlLiveness, WithoutARunThereIsNoVerdict) {

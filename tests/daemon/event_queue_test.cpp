@@ -15,7 +15,7 @@ using schema::kMaxQueuedBytes;
 using schema::kMaxQueuedBytesPerPeer;
 using schema::kQueuedEventBytes;
 
-constexpr Seat kA{0}, kB{1}, kC{2};
+constexpr Seat kFirst{0}, kSecond{1}, kThird{2};
 constexpr std::size_t kLarge = schema::kMaxFrameBytes;
 constexpr std::chrono::milliseconds kAtOnce{0};
 
@@ -33,8 +33,8 @@ TEST(EventQueue, KeepsTheOrder) {
   EventQueue queue(2);
   EXPECT_FALSE(queue.pop(kAtOnce));
   for (std::uint32_t step = 0; step < 3; ++step) {
-    EXPECT_EQ(queue.post_frame(frame(kB, 100, step)), Posted::kQueued);
-    queue.post(ConnectionChanged{kB, step == 1});
+    EXPECT_EQ(queue.post_frame(frame(kSecond, 100, step)), Posted::kQueued);
+    queue.post(ConnectionChanged{kSecond, step == 1});
   }
   for (std::uint32_t step = 0; step < 3; ++step) {
     EXPECT_EQ(std::get<FrameArrived>(*queue.pop(kAtOnce)).frame.header.step, step);
@@ -47,7 +47,7 @@ TEST(EventQueue, OnlyAChunkKeepsItsMessage) {
   EventQueue queue(2);
   const auto keeps = [&](const schema::FrameBody& body) {
     const auto message = std::make_shared<int>();
-    queue.post_frame({kB, {{1, 1, 0}, body, 100}, message, {}});
+    queue.post_frame({kSecond, {{1, 1, 0}, body, 100}, message, {}});
     return message.use_count() == 2;
   };
   EXPECT_TRUE(keeps(schema::Chunk{}));
@@ -59,25 +59,25 @@ TEST(EventQueue, AFloodIsDroppedAndDoesNotBlockOthers) {
   for (const std::size_t bytes : {std::size_t{60}, std::size_t{4096}, kLarge}) {
     EventQueue queue(3);
     const std::size_t taken = kMaxQueuedBytesPerPeer / (bytes + kQueuedEventBytes);
-    for (std::size_t i = 0; i < taken; ++i) ASSERT_EQ(queue.post_frame(frame(kB, bytes)), Posted::kQueued) << i;
-    EXPECT_EQ(queue.post_frame(frame(kB, bytes)), Posted::kFloods) << "it is named once";
-    EXPECT_EQ(queue.post_frame(frame(kB, bytes)), Posted::kDropped);
-    EXPECT_EQ(queue.post_frame(frame(kB, 0)), Posted::kDropped)
+    for (std::size_t i = 0; i < taken; ++i) ASSERT_EQ(queue.post_frame(frame(kSecond, bytes)), Posted::kQueued) << i;
+    EXPECT_EQ(queue.post_frame(frame(kSecond, bytes)), Posted::kFloods) << "it is named once";
+    EXPECT_EQ(queue.post_frame(frame(kSecond, bytes)), Posted::kDropped);
+    EXPECT_EQ(queue.post_frame(frame(kSecond, 0)), Posted::kDropped)
         << "a frame between two that are missing is worth nothing";
     // Nothing blocks, and a peer within its share is accepted.
     for (std::uint32_t step = 0; step < 3; ++step)
-      EXPECT_EQ(queue.post_frame(frame(kC, kLarge, step)), Posted::kQueued);
+      EXPECT_EQ(queue.post_frame(frame(kThird, kLarge, step)), Posted::kQueued);
     queue.post(ShutDown{});
     std::size_t of_b = 0, of_c = 0;
     while (const std::optional<Event> event = queue.pop(kAtOnce)) {
       const auto* one = std::get_if<FrameArrived>(&*event);
-      of_b += one != nullptr && one->from == kB;
-      of_c += one != nullptr && one->from == kC;
+      of_b += one != nullptr && one->from == kSecond;
+      of_c += one != nullptr && one->from == kThird;
     }
     EXPECT_EQ(of_b, taken);
     EXPECT_EQ(of_c, 3u);
-    // The queue is drained: what the peer sends from now on is accepted again.
-    EXPECT_EQ(queue.post_frame(frame(kB, bytes)), Posted::kQueued);
+    // All are taken: what it sends from now on is heard again.
+    EXPECT_EQ(queue.post_frame(frame(kSecond, bytes)), Posted::kQueued);
   }
 }
 
@@ -85,8 +85,8 @@ TEST(EventQueue, ASecondFloodIsNamedAgain) {
   EventQueue queue(2);
   for (int i = 0; i < 2; ++i) {
     for (std::size_t count = 0; count < kMaxQueuedBytesPerPeer / (kLarge + kQueuedEventBytes); ++count)
-      ASSERT_EQ(queue.post_frame(frame(kB, kLarge)), Posted::kQueued);
-    EXPECT_EQ(queue.post_frame(frame(kB, kLarge)), Posted::kFloods);
+      ASSERT_EQ(queue.post_frame(frame(kSecond, kLarge)), Posted::kQueued);
+    EXPECT_EQ(queue.post_frame(frame(kSecond, kLarge)), Posted::kFloods);
     while (queue.pop(kAtOnce)) {
     }
   }
@@ -94,13 +94,13 @@ TEST(EventQueue, ASecondFloodIsNamedAgain) {
 
 TEST(EventQueue, AllPeersBlockBeyondTheirSum) {
   EventQueue queue(4);
-  const std::size_t share = fill(queue, kA, kLarge);
-  EXPECT_EQ(fill(queue, kB, kLarge), share);
+  const std::size_t share = fill(queue, kFirst, kLarge);
+  EXPECT_EQ(fill(queue, kSecond, kLarge), share);
   const std::size_t left = kMaxQueuedBytes / (kLarge + kQueuedEventBytes) - 2 * share;
   std::atomic<std::size_t> taken{0};
   std::thread poster([&] {
     for (std::size_t i = 0; i < left + 2; ++i) {
-      EXPECT_EQ(queue.post_frame(frame(kC, kLarge)), Posted::kQueued);
+      EXPECT_EQ(queue.post_frame(frame(kThird, kLarge)), Posted::kQueued);
       ++taken;
     }
   });
@@ -114,10 +114,10 @@ TEST(EventQueue, AllPeersBlockBeyondTheirSum) {
 
 TEST(EventQueue, AWaiterForRoomContinuesWhenItCloses) {
   EventQueue queue(4);
-  fill(queue, kA, kLarge);
-  fill(queue, kB, kLarge);
+  fill(queue, kFirst, kLarge);
+  fill(queue, kSecond, kLarge);
   std::thread poster([&] {
-    while (queue.post_frame(frame(kC, kLarge)) == Posted::kQueued) {
+    while (queue.post_frame(frame(kThird, kLarge)) == Posted::kQueued) {
     }
   });
   queue.close();
@@ -128,7 +128,7 @@ TEST(EventQueue, AProbeIsQueuedWithoutItsFiller) {
   EventQueue queue(2);
   const auto message = std::make_shared<const std::vector<std::byte>>(kLarge);
   const std::weak_ptr<const void> kept = message;
-  FrameArrived probe{kB, {{}, schema::Probe{3, true, *message}, kLarge}, message, {}};
+  FrameArrived probe{kSecond, {{}, schema::Probe{3, true, *message}, kLarge}, message, {}};
   for (std::size_t i = 0; i < 2 * kMaxQueuedBytesPerPeer / kLarge; ++i)
     ASSERT_EQ(queue.post_frame(probe), Posted::kQueued) << "a link's measurement is no flood";
   EXPECT_EQ(kept.use_count(), 2) << "this test's own";

@@ -17,9 +17,9 @@ namespace tg::daemon {
 namespace {
 
 using Clock = Metrics::Clock;
-constexpr Seat kA{0}, kB{1}, kC{2};
+constexpr Seat kSelf{0}, kPeer{1}, kOtherPeer{2};
 
-NodeInfo about() { return {{"node-a", "node-b", "node-c"}, kA, "0.1.0 \"x\"", "avx2"}; }
+NodeInfo about() { return {{"node-a", "node-b", "node-c"}, kSelf, "0.1.0 \"x\"", "avx2"}; }
 
 Numbers sample_numbers() {
   Numbers numbers;
@@ -176,10 +176,10 @@ TEST_F(HttpResponderTest, ReadyWhenAllPeersAreUpElseNamesTheMissing) {
   HttpResponse answer = responder_.respond("/readyz", start_);
   EXPECT_EQ(answer.status, 503);
   EXPECT_EQ(answer.body, "not up: node-c\n");
-  metrics_.numbers().peers[kC].up = true;
+  metrics_.numbers().peers[kOtherPeer].up = true;
   metrics_.publish(start_);
   EXPECT_EQ(responder_.respond("/readyz", start_).status, 200);
-  metrics_.numbers().peers[kB].up = metrics_.numbers().peers[kC].up = false;
+  metrics_.numbers().peers[kPeer].up = metrics_.numbers().peers[kOtherPeer].up = false;
   metrics_.publish(start_);
   EXPECT_EQ(responder_.respond("/readyz", start_).body, "not up: node-b, node-c\n");
 }

@@ -1,12 +1,12 @@
-// What a node finds out about this machine, as it is.
+// A node's checks of this machine.
 #include "daemon/doctor/node_checks.h"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
 #include <filesystem>
 #include <fstream>
 
-#include "kernels/host_memory_space.h"
 #include "temporary_directory.h"
 
 namespace tg::tests {
@@ -20,48 +20,31 @@ schema::NodeConfig config_in(const std::string& directory) {
   return config;
 }
 
-const engine::ComputeDevice& processor() {
-  static kernels::HostMemorySpace space(*kernels::available().back());
-  static const engine::ComputeDevice device(space);
-  return device;
+schema::Examination examined(const schema::NodeConfig& config, bool busy = false) {
+  daemon::ExaminationProgress progress;
+  daemon::check_node(config, 2, busy, progress);
+  EXPECT_TRUE(progress.node_checks_done());
+  EXPECT_EQ(progress.facts().unfinished, "");
+  return progress.facts();
 }
 
-TEST(HostChecks, TheEngineGivesTheKnownGradient) {
-  const Result<std::string> tested = daemon::test_engine(processor());
-  ASSERT_TRUE(tested.ok()) << tested.error().message;
-  EXPECT_NE(tested->find("scalar"), std::string::npos) << *tested;
-}
-
-TEST(HostChecks, ThisMachineIsWell) {
+TEST(NodeChecks, AMachineWithoutProblems) {
   const TemporaryDirectory directory;
-  daemon::Report report;
-  daemon::check_node(config_in(directory.path()), processor(), 1, false, report);
-  report.links_done();
-  EXPECT_TRUE(report.done());
-  const schema::Examination facts = report.facts();
-  EXPECT_EQ(facts.unfinished, "");
-  EXPECT_EQ(facts.disk_problem + facts.memory_problem + facts.engine_problem + facts.key_problem + facts.configuration,
-            "");
-  EXPECT_GT(facts.disk_free, 0u);
-  EXPECT_GT(facts.disk_need, 10u << 20);
-  EXPECT_GT(facts.memory_need, 10u << 20);
-  EXPECT_GE(facts.descriptors, facts.descriptors_open);
-  EXPECT_FALSE(facts.engine.empty());
+  const schema::Examination facts = examined(config_in(directory.path()));
+  EXPECT_EQ(facts.disk_problem + facts.memory_problem + facts.key_problem, "");
   EXPECT_TRUE(facts.data.empty());
   EXPECT_TRUE(std::filesystem::is_empty(directory.path())) << "the check leaves nothing behind";
 }
 
-TEST(HostChecks, WhatIsWrongIsNoted) {
+TEST(NodeChecks, EveryProblemIsNoted) {
   const TemporaryDirectory directory;
   schema::NodeConfig config = config_in(directory.path() + "/gone");
   config.key_file = directory.path() + "/no.key";
   config.data_dir = directory.path();
   config.memory_mib = 1;
   std::ofstream(directory.path() + "/train-images-idx3-ubyte") << "cut off";
-  daemon::Report report;
-  daemon::check_node(config, processor(), 1, false, report);
-  const schema::Examination facts = report.facts();
-  EXPECT_NE(facts.disk_problem.find("cannot be looked at"), std::string::npos) << facts.disk_problem;
+  const schema::Examination facts = examined(config);
+  EXPECT_NE(facts.disk_problem.find("cannot be read"), std::string::npos) << facts.disk_problem;
   EXPECT_NE(facts.key_problem.find("no.key"), std::string::npos) << facts.key_problem;
   EXPECT_NE(facts.memory_problem.find("memory-mib"), std::string::npos) << facts.memory_problem;
   ASSERT_EQ(facts.data.size(), 1u);
@@ -69,51 +52,52 @@ TEST(HostChecks, WhatIsWrongIsNoted) {
   EXPECT_NE(facts.data[0].problem, "");
 }
 
-TEST(HostChecks, AFolderOfPicturesIsSeen) {
+TEST(NodeChecks, AFolderOfPicturesIsComparedByItsNames) {
   const TemporaryDirectory directory;
   schema::NodeConfig config = config_in(directory.path());
   config.data_dir = directory.path() + "/letters";
-  const auto look = [&] {
-    daemon::Report report;
-    daemon::check_node(config, processor(), 1, false, report);
-    return report.facts().data;
-  };
-  for (const char* part : {"train", "test"})
-    for (const char* letter : {"a", "b"}) {
-      const std::string folder = config.data_dir + "/" + part + "/" + letter;
-      std::filesystem::create_directories(folder);
-      for (const char* name : {"/1.png", "/2.png"}) std::ofstream(folder + name) << "not read";
-    }
-  const auto whole = look();
+  ASSERT_EQ(examined(config).data.size(), 1u);
+  EXPECT_NE(examined(config).data[0].problem.find("is not a folder"), std::string::npos);
+  for (const char* letter : {"a", "b"}) {
+    const std::string folder = config.data_dir + "/train/" + letter;
+    std::filesystem::create_directories(folder);
+    for (const char* name : {"/1.png", "/2.png"}) std::ofstream(folder + name) << "not read";
+  }
+  const auto whole = examined(config).data;
   ASSERT_EQ(whole.size(), 1u);
   EXPECT_EQ(whole[0].set, "folder");
   EXPECT_EQ(whole[0].problem, "");
-  EXPECT_EQ(whole[0].seen, "2 classes, 4 + 4 pictures");
   std::filesystem::remove(config.data_dir + "/train/a/1.png");
-  const auto short_of_one = look();
-  ASSERT_EQ(short_of_one.size(), 1u);
-  EXPECT_EQ(short_of_one[0].seen, "2 classes, 3 + 4 pictures");
-  EXPECT_NE(short_of_one[0].hash, whole[0].hash);
+  EXPECT_NE(examined(config).data[0].hash, whole[0].hash);
   std::filesystem::remove(config.data_dir + "/train/a/2.png");
-  ASSERT_EQ(look().size(), 1u);
-  EXPECT_NE(look()[0].problem.find("train/a counts as a class but holds no .jpg"), std::string::npos)
-      << look()[0].problem;
-  std::ofstream(config.data_dir + "/train/a/2.png") << "not read";
-  std::filesystem::remove_all(config.data_dir + "/test");
-  ASSERT_EQ(look().size(), 1u);
-  EXPECT_EQ(look()[0].seen, "2 classes, 3 pictures");
+  const std::string problem = examined(config).data[0].problem;
+  EXPECT_NE(problem.find("train/a counts as a class but holds no .jpg"), std::string::npos) << problem;
   std::filesystem::remove_all(config.data_dir + "/train");
-  EXPECT_TRUE(look().empty());
+  EXPECT_TRUE(examined(config).data.empty());
 }
 
-TEST(HostChecks, ABusyNodeIsNotDisturbed) {
+TEST(NodeChecks, TooFewThreads) {
+  EXPECT_EQ(daemon::thread_problem(4), "");
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  GTEST_SKIP() << "a sanitizer needs address space of its own";
+#else
+  rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_AS, &before), 0);
+  rlimit tight = before;
+  tight.rlim_cur = 1;  // no room for another stack
+  ASSERT_EQ(::setrlimit(RLIMIT_AS, &tight), 0);
+  const std::string problem = daemon::thread_problem(256);
+  ASSERT_EQ(::setrlimit(RLIMIT_AS, &before), 0);
+  EXPECT_NE(problem.find(" of 256 threads can be started"), std::string::npos) << problem;
+  EXPECT_NE(problem.find("; stop other programs, or raise TasksMax="), std::string::npos) << problem;
+#endif
+}
+
+TEST(NodeChecks, ABusyNodeIsNotDisturbed) {
   const TemporaryDirectory directory;
   schema::NodeConfig config = config_in(directory.path());
-  config.memory_mib = 1;  // what a run has taken is no finding
-  daemon::Report report;
-  daemon::check_node(config, processor(), 1, true, report);
-  const schema::Examination facts = report.facts();
-  EXPECT_EQ(facts.engine + facts.engine_problem + facts.memory_problem, "");
+  config.memory_mib = 1;  // the memory of a run is no finding
+  EXPECT_EQ(examined(config, true).memory_problem, "");
 }
 
 }  // namespace

@@ -593,7 +593,7 @@ TEST_F(RunStoreTest, PartialFilesAreDeletedAtTheEndOrTheNextStart) {
   ASSERT_TRUE(store->persist(record).ok());
   EXPECT_FALSE(std::filesystem::exists(cut));
   const std::vector<std::string> left{cut, run_file("without-record", "run.json.partial"),
-                                      directory.path() + "/bench.json.partial"};
+                                      directory.path() + "/state.json.partial"};
   for (const std::string& path : left) write_text(path, "cut");
   open();
   for (const std::string& path : left) EXPECT_FALSE(std::filesystem::exists(path)) << path;

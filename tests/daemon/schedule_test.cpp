@@ -33,17 +33,5 @@ TEST(Schedule, TakesNoMoreRoundsThanItMust) {
   EXPECT_EQ(schema::examine_rounds(4), 3u);
 }
 
-TEST(Schedule, RoundsWithNobodyAtTheOtherEndAreNotWaitedFor) {
-  const auto only = [](Seat peer) { return [peer](Seat seat) { return seat == peer; }; };
-  // Of four, the seats 0 and 1 meet in slots 2 and 3.
-  for (const auto& [self, peer] : {std::pair(Seat(0), Seat(1)), std::pair(Seat(1), Seat(0))}) {
-    EXPECT_TRUE(partner_ahead(0, self, 4, only(peer)));
-    EXPECT_TRUE(partner_ahead(3, self, 4, only(peer)));
-    EXPECT_FALSE(partner_ahead(4, self, 4, only(peer)));
-  }
-  EXPECT_FALSE(partner_ahead(0, Seat(0), 4, [](Seat) { return false; }));
-  EXPECT_FALSE(partner_ahead(slots_for(4), Seat(0), 4, [](Seat) { return true; }));
-}
-
 }  // namespace
 }  // namespace tg::daemon

@@ -50,11 +50,11 @@ TEST_P(EachSmallNetwork, EveryGradientIsTheDifference) {
   const Result<Model> made = GetParam().model();
   ASSERT_TRUE(made.ok()) << made.error().message;
   const Model& model = *made;
-  const int kBatch = 3;
+  const int kSamples = 3;
   const float kFactor = 1.5F;
-  auto engine = make_cpu_engine(model, {.threads = 1, .batch = kBatch, .evaluation_batch = 1, .seed = kSeed});
+  auto engine = make_cpu_engine(model, {.threads = 1, .batch = kSamples, .evaluation_batch = 1, .seed = kSeed});
   ASSERT_TRUE(engine.ok()) << engine.error().message;
-  Batch batch = random_batch(model, kBatch, 11);
+  Batch batch = random_batch(model, kSamples, 11);
   batch.first_position = 0xfffffffeU;  // its samples cross the counter's low word
   const AlignedArray<float> flat = random_parameters(model, 0.5F, 12);
   AlignedArray<float> gradient = flat_array(model);
@@ -119,10 +119,10 @@ INSTANTIATE_TEST_SUITE_P(Layers, EachSmallNetwork, testing::ValuesIn(small_netwo
 
 // Loss, and slope along a random direction of each segment from the first given on.
 void expect_slopes(const Model& model, std::size_t first_segment) {
-  const int kBatch = 2;
-  auto engine = make_cpu_engine(model, {.threads = 2, .batch = kBatch, .evaluation_batch = 1, .seed = kSeed});
+  const int kSamples = 2;
+  auto engine = make_cpu_engine(model, {.threads = 2, .batch = kSamples, .evaluation_batch = 1, .seed = kSeed});
   ASSERT_TRUE(engine.ok()) << engine.error().message;
-  const Batch batch = random_batch(model, kBatch, 21);
+  const Batch batch = random_batch(model, kSamples, 21);
   AlignedArray<float> flat = flat_array(model);
   initialize(model.segments, 22, flat.data());
   AlignedArray<float> gradient = flat_array(model);

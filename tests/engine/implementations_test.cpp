@@ -12,15 +12,15 @@
 namespace tg::engine {
 namespace {
 
-struct Run {
+struct ModelBatch {
   int threads, batch, evaluation_batch;
 };
 
-void PrintTo(const Run& value, std::ostream* out) {
+void PrintTo(const ModelBatch& value, std::ostream* out) {
   *out << value.threads << " threads, batch " << value.batch << ", evaluation batch " << value.evaluation_batch;
 }
 
-class Implementations : public testing::TestWithParam<Run> {};
+class Implementations : public testing::TestWithParam<ModelBatch> {};
 
 void expect_no_references(const cpu::CpuEngine& engine, const std::string& model) {
   EXPECT_GT(engine.implementations().size(), 10u) << model;
@@ -50,9 +50,10 @@ TEST(ImplementationsOfLargeModels, AreNoReferences) {
 
 // The batches of deploy/jobs and of a member among four, and awkward ones.
 INSTANTIATE_TEST_SUITE_P(Batches, Implementations,
-                         testing::Values(Run{1, 64, 250}, Run{2, 128, 250}, Run{1, 16, 1}, Run{2, 32, 2}, Run{1, 1, 1},
-                                         Run{2, 1, 7}, Run{1, 7, 3}),
-                         [](const testing::TestParamInfo<Run>& each) {
+                         testing::Values(ModelBatch{1, 64, 250}, ModelBatch{2, 128, 250}, ModelBatch{1, 16, 1},
+                                         ModelBatch{2, 32, 2}, ModelBatch{1, 1, 1}, ModelBatch{2, 1, 7},
+                                         ModelBatch{1, 7, 3}),
+                         [](const testing::TestParamInfo<ModelBatch>& each) {
                            return "batch_" + std::to_string(each.param.batch) + "_threads_" +
                                   std::to_string(each.param.threads);
                          });

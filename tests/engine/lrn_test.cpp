@@ -13,18 +13,18 @@ namespace tg::engine::cpu::lrn {
 namespace {
 
 // Some float32 roundings of values below 2, and of a sum of up to 81 of them.
-constexpr double kTolerance = 2e-6;
+constexpr double kLrnTolerance = 2e-6;
 // The step of the differences: error h^2 ~ 1e-8 from curvature, 1e-16/h ~ 1e-12 from rounding.
-constexpr double kStep = 1e-4, kDifferenceTolerance = 1e-5;
+constexpr double kDifference = 1e-4, kDifferenceTolerance = 1e-5;
 constexpr float kCanary = 12345;
 
 using Values = std::vector<float>;  // exactly as long as asked: a sanitizer sees a read behind the end
 
-struct Shape {
+struct LrnShape {
   std::size_t channels, radius, rows;
 };
 
-void PrintTo(const Shape& value, std::ostream* out) {
+void PrintTo(const LrnShape& value, std::ostream* out) {
   *out << value.rows << " rows of " << value.channels << " channels, radius " << value.radius;
 }
 
@@ -36,7 +36,7 @@ Values random_values(std::size_t count, std::uint64_t seed) {
   return values;
 }
 
-Window window_of(const Shape& shape) { return {shape.channels, shape.radius, 1.25F, 0.1F}; }
+Window window_of(const LrnShape& shape) { return {shape.channels, shape.radius, 1.25F, 0.1F}; }
 
 // One row in double.
 std::vector<double> reference(const Window& of, const std::vector<double>& x) {
@@ -55,9 +55,9 @@ struct Result {
   Values y, dx;
 };
 
-class Lrn : public testing::TestWithParam<Shape> {
+class Lrn : public testing::TestWithParam<LrnShape> {
  protected:
-  const Shape& shape() const { return GetParam(); }
+  const LrnShape& shape() const { return GetParam(); }
   std::size_t elements() const { return shape().channels * shape().rows; }
 
   Result run(const Kernels& kernels) const {
@@ -79,7 +79,7 @@ TEST_P(Lrn, EqualsTheFormulaAndItsDifferences) {
     const std::size_t at = row * shape().channels;
     std::vector<double> x(x_.begin() + at, x_.begin() + at + shape().channels);
     const std::vector<double> y = reference(window, x);
-    for (std::size_t c = 0; c < x.size(); ++c) ASSERT_NEAR(result.y[at + c], y[c], kTolerance) << row << ' ' << c;
+    for (std::size_t c = 0; c < x.size(); ++c) ASSERT_NEAR(result.y[at + c], y[c], kLrnTolerance) << row << ' ' << c;
     if (row > 2) continue;  // the differences cost channels^2 each
     const auto loss = [&] {
       const std::vector<double> moved = reference(window, x);
@@ -89,10 +89,10 @@ TEST_P(Lrn, EqualsTheFormulaAndItsDifferences) {
     };
     for (std::size_t c = 0; c < x.size(); ++c) {
       const double middle = x[c];
-      x[c] = middle + kStep;
+      x[c] = middle + kDifference;
       const double above = loss();
-      x[c] = middle - kStep;
-      const double difference = (above - loss()) / (2 * kStep);
+      x[c] = middle - kDifference;
+      const double difference = (above - loss()) / (2 * kDifference);
       x[c] = middle;
       ASSERT_NEAR(result.dx[at + c], difference, kDifferenceTolerance) << row << ' ' << c;
     }
@@ -126,11 +126,12 @@ TEST_P(Lrn, RowsDoNotDependOnEachOther) {
 
 // One channel, tails before and behind each register's width, a window wider than the row, rows longer than a block.
 INSTANTIATE_TEST_SUITE_P(Shapes, Lrn,
-                         testing::Values(Shape{1, 0, 3}, Shape{1, 4, 3}, Shape{3, 1, 5}, Shape{5, 4, 40},
-                                         Shape{7, 2, 1}, Shape{8, 3, 9}, Shape{15, 2, 70}, Shape{16, 0, 4},
-                                         Shape{17, 4, 33}, Shape{20, 40, 6}, Shape{31, 5, 8}, Shape{50, 2, 21},
-                                         Shape{64, 4, 37}, Shape{96, 2, 12}, Shape{1100, 4, 3}, Shape{64, 4, 0}),
-                         [](const testing::TestParamInfo<Shape>& each) {
+                         testing::Values(LrnShape{1, 0, 3}, LrnShape{1, 4, 3}, LrnShape{3, 1, 5}, LrnShape{5, 4, 40},
+                                         LrnShape{7, 2, 1}, LrnShape{8, 3, 9}, LrnShape{15, 2, 70}, LrnShape{16, 0, 4},
+                                         LrnShape{17, 4, 33}, LrnShape{20, 40, 6}, LrnShape{31, 5, 8},
+                                         LrnShape{50, 2, 21}, LrnShape{64, 4, 37}, LrnShape{96, 2, 12},
+                                         LrnShape{1100, 4, 3}, LrnShape{64, 4, 0}),
+                         [](const testing::TestParamInfo<LrnShape>& each) {
                            return "channels_" + std::to_string(each.param.channels) + "_radius_" +
                                   std::to_string(each.param.radius) + "_rows_" + std::to_string(each.param.rows);
                          });

@@ -14,12 +14,12 @@ namespace tg::engine {
 namespace {
 
 // Both sides add the same float32 products in another order: a few units in the last place per segment.
-constexpr double kTolerance = 1e-5;
+constexpr double kMeanTolerance = 1e-5;
 // Rounding may let one sample's near-tie in a max pooling or a ReLU fall the other way, which moves that sample's share
 // of the gradient to a neighbour: rare, small, and no error of the split.
 constexpr double kTieTolerance = 1e-2;
 constexpr int kMaxTies = 2;  // steps of a case
-constexpr std::uint64_t kSeed = 7;
+constexpr std::uint64_t kDropoutSeed = 7;
 
 struct Case {
   const char* name;
@@ -51,10 +51,10 @@ class Side {
     const float factor = static_cast<float>(static_cast<double>(members_) / static_cast<double>(case_.batch));
     for (int rank = 0; rank < members_; ++rank) {
       const auto at = static_cast<std::size_t>(rank);
-      SampleStream stream(kSeed, data.train.count());
+      SampleStream stream(kDropoutSeed, data.train.count());
       Batch batch;
       batch.count = shares_[at].count;
-      fill_training_batch(data, recipe, stream, kSeed, k * case_.batch + shares_[at].first, batch);
+      fill_training_batch(data, recipe, stream, kDropoutSeed, k * case_.batch + shares_[at].first, batch);
       loss += engines_[at]->forward(parameters, batch);
       engines_[at]->backward(factor, gradients_[at].data(), [](std::size_t, std::size_t) {});
       for (std::size_t i = 0; i < mean_.size(); ++i) mean_[i] += gradients_[at][i] / static_cast<float>(members_);
@@ -90,7 +90,7 @@ TEST_P(MeanGradient, IsThatOfTheWholeBatchAtEveryStep) {
   const auto data = load_dataset({DatasetKind::kSynthetic, "", 3, c.samples, 10}).value();
   Side whole(model, c, {1}), split(model, c, c.weights);
   AlignedArray<float> parameters(model.segments.padded_count()), next(model.segments.padded_count());
-  initialize(model.segments, kSeed, parameters.data());
+  initialize(model.segments, kDropoutSeed, parameters.data());
   kernels::Update update = update_for_step({OptimizerKind::kSgd, {}, 0, 0, 0, 0}, 0);
   update.scale = 1;
   double worst = 0;
@@ -98,7 +98,7 @@ TEST_P(MeanGradient, IsThatOfTheWholeBatchAtEveryStep) {
   for (std::uint64_t k = 0; k < c.steps; ++k) {
     const double loss = whole.step(*data, k, parameters.data());
     const double split_loss = split.step(*data, k, parameters.data());
-    ASSERT_NEAR(split_loss / loss, 1, kTolerance) << "step " << k;
+    ASSERT_NEAR(split_loss / loss, 1, kMeanTolerance) << "step " << k;
     double worst_here = 0;
     for (const Segment& segment : model.segments.segments()) {
       const double distance = relative_distance(split.mean().subspan(segment.offset, segment.element_count),
@@ -106,7 +106,7 @@ TEST_P(MeanGradient, IsThatOfTheWholeBatchAtEveryStep) {
       ASSERT_LT(distance, kTieTolerance) << segment.name << " in step " << k;
       worst_here = std::max(worst_here, distance);
     }
-    if (worst_here >= kTolerance)
+    if (worst_here >= kMeanTolerance)
       ++ties;
     else
       worst = std::max(worst, worst_here);

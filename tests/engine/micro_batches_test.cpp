@@ -17,20 +17,20 @@
 namespace tg::engine {
 namespace {
 
-constexpr int kBatch = 12, kMicroBatch = 4;
-constexpr std::uint64_t kSeed = 42, kPosition = 77;
-constexpr float kFactor = 0.3F;
+constexpr int kWholeBatch = 12, kMicroBatch = 4;
+constexpr std::uint64_t kMicroSeed = 42, kPosition = 77;
+constexpr float kStepFactor = 0.3F;
 
 kernels::MemorySpace& host() {
   static kernels::HostMemorySpace space(*kernels::available().back());
   return space;
 }
 
-std::unique_ptr<Engine> whole_engine(const Model& model, int batch = kBatch) {
-  return make_cpu_engine(model, {.threads = 1, .batch = batch, .evaluation_batch = 3, .seed = kSeed}).value();
+std::unique_ptr<Engine> whole_engine(const Model& model, int batch = kWholeBatch) {
+  return make_cpu_engine(model, {.threads = 1, .batch = batch, .evaluation_batch = 3, .seed = kMicroSeed}).value();
 }
 
-std::unique_ptr<Engine> in_parts(const Model& model, int batch = kBatch, int micro_batch = kMicroBatch) {
+std::unique_ptr<Engine> in_parts(const Model& model, int batch = kWholeBatch, int micro_batch = kMicroBatch) {
   const PartSizes sizes = part_sizes(batch, micro_batch);
   return make_micro_batches(whole_engine(model, sizes.each), host(), {.batch = batch, .micro_batch = micro_batch},
                             sizes.last > 0 ? whole_engine(model, sizes.last) : nullptr);
@@ -40,7 +40,7 @@ std::unique_ptr<Engine> in_parts(const Model& model, int batch = kBatch, int mic
 struct Split {
   int batch, micro_batch;
 };
-constexpr Split kSplits[] = {{kBatch, kMicroBatch}, {5, 2}, {7, 3}, {3, 4}};
+constexpr Split kSplits[] = {{kWholeBatch, kMicroBatch}, {5, 2}, {7, 3}, {3, 4}};
 
 std::string text(const Split& split) {
   return std::to_string(split.batch) + " in parts of " + std::to_string(split.micro_batch);
@@ -69,7 +69,7 @@ Model with_normalization() {
       .value();
 }
 
-Batch some_batch(const Model& model, int count = kBatch) {
+Batch some_batch(const Model& model, int count = kWholeBatch) {
   Batch batch = random_batch(model, count, 4);
   batch.first_position = kPosition;
   return batch;
@@ -125,10 +125,10 @@ TEST(MicroBatches, GiveTheGradientAndLossOfTheWholeBatch) {
   const Model model = with_dropout();
   for (const Split& split : kSplits) {
     const Batch batch = some_batch(model, split.batch);
-    const Step whole = step_of(*whole_engine(model, split.batch), model, batch, kFactor);
+    const Step whole = step_of(*whole_engine(model, split.batch), model, batch, kStepFactor);
     const auto engine = in_parts(model, split.batch, split.micro_batch);
     for (int repeat = 0; repeat < 2; ++repeat) {  // nothing of a step is left in the next one
-      const Step parts = step_of(*engine, model, batch, kFactor);
+      const Step parts = step_of(*engine, model, batch, kStepFactor);
       EXPECT_NEAR(parts.loss / whole.loss, 1, kTolerance) << text(split);
       for (const Segment& segment : model.segments.segments()) {
         double largest = 0;
@@ -153,12 +153,12 @@ TEST(MicroBatches, AddTheirPartsInOrder) {
       double loss = 0;
       for (const Batch& part : parts) {
         const bool first = &part == &parts.front(), last = &part == &parts.back();
-        const Step one = step_of(*whole_engine(model, part.count), model, part, last ? kFactor : 1);
+        const Step one = step_of(*whole_engine(model, part.count), model, part, last ? kStepFactor : 1);
         for (std::size_t i = 0; i < sum.size(); ++i)
-          sum[i] = first ? one.gradient[i] : last ? one.gradient[i] + kFactor * sum[i] : sum[i] + one.gradient[i];
+          sum[i] = first ? one.gradient[i] : last ? one.gradient[i] + kStepFactor * sum[i] : sum[i] + one.gradient[i];
         loss += one.loss;
       }
-      const Step step = step_of(*in_parts(model, split.batch, split.micro_batch), model, batch, kFactor);
+      const Step step = step_of(*in_parts(model, split.batch, split.micro_batch), model, batch, kStepFactor);
       EXPECT_EQ(step.gradient, sum) << text(split);
       EXPECT_EQ(step.loss, loss) << text(split);
     }
@@ -237,7 +237,7 @@ void expect_asked_once(const Split& split) {
   const Batch batch = some_batch(model, split.batch);
   const AlignedArray<float> parameters = random_parameters(model, 0.5F, 3);
   const std::vector<float> expected =
-      step_of(*in_parts(model, split.batch, split.micro_batch), model, batch, kFactor).gradient;
+      step_of(*in_parts(model, split.batch, split.micro_batch), model, batch, kStepFactor).gradient;
   const auto engine = in_parts(model, split.batch, split.micro_batch);
   std::size_t asked = 0;
   engine->forward(parameters.data(), batch, [&asked](std::size_t first, std::size_t last) {
@@ -247,7 +247,7 @@ void expect_asked_once(const Split& split) {
   EXPECT_EQ(asked, model.segments.size());
   AlignedArray<float> gradient = flat_array(model);
   std::size_t complete_from = model.segments.size();
-  engine->backward(kFactor, gradient.data(), [&](std::size_t first, std::size_t last) {
+  engine->backward(kStepFactor, gradient.data(), [&](std::size_t first, std::size_t last) {
     EXPECT_EQ(last, complete_from);
     complete_from = first;
     const std::size_t begin = model.segments[first].offset;
@@ -264,13 +264,13 @@ TEST(MicroBatches, SegmentsAreAskedForOnceAndAreCompleteWhenTold) {
 TEST(MicroBatches, ForwardMayBeCalledAgainAfterTheGateThrew) {
   const Model model = with_dropout();
   const Batch batch = some_batch(model);
-  const Step expected = step_of(*in_parts(model), model, batch, kFactor);
+  const Step expected = step_of(*in_parts(model), model, batch, kStepFactor);
   const auto engine = in_parts(model);
   const AlignedArray<float> parameters = random_parameters(model, 0.5F, 3);
   EXPECT_THROW(engine->forward(parameters.data(), batch,
                                [](std::size_t, std::size_t) { throw std::runtime_error("the run is over"); }),
                std::runtime_error);
-  const Step again = step_of(*engine, model, batch, kFactor);
+  const Step again = step_of(*engine, model, batch, kStepFactor);
   EXPECT_EQ(again.gradient, expected.gradient);
   EXPECT_EQ(again.loss, expected.loss);
 }
@@ -278,7 +278,7 @@ TEST(MicroBatches, ForwardMayBeCalledAgainAfterTheGateThrew) {
 TEST(MicroBatches, ForwardMayBeCalledAgainAfterTheSinkThrew) {
   const Model model = with_dropout();
   const Batch batch = some_batch(model);
-  const Step expected = step_of(*in_parts(model), model, batch, kFactor);
+  const Step expected = step_of(*in_parts(model), model, batch, kStepFactor);
   const auto engine = in_parts(model);
   const AlignedArray<float> parameters = random_parameters(model, 0.5F, 3);
   AlignedArray<float> gradient = flat_array(model);
@@ -286,7 +286,7 @@ TEST(MicroBatches, ForwardMayBeCalledAgainAfterTheSinkThrew) {
   EXPECT_THROW(engine->backward(1, gradient.data(),
                                 [](std::size_t, std::size_t) { throw std::runtime_error("the order is abandoned"); }),
                std::runtime_error);
-  const Step again = step_of(*engine, model, batch, kFactor);
+  const Step again = step_of(*engine, model, batch, kStepFactor);
   EXPECT_EQ(again.gradient, expected.gradient);
   EXPECT_EQ(again.loss, expected.loss);
 }

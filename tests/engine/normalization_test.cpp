@@ -15,7 +15,7 @@
 namespace tg::engine::cpu {
 namespace {
 
-constexpr double kTolerance = 1e-6;  // a few float32 roundings of values below 2
+constexpr double kFormulaTolerance = 1e-6;  // a few float32 roundings of values below 2
 
 constexpr LocalResponseNormalization kAnyLayer{.radius = 4, .bias = 1.0F, .alpha = 0.1F, .beta = 0.75F};
 
@@ -90,11 +90,11 @@ TEST_P(Normalization, EqualsTheFormula) {
       d[c] = layer.bias + layer.alpha * window_sum(c, [&](int k) { return static_cast<double>(xp[k]) * xp[k]; });
     }
     for (int c = 0; c < channels; ++c) {
-      ASSERT_NEAR(y[p * channels + c], xp[c] * std::pow(d[c], -layer.beta), kTolerance) << p << ' ' << c;
+      ASSERT_NEAR(y[p * channels + c], xp[c] * std::pow(d[c], -layer.beta), kFormulaTolerance) << p << ' ' << c;
       const double carried =
           window_sum(c, [&](int k) { return static_cast<double>(dyp[k]) * xp[k] * std::pow(d[k], -layer.beta - 1.0); });
       const double expected = dyp[c] * std::pow(d[c], -layer.beta) - 2.0 * layer.alpha * layer.beta * xp[c] * carried;
-      ASSERT_NEAR(dx[p * channels + c], expected, kTolerance * (1 + std::abs(expected))) << p << ' ' << c;
+      ASSERT_NEAR(dx[p * channels + c], expected, kFormulaTolerance * (1 + std::abs(expected))) << p << ' ' << c;
     }
   }
 }

@@ -19,7 +19,7 @@ namespace {
 
 constexpr std::size_t kElements = 1 << 20;
 
-kernels::MemorySpace& host() {
+kernels::MemorySpace& replay_host() {
   static kernels::HostMemorySpace space(*kernels::available().back());
   return space;
 }
@@ -48,12 +48,12 @@ double measured_zeros(double zeros) {
 }
 
 // Four deviations of a share of 2^20 draws are 0.002; the clip bound of the drawn sample adds less than that.
-constexpr double kTolerance = 0.003;
+constexpr double kShareTolerance = 0.003;
 
 TEST(GaussianGradients, CodesHaveTheWantedShareOfZeros) {
-  EXPECT_NEAR(measured_zeros(0.68), 0.6836, kTolerance);  // what a plain normal gives: 1 - 0.3176 * 255/256
+  EXPECT_NEAR(measured_zeros(0.68), 0.6836, kShareTolerance);  // what a plain normal gives: 1 - 0.3176 * 255/256
   EXPECT_EQ(GaussianGradients(0.68).normal_share(), 1.0);
-  for (const double zeros : {0.75, 0.92, 0.99}) EXPECT_NEAR(measured_zeros(zeros), zeros, kTolerance) << zeros;
+  for (const double zeros : {0.75, 0.92, 0.99}) EXPECT_NEAR(measured_zeros(zeros), zeros, kShareTolerance) << zeros;
 }
 
 TEST(GaussianGradients, AreNormal) {
@@ -87,7 +87,7 @@ TEST(GaussianGradients, DependOnSeedRankAndSegmentOnly) {
 TEST(ReplayEngine, ReportsEverySegmentLastFirstAndKeepsItsGradients) {
   const Model model = make_model(ModelKind::kLenet);
   const std::unique_ptr<Engine> engine =
-      make_replay_engine(model, {.seed = 1, .rank = 0, .zeros = 0.68, .path = ""}, host()).value();
+      make_replay_engine(model, {.seed = 1, .rank = 0, .zeros = 0.68, .path = ""}, replay_host()).value();
   AlignedArray<float> gradients(model.segments.padded_count());
   std::vector<std::size_t> reported;
   const auto sink = [&](std::size_t first, std::size_t last) {
@@ -117,7 +117,7 @@ class RecordedGradients : public ::testing::Test {
                static_cast<std::streamsize>(values.size() * sizeof(float)));
   }
   std::string error() const {
-    const auto engine = make_replay_engine(model_, {.seed = 1, .rank = 3, .zeros = 0.68, .path = path_}, host());
+    const auto engine = make_replay_engine(model_, {.seed = 1, .rank = 3, .zeros = 0.68, .path = path_}, replay_host());
     return engine.ok() ? "" : engine.error().message;
   }
   const Model model_ = make_model(ModelKind::kLenet);
@@ -130,7 +130,7 @@ TEST_F(RecordedGradients, ComeFromTheFileOfTheRank) {
   write(values);
   std::string pattern = path_;
   pattern.replace(pattern.rfind("-3.f32"), 6, "-{rank}.f32");
-  const auto engine = make_replay_engine(model_, {.seed = 1, .rank = 3, .zeros = 0.68, .path = pattern}, host());
+  const auto engine = make_replay_engine(model_, {.seed = 1, .rank = 3, .zeros = 0.68, .path = pattern}, replay_host());
   ASSERT_TRUE(engine.ok()) << engine.error().message;
   AlignedArray<float> gradients(model_.segments.padded_count());
   (*engine)->backward(1, gradients.data(), [](std::size_t, std::size_t) {});

@@ -10,7 +10,7 @@
 namespace tg::engine {
 namespace {
 
-constexpr int kBatch = 5;
+constexpr int kStatisticsBatch = 5;
 
 // The normalization sees the images themselves, so that its statistics are theirs.
 Model of_images(bool gamma) {
@@ -42,12 +42,12 @@ Moments moments_of(const Batch& batch, const ImageShape& shape, int channel) {
 TEST(Statistics, OfAStepAreThoseOfItsBatch) {
   constexpr double kTolerance = 1e-6;  // float32 sums of 120 values below 1
   const Model model = of_images(true);
-  auto engine = make_cpu_engine(model, {.threads = 2, .batch = kBatch, .evaluation_batch = 2}).value();
+  auto engine = make_cpu_engine(model, {.threads = 2, .batch = kStatisticsBatch, .evaluation_batch = 2}).value();
   const AlignedArray<float> parameters = random_parameters(model, 0.5F, 1);
   AlignedArray<float> measured(model.statistics.padded_count());
   for (float& each : measured) each = 77;
   for (const std::uint64_t seed : {2, 3}) {
-    const Batch batch = random_batch(model, kBatch, seed);
+    const Batch batch = random_batch(model, kStatisticsBatch, seed);
     engine->forward(parameters.data(), batch);
     engine->read_statistics(measured.data());
     for (int c = 0; c < 3; ++c) {
@@ -78,9 +78,10 @@ TEST(Statistics, EvaluationTakesTheRunningOnes) {
   constexpr double kTolerance = 1e-5;  // float32 logits
   for (const bool gamma : {true, false}) {
     const Model model = of_images(gamma);
-    auto engine = make_cpu_engine(model, {.threads = 1, .batch = kBatch, .evaluation_batch = kBatch}).value();
+    auto engine =
+        make_cpu_engine(model, {.threads = 1, .batch = kStatisticsBatch, .evaluation_batch = kStatisticsBatch}).value();
     const AlignedArray<float> parameters = random_parameters(model, 0.5F, 1);
-    const Batch batch = random_batch(model, kBatch, 2);
+    const Batch batch = random_batch(model, kStatisticsBatch, 2);
     AlignedArray<float> running(model.statistics.padded_count());
     for (int c = 0; c < 3; ++c) {
       running[model.statistics[0].offset + c] = 0.1F * static_cast<float>(c);
@@ -88,7 +89,7 @@ TEST(Statistics, EvaluationTakesTheRunningOnes) {
     }
     const std::size_t pixels = 24, beta = gamma ? 1 : 0;
     double expected = 0;
-    for (int n = 0; n < kBatch; ++n) {
+    for (int n = 0; n < kStatisticsBatch; ++n) {
       std::vector<double> row;
       for (std::size_t c = 0; c < 3; ++c)
         for (std::size_t p = 0; p < pixels; ++p) {

@@ -11,15 +11,15 @@
 namespace tg::engine {
 namespace {
 
-constexpr int kInputs = 24, kHidden = 17, kClasses = 6, kBatch = 5;
-constexpr double kTolerance = 2e-6;  // float32 rounding of sums of 24 products of size below 1
+constexpr int kInputs = 24, kHidden = 17, kClasses = 6, kTwoLayerBatch = 5;
+constexpr double kSumTolerance = 2e-6;  // float32 rounding of sums of 24 products of size below 1
 
 TEST(TwoLayers, EqualTheHandWrittenGradient) {
   const Model model =
       ModelBuilder("two", {kInputs, 1, 1}).dense("fc1", kHidden, {}).relu().dense("fc2", kClasses, {}).build().value();
-  auto engine = make_cpu_engine(model, {.threads = 1, .batch = kBatch, .evaluation_batch = kBatch});
+  auto engine = make_cpu_engine(model, {.threads = 1, .batch = kTwoLayerBatch, .evaluation_batch = kTwoLayerBatch});
   ASSERT_TRUE(engine.ok()) << engine.error().message;
-  const Batch batch = random_batch(model, kBatch, 31);
+  const Batch batch = random_batch(model, kTwoLayerBatch, 31);
   const AlignedArray<float> flat = random_parameters(model, 0.5F, 32);
   AlignedArray<float> gradient = flat_array(model);
   const double loss = (*engine)->forward(flat.data(), batch);
@@ -28,7 +28,7 @@ TEST(TwoLayers, EqualTheHandWrittenGradient) {
   const auto at = [&](std::size_t segment) { return model.segments[segment].offset; };
   std::vector<double> expected(gradient.size());
   double expected_loss = 0;
-  for (int n = 0; n < kBatch; ++n) {
+  for (int n = 0; n < kTwoLayerBatch; ++n) {
     const float* x = batch.images.data() + n * kInputs;
     double hidden[kHidden], logits[kClasses], sum = 0;
     for (int h = 0; h < kHidden; ++h) {
@@ -57,8 +57,8 @@ TEST(TwoLayers, EqualTheHandWrittenGradient) {
       for (int i = 0; i < kInputs; ++i) expected[at(0) + h * kInputs + i] += hidden_gradient[h] * x[i];
     }
   }
-  EXPECT_NEAR(loss, expected_loss, kTolerance * expected_loss);
-  for (std::size_t i = 0; i < expected.size(); ++i) ASSERT_NEAR(gradient[i], expected[i], kTolerance) << i;
+  EXPECT_NEAR(loss, expected_loss, kSumTolerance * expected_loss);
+  for (std::size_t i = 0; i < expected.size(); ++i) ASSERT_NEAR(gradient[i], expected[i], kSumTolerance) << i;
 }
 
 }  // namespace

@@ -1,199 +1,221 @@
-// The one answer: plan, start --dry-run and a start ask the same function and hear the same.
+// What any sound prediction has to obey, and the numbers that can be worked out by hand.
 #include "daemon/forecast/forecast.h"
 
 #include <gtest/gtest.h>
 
 #include <cmath>
 
-#include "daemon/forecast/machine.h"
-#include "daemon/forecast/predict.h"
-#include "daemon/forecast/zeros.h"
+#include "daemon/exchange/layout.h"
+#include "daemon/forecast/code_bits.h"
 #include "daemon/membership/choose_exchange.h"
+#include "engine/graph/flops.h"
 #include "schema/limits.h"
-#include "tests/forecast/samples.h"
 
 namespace tg::daemon {
 namespace {
 
+using schema::Coding;
 using schema::ExchangeKind;
+using schema::Outcome;
 
-schema::BenchReply sample_bench(double link_mbps = 941) {
-  schema::BenchReply bench = assumed_bench({"lenet", 64, 1e-3, 10});
-  bench.node = "node-a";
-  bench.measured_ms = 1'700'000'000'000;
-  bench.cores = bench.threads = 1;
-  bench.link_mbps = link_mbps;
-  bench.round_trip_seconds = 200e-6;
-  return bench;
+constexpr ExchangeKind kBoth[] = {ExchangeKind::kDirect, ExchangeKind::kSharded};
+constexpr double kTrip = 75e-6;
+
+// A job, its model and a node of one core on a gigabit; LeNet at 1 ms a sample.
+struct Case {
+  schema::JobSpec job;
+  engine::Model model;
+  StepQuestion question{model, job};
+
+  explicit Case(ModelKind kind, std::size_t nodes = 2, schema::Compute compute = schema::Compute::kReplay)
+      : model(engine::make_model(kind)) {
+    job.model = kind;
+    job.compute = compute;
+    job.global_batch = 64;
+    job.last_layer = schema::GradientFormat::kTernary;
+    question.nodes = nodes;
+    question.payload_mbps = 941;
+    question.zeros = 0.92;
+    if (compute == schema::Compute::kTrain) question.sample_seconds = 1e-3;
+  }
+  Case(const Case&) = delete;
+  Outcome step(ExchangeKind exchange, Coding coding = Coding::kRaw) const {
+    schema::Commit choice = choice_of(question);
+    choice.exchange = exchange;
+    choice.coding = coding;
+    return predict_step(question, choice);
+  }
+};
+
+TEST(Forecast, OneNodeOnlyComputes) {
+  const Case one(ModelKind::kLenet, 1, schema::Compute::kTrain);
+  const schema::ForecastRow row = predict_row(one.question);
+  EXPECT_DOUBLE_EQ(row.direct.step, 64e-3);
+  EXPECT_DOUBLE_EQ(row.direct.compute, 64e-3);
+  EXPECT_DOUBLE_EQ(row.direct.speed_up, 1);
+  EXPECT_EQ(row.direct.sent_bytes, 0);
+  EXPECT_DOUBLE_EQ(row.direct.step, row.sharded.step);
 }
 
-Question question(ModelKind model, std::uint64_t nodes) {
-  Question one;
-  one.job = replay_task(model).job;
-  one.nodes = nodes;
-  return one;
-}
-
-const schema::Outcome& chosen_of(const Forecast& forecast) {
-  return forecast.chosen.exchange == ExchangeKind::kDirect ? forecast.reply.asked.direct : forecast.reply.asked.sharded;
-}
-
-// A plan asks with the table, a dry run without it, a start with what it has chosen by votes of the same link.
-TEST(Forecast, PlanDryRunAndStartAgree) {
-  std::size_t cases = 0;
-  for (const ModelKind model : {ModelKind::kLenet, ModelKind::kCifarnet, ModelKind::kAlexnet}) {
-    for (const std::uint64_t nodes : {2u, 3u, 4u, 8u}) {
-      for (const double mbps : {10.0, 1000.0, 10'000.0}) {
-        Question dry = question(model, nodes);
-        Question plan = dry, start = dry;
-        plan.table = nodes == 3;  // takes its time
-        schema::Vote vote;
-        vote.link_mbps = mbps;
-        start.chosen = choose_exchange(asked_of(dry.job), std::vector<schema::Vote>(nodes, vote)).commit;
-        const Forecast a = forecast(dry, sample_bench(mbps)).value(), b = forecast(plan, sample_bench(mbps)).value(),
-                       c = forecast(start, sample_bench(mbps)).value();
-        EXPECT_EQ(a.chosen, *start.chosen) << to_word(model) << ' ' << nodes << ' ' << mbps;
-        EXPECT_EQ(a.chosen, b.chosen);
-        for (const Forecast* other : {&b, &c}) {
-          EXPECT_EQ(other->reply.coding, a.reply.coding);
-          EXPECT_EQ(chosen_of(*other).step, chosen_of(a).step);
-          EXPECT_EQ(chosen_of(*other).speed_up, chosen_of(a).speed_up);
-          EXPECT_EQ(chosen_of(*other).sent_bytes, chosen_of(a).sent_bytes);
+TEST(Forecast, AFasterLinkIsNeverSlower) {
+  for (const ModelKind model : {ModelKind::kLenet, ModelKind::kGooglenetSlim, ModelKind::kAlexnet})
+    for (const std::size_t nodes : {2u, 3u, 8u, 127u})
+      for (const ExchangeKind exchange : kBoth) {
+        Case one(model, nodes);
+        double before = 1e9;
+        for (const double mbps : {10.0, 100.0, 941.0, 9410.0, 1e5}) {
+          one.question.payload_mbps = mbps;
+          const double step = one.step(exchange).step;
+          EXPECT_LE(step, before) << to_word(model) << ", " << nodes << " nodes, " << mbps << " Mbit/s";
+          EXPECT_GT(step, 0);
+          before = step;
         }
-        ++cases;
       }
+}
+
+TEST(Forecast, ALinkBoundStepIsItsBitsOverTheRate) {
+  Case one(ModelKind::kAlexnet);
+  one.question.payload_mbps = 10;
+  one.question.zeros = 0.68;
+  const Outcome direct = one.step(ExchangeKind::kDirect, Coding::kEntropy);
+  EXPECT_NEAR(direct.wire, 61'100'840 * 1.22 * 1.008 / 10e6, 0.02 * direct.wire);  // H(codes) = 1.22 bits at 68 %
+  EXPECT_NEAR(direct.step, direct.wire, 0.01 * direct.step);
+}
+
+TEST(Forecast, AProcessorBoundStepScalesWithTheCores) {
+  Case one(ModelKind::kAlexnet, 4);
+  one.question.payload_mbps = 1e6;
+  const double alone = one.step(ExchangeKind::kSharded).step - 3 * kTrip;
+  one.question.threads = one.question.cores = 4;
+  EXPECT_NEAR(alone / (one.step(ExchangeKind::kSharded).step - 3 * kTrip), 1 + 3 * 0.9, 0.6)
+      << "further threads add less";
+  one.question.threads = one.question.cores = 100;
+  const double many = one.step(ExchangeKind::kSharded).step;
+  one.question.threads = 8;
+  EXPECT_EQ(many, one.step(ExchangeKind::kSharded).step) << "an exchange has eight threads at most";
+}
+
+TEST(Forecast, ComputingHidesTheExchange) {
+  Case one(ModelKind::kLenet, 2, schema::Compute::kTrain);
+  one.question.cores = one.question.threads = 4;
+  const Outcome step = one.step(ExchangeKind::kDirect);
+  EXPECT_GE(step.step, step.compute);
+  EXPECT_LT(step.step, step.compute + step.wire + step.processor + 2 * kTrip);
+  one.question.on_device = true;
+  EXPECT_LE(one.step(ExchangeKind::kDirect).step, step.step) << "a device computes beside the cores";
+}
+
+// In every exchange a member sends them to each of the others.
+TEST(Forecast, StatisticsOfBatchNormalizationsTravelToo) {
+  for (const ExchangeKind exchange : kBoth)
+    for (const std::size_t nodes : {2u, 4u}) {
+      Case one(ModelKind::kResnet20, nodes);
+      const double with = one.step(exchange).sent_bytes;
+      one.model.statistics = {};
+      one.model.operators = {};  // which refer to them; what is sent does not depend on when
+      EXPECT_NEAR(with - one.step(exchange).sent_bytes, 4.0 * 1568 * static_cast<double>(nodes - 1), 1e-6) << nodes;
     }
-  }
-  EXPECT_GE(cases, 20u);
 }
 
-TEST(Forecast, ALinkThatIsToldIsALineWhoeverTellsIt) {
-  for (const double line : {100.0, 720.0, 1000.0}) {  // 720: more than kRawMbps, its payload is less
-    Question by_option = question(ModelKind::kGooglenetSlim, 4), by_job = by_option;
-    by_option.line_mbps = line;
-    by_job.job.link_mbps = line;
-    const Forecast a = forecast(by_option, sample_bench()).value(), b = forecast(by_job, sample_bench(0)).value();
-    EXPECT_EQ(a.chosen, b.chosen);
-    EXPECT_EQ(a.reply.payload_mbps, line * kPayloadShare);
-    EXPECT_EQ(a.reply.line_mbps, line);
-    EXPECT_EQ(chosen_of(a).step, chosen_of(b).step);
-    schema::Vote vote;
-    EXPECT_EQ(choose_exchange(asked_of(by_job.job), std::vector<schema::Vote>(4, vote)).commit, b.chosen);
-  }
+TEST(Forecast, BatchesAreShared) {
+  Case one(ModelKind::kLenet, 8, schema::Compute::kTrain);
+  EXPECT_EQ(predict_row(one.question).local_batch, 8u);
+  one.question.own_samples = 40;
+  EXPECT_NEAR(predict_row(one.question).direct.compute, 40e-3, 1e-12) << "weights split the batch";
+  one.question.own_samples = 0;
+  one.question.nodes = 100;
+  EXPECT_EQ(predict_row(one.question).global_batch, 100u) << "a sample for each node";
+  one.job.batch_per_node = 16;
+  one.question.nodes = 8;
+  EXPECT_EQ(predict_row(one.question).global_batch, 128u);
+  EXPECT_EQ(predict_row(one.question).local_batch, 16u);
 }
 
-TEST(Forecast, ANodeThatComputesMoreOfTheBatchTakesLongerAndTheTableIsOfEqualParts) {
-  Question even{train_task(ModelKind::kLenet, 64).job, 4};
-  even.table = true;
-  Question uneven = even;
-  uneven.own_samples = 40;
-  uneven.uneven = "node-a 40, node-b 8, node-c 8, node-d 8";
-  const schema::ForecastReply a = forecast(even, sample_bench())->reply, b = forecast(uneven, sample_bench())->reply;
-  EXPECT_EQ(a.asked.local_batch, 16u);
-  EXPECT_EQ(b.asked.local_batch, 40u);
-  EXPECT_NEAR(b.asked.direct.compute / a.asked.direct.compute, 2.5, 1e-9);
-  EXPECT_EQ(b.asked.direct.sent_bytes, a.asked.direct.sent_bytes);
-  EXPECT_NE(b.assumptions.back().find(uneven.uneven), std::string::npos);
-  EXPECT_EQ(b.assumptions.size(), a.assumptions.size() + 1);
-  EXPECT_EQ(b.table.back().local_batch, a.table.back().local_batch);
+// A start has what it chose by votes of the same link, a plan what such nodes would choose: both ask the same function.
+TEST(Forecast, AStartChoosesWhatAPlanSays) {
+  for (const std::size_t nodes : {2u, 3u, 8u})
+    for (const double mbps : {10.0, 1000.0, 10'000.0}) {
+      Case one(ModelKind::kAlexnet, nodes);
+      one.question.payload_mbps = mbps;
+      schema::Vote vote;
+      vote.link_mbps = mbps;
+      EXPECT_EQ(choice_of(one.question),
+                choose_exchange(exchange_preference(one.job), std::vector<schema::Vote>(nodes, vote)).commit);
+      const schema::ForecastReply plan = plan_reply(one.question).value();
+      const Outcome start = predict_step(one.question, choice_of(one.question));
+      EXPECT_EQ((plan.exchange == "direct" ? plan.asked.direct : plan.asked.sharded).step, start.step);
+    }
 }
 
-TEST(Forecast, ZerosAreThoseOfTheNetwork) {
-  const auto answer = [](ModelKind model, const std::vector<std::string>& settings) {
-    Question asked = question(model, 2);
-    asked.job.compute = schema::Compute::kTrain;
-    asked.job.last_layer = schema::GradientFormat::kTernary;
-    asked.job.exchange = ExchangeKind::kDirect;
-    asked.job.coding = schema::Coding::kEntropy;
-    for (const std::string& setting : settings) EXPECT_TRUE(schema::set_job_key(asked.job, setting).ok()) << setting;
-    return forecast(asked, sample_bench()).value().reply;
-  };
-  EXPECT_EQ(answer(ModelKind::kLenet, {}).assumptions.front(),
-            "zeros: 91 % of all codes, as lenet had on MNIST at clip-sigma 2.5");
-  const auto bits = [&](ModelKind model, const std::vector<std::string>& settings) {
-    const schema::ForecastReply reply = answer(model, settings);
-    return 8 * reply.asked.direct.sent_bytes / static_cast<double>(reply.parameters);
-  };
-  // The entropy of a code with a share z of zeros and signs alike, and what frames cost.
-  const auto entropy = [](double z) { return -z * std::log2(z) - (1 - z) * std::log2((1 - z) / 2); };
-  EXPECT_NEAR(bits(ModelKind::kLenet, {}) / entropy(0.91), 1, 0.05);
-  EXPECT_NEAR(bits(ModelKind::kCifarnet, {}) / entropy(0.81), 1, 0.05);
-  EXPECT_NEAR(bits(ModelKind::kAlexnetTwoColumn, {}) / entropy(0.86), 1, 0.05);
-  EXPECT_NEAR(bits(ModelKind::kLenet, {"compute=replay", "replay-zeros=0.7"}) / entropy(0.7), 1, 0.05);
-  EXPECT_NEAR(bits(ModelKind::kLenet, {"compute=replay", "replay-gradients=/x"}) / entropy(0.91), 1, 0.05);
-  EXPECT_EQ(answer(ModelKind::kLenet, {"compute=replay", "replay-gradients=/x"}).assumptions.front(),
-            "zeros: 91 % of all codes, as lenet had on MNIST at clip-sigma 2.5; nothing is computed");
+TEST(Forecast, ALinkThatTheJobSaysIsALine) {
+  Case one(ModelKind::kGooglenetSlim, 4);
+  one.job.link_mbps = 1000;
+  const schema::ForecastReply reply = plan_reply(one.question).value();
+  EXPECT_EQ(reply.payload_mbps, 1000 * kPayloadShare);
+  EXPECT_EQ(reply.line_mbps, 1000);
+  one.job.link_mbps = 0;
+  one.question.payload_mbps = 0;
+  EXPECT_NE(plan_reply(one.question).error().message.find("--link"), std::string::npos);
+}
+
+TEST(Forecast, WhatTheJobAsksForBinds) {
+  Case one(ModelKind::kAlexnet, 8);
+  one.job.exchange = ExchangeKind::kDirect;
+  one.job.coding = Coding::kRaw;
+  one.question.payload_mbps = 10;
+  EXPECT_EQ(plan_reply(one.question)->exchange, "direct");
+  EXPECT_EQ(plan_reply(one.question)->coding, "raw");
+}
+
+TEST(Forecast, TheTableIsOfEveryPowerOfTwo) {
+  const Case one(ModelKind::kAlexnet, 4);
+  const schema::ForecastReply reply = plan_reply(one.question).value();
+  ASSERT_EQ(reply.table.size(), 7u);
+  EXPECT_EQ(reply.table.front().nodes, 1u);
+  EXPECT_EQ(reply.table[2].sharded.step, reply.asked.sharded.step);
+  EXPECT_EQ(reply.table.back().nodes, 64u);
+  EXPECT_LE(reply.table.size(), schema::kMaxForecastRows);
+}
+
+TEST(Forecast, ABatchThatIsTooSmallIsRefused) {
+  const Case one(ModelKind::kLenet, 2, schema::Compute::kTrain);
+  EXPECT_TRUE(check_plan(one.job, 64).ok());
+  EXPECT_NE(check_plan(one.job, 65).error().message.find("65 nodes"), std::string::npos);
+}
+
+TEST(Forecast, EveryModelHasAStepAndZeros) {
   for (const ModelKind model : values_of<ModelKind>()) {
-    schema::JobSpec job;
-    job.model = model;
-    const Zeros zeros = zeros_of(job);
+    Case one(model, 5);
+    EXPECT_GT(predict_row(one.question).direct.step, 0) << to_word(model);
+    one.job.compute = schema::Compute::kTrain;
+    const Zeros zeros = zeros_of(one.job);
     EXPECT_TRUE(zeros.share >= 0.68 && zeros.share < 1) << to_word(model) << ": c = 2.5 leaves no fewer";
   }
+  Case lenet(ModelKind::kLenet);
+  lenet.job.replay_zeros = 0.7;
+  EXPECT_EQ(zeros_of(lenet.job).share, 0.7);
+  lenet.job.compute = schema::Compute::kTrain;
+  EXPECT_EQ(zeros_of(lenet.job).source, "91 % of all codes, as measured on MNIST at clip-sigma 2.5");
 }
 
-TEST(Forecast, TheTableEndsBeyondWhatARunAllows) {
-  Question asked = question(ModelKind::kAlexnet, 4);
-  asked.table = true;
-  const schema::ForecastReply reply = forecast(asked, sample_bench())->reply;
-  ASSERT_EQ(reply.table.size(), 10u);
-  EXPECT_EQ(reply.table.front().nodes, 1u);
-  EXPECT_EQ(reply.table.back().nodes, schema::kMaxForecastNodes);
-  EXPECT_EQ(reply.asked.nodes, 4u);
-  EXPECT_FALSE(reply.assumptions.empty());
-  EXPECT_LT(reply.assumptions.size(), schema::kMaxAssumptions);
-  EXPECT_LE(reply.table.size(), schema::kMaxForecastRows);
-  asked.table = false;
-  EXPECT_TRUE(forecast(asked, sample_bench())->reply.table.empty());
+TEST(CodeBits, AreThoseOfTheirFormats) {
+  EXPECT_NEAR(expected_bits(Coding::kRaw, 0.92, 3).codes, 1.08, 1e-9) << "a mask, 8 % have signs";
+  const auto entropy = [](double z) { return -z * std::log2(z) - (1 - z) * std::log2((1 - z) / 2); };
+  EXPECT_NEAR(expected_bits(Coding::kEntropy, 0.7, 3).codes, entropy(0.7) * kCodingLoss, 1e-9);
+  EXPECT_NEAR(expected_bits(Coding::kEntropy, 0.7, 1).sums, entropy(0.7) * kCodingLoss, 1e-9) << "a sum of one";
+  for (const schema::GradientFormat format : {schema::GradientFormat::kFloat16, schema::GradientFormat::kFloat32}) {
+    Case one(ModelKind::kAlexnet, 4);
+    one.job.gradients = format;
+    one.job.last_layer = format;
+    const double bits = format == schema::GradientFormat::kFloat16 ? 16 : 32;
+    EXPECT_NEAR(one.step(ExchangeKind::kSharded).sent_bytes * 8 / 61'100'840, 0.75 * 2 * bits, 0.01 * bits);
+  }
 }
 
-TEST(Forecast, WhatIsAskedBinds) {
-  Question asked = question(ModelKind::kAlexnet, 8);
-  asked.job.exchange = ExchangeKind::kDirect;
-  asked.job.coding = schema::Coding::kRaw;
-  EXPECT_EQ(forecast(asked, sample_bench(10))->reply.exchange, "direct");
-  EXPECT_EQ(forecast(asked, sample_bench(10))->reply.coding, "raw");
-  asked.job.exchange = std::nullopt;
-  asked.job.scaler_sharing = schema::ScalerSharing::kNone;
-  EXPECT_EQ(forecast(asked, sample_bench())->chosen.exchange, ExchangeKind::kDirect);
-  asked = question(ModelKind::kAlexnet, 1);
-  asked.job.exchange = ExchangeKind::kSharded;
-  EXPECT_EQ(forecast(asked, sample_bench())->chosen.exchange, ExchangeKind::kDirect) << "alone";
-}
-
-TEST(Forecast, WhatIsNotKnownIsSaid) {
-  const auto error_of = [](const Question& one, const schema::BenchReply& bench) {
-    const Result<Forecast> answer = forecast(one, bench);
-    return answer ? std::string() : answer.error().message;
-  };
-  EXPECT_NE(error_of(question(ModelKind::kAlexnet, 2), sample_bench(0)).find("link-mbps"), std::string::npos);
-  EXPECT_EQ(error_of(question(ModelKind::kAlexnet, 1), sample_bench(0)), "") << "one node needs no link";
-  schema::BenchReply poor = sample_bench();
-  poor.codec.pop_back();
-  EXPECT_NE(error_of(question(ModelKind::kAlexnet, 2), poor).find("no speed of apply"), std::string::npos);
-  Question small = question(ModelKind::kLenet, 65);
-  small.job.compute = schema::Compute::kTrain;
-  small.job.global_batch = 64;
-  EXPECT_NE(error_of(small, sample_bench()).find("65 nodes"), std::string::npos);
-  small.job.model = ModelKind::kLenet;
-  small.nodes = 2;
-  EXPECT_NE(error_of(small, sample_bench()).find("compute=replay"), std::string::npos);
-}
-
-TEST(Forecast, SpeedsThatAreAssumedAreSaidToBe) {
-  schema::BenchReply assumed = assumed_bench({"lenet", 16, 2e-3, 0});
-  assumed.node = "node-a";
-  assumed.link_mbps = 941;
-  Question asked{train_task(ModelKind::kLenet, 64).job, 4};
-  const schema::ForecastReply reply = forecast(asked, assumed)->reply;
-  EXPECT_EQ(reply.measured_ms, 0);
-  EXPECT_DOUBLE_EQ(reply.asked.direct.compute, 16 * 2e-3) << "as the preparation timed it";
-  const auto says = [](const schema::ForecastReply& one) {
-    for (const std::string& text : one.assumptions)
-      if (text.find("speeds are assumed") != std::string::npos) return true;
-    return false;
-  };
-  EXPECT_TRUE(says(reply));
-  EXPECT_FALSE(says(forecast(asked, sample_bench())->reply));
+TEST(Flops, LeNetByHand) {
+  // conv1 28*28*500 + conv2 14*14*25000 + fc1 1225000 + fc2 5000 multiply-adds.
+  const engine::Model lenet = engine::make_model(ModelKind::kLenet);
+  EXPECT_EQ(engine::training_operations(lenet), 6.0 * (28 * 28 * 500 + 14 * 14 * 25'000 + 1'225'000 + 5'000));
 }
 
 }  // namespace

@@ -1,10 +1,9 @@
-// Any text as what a node keeps in JSON, run.json and bench.json: an error, or a record that is read again from how it
+// Any text as what a node keeps in JSON, run.json: an error, or a record that is read again from how it
 // is written.
 #include <cstddef>
 #include <cstdint>
 #include <string>
 
-#include "daemon/forecast/bench/bench_file.h"
 #include "daemon/store/run_record.h"
 #include "schema/control/control.h"
 #include "schema/described/json_form.h"
@@ -22,25 +21,10 @@ void check_record(const std::string& text) {
   TG_CHECK(record_to_json(*again) == written, written);
 }
 
-// Of a node that is as the file in the corpus says.
-void check_bench(const std::string& text) {
-  using namespace tg::schema;
-  BenchReply now;
-  now.kernels = "avx512";
-  now.members = 4;
-  now.cores = 8;
-  now.threads = 6;
-  const tg::fuzz::MemoryFile file(text.data(), text.size());
-  const tg::daemon::KeptBench kept = tg::daemon::read_bench(file.path(), now);
-  TG_CHECK(!kept.bench || kept.outdated.empty(), kept.outdated);
-  if (kept.bench) (void)to_json(*kept.bench, JsonView::kKept).dump();
-}
-
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const std::string text(reinterpret_cast<const char*>(data), size);
   check_record(text);
-  check_bench(text);
   return 0;
 }

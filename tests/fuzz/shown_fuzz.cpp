@@ -9,8 +9,6 @@
 #include "ctl/format/progress.h"
 #include "ctl/format/status_json.h"
 #include "ctl/format/status_text.h"
-#include "ctl/plan/bench_report.h"
-#include "ctl/plan/plan_picture.h"
 #include "ctl/plan/plan_report.h"
 #include "kernels/base/check.h"
 #include "schema/control/control.h"
@@ -52,15 +50,9 @@ void show(const schema::StartReply& plan) {
   (void)speed_up_warning(plan);
 }
 
-void show(const schema::BenchReply& bench) {
-  (void)format_bench(bench);
-  (void)format_bench_json(bench);
-}
-
 void show(const schema::ForecastReply& forecast) {
   (void)format_forecast(forecast);
   (void)format_forecast_json(forecast);
-  (void)draw_forecast(forecast);
 }
 
 void show(const schema::Diagnosis& diagnosis) {

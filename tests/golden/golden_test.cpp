@@ -1,4 +1,4 @@
-// What programs read, frozen: every --json, run.json, bench.json (compared as parsed JSON) and the bytes of the control
+// What programs read, frozen: every --json, run.json (compared as parsed JSON) and the bytes of the control
 // messages. A difference is a change of what we promised. TGD_WRITE_GOLDEN=1 writes the files anew.
 #include <gtest/gtest.h>
 
@@ -9,9 +9,7 @@
 #include "ctl/format/doctor_report.h"
 #include "ctl/format/status_json.h"
 #include "ctl/models/model_report.h"
-#include "ctl/plan/bench_report.h"
 #include "ctl/plan/plan_report.h"
-#include "daemon/forecast/bench/bench_file.h"
 #include "daemon/store/run_record.h"
 #include "tests/daemon/run_samples.h"
 #include "tests/daemon/temporary_directory.h"
@@ -55,14 +53,6 @@ TEST(Golden, List) { expect_golden("list.json", ctl::format_list_json(sample_mes
 TEST(Golden, Doctor) { expect_golden("doctor.json", ctl::format_diagnosis_json(schema::sample_diagnosis())); }
 TEST(Golden, Models) { expect_golden("models.json", ctl::format_models_json()); }
 TEST(Golden, Plan) { expect_golden("plan.json", ctl::format_forecast_json(schema::sample_forecast())); }
-TEST(Golden, Bench) { expect_golden("bench.json", ctl::format_bench_json(schema::sample_bench())); }
-
-TEST(Golden, BenchFile) {
-  const tests::TemporaryDirectory directory;
-  const std::string path = directory.path() + "/bench.json";
-  ASSERT_TRUE(daemon::write_bench(path, schema::sample_bench()).ok());
-  expect_golden("bench-file.json", tests::read_text(path));
-}
 
 TEST(Golden, RunRecord) {
   daemon::RunRecord record = tests::sample_record("run-1");

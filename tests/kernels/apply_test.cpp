@@ -116,8 +116,6 @@ TEST_P(ApplyTest, NeedsNoSlotsThatTheRuleDoesNotUse) {
   }
 }
 
-constexpr float kInfinity = std::numeric_limits<float>::infinity();
-
 // A NaN born in an update has other bits on x86 than on a device, and one that was there keeps its own on both.
 void expect_one_nan(const AlignedArray<float>& values, std::string_view what) {
   std::size_t nans = 0;

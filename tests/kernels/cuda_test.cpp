@@ -15,8 +15,6 @@
 namespace tg::kernels::test {
 namespace {
 
-constexpr float kInfinity = std::numeric_limits<float>::infinity();
-constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 constexpr float kDenormal = 0x1p-140F;
 
 // One block; several; a warp's eight groups, a block's 64, and one group more or less; a tile of 32 fold blocks, and
@@ -197,13 +195,13 @@ void expect_scalar_codes(std::span<const float> gradient, std::size_t first, con
                                      << ", scaler " << scale.scaler;
 }
 
-constexpr DrawKey kKey{.seed = 0xC0FFEE0123456789, .seat = 5, .segment = 77, .step = 123456};
+constexpr DrawKey kDrawKey{.seed = 0xC0FFEE0123456789, .seat = 5, .segment = 77, .step = 123456};
 
 TEST(CudaTernarize, OfAllLengthsEqualsTheScalarOne) {
   for (const std::size_t elements : kGridLengths) {
     const auto gradient = awkward(elements, elements, 0.75F);
     for (const std::size_t first : {std::size_t{0}, std::size_t{512 * 3}, std::size_t{512} * 9000000})
-      expect_scalar_codes(gradient.span(), first, kKey, {.clip = 0.7F, .scaler = 0.75F});
+      expect_scalar_codes(gradient.span(), first, kDrawKey, {.clip = 0.7F, .scaler = 0.75F});
   }
 }
 
@@ -214,7 +212,7 @@ TEST(CudaTernarize, OfEveryScaleEqualsTheScalarOne) {
     for (const float scaler : {0.0F, below, kSmallestScaler, above, own / 3, own, 3 * own,
                                std::numeric_limits<float>::max(), kInfinity, kNan}) {
       for (const float clip : {kInfinity, scaler, own, 0.0F})
-        expect_scalar_codes(gradient.span(), 0, kKey, {clip, scaler});
+        expect_scalar_codes(gradient.span(), 0, kDrawKey, {clip, scaler});
     }
   }
 }
@@ -223,7 +221,7 @@ TEST(CudaTernarize, OfNonFiniteValuesEqualsTheScalarOne) {
   auto gradient = gaussian(512 * 3, 6);
   const std::array<float, 4> odd = {kInfinity, -kInfinity, kNan, -kNan};
   for (std::size_t i = 0; i < gradient.size(); i += 5) gradient[i] = odd[i / 5 % 4];
-  for (const float clip : {kInfinity, 2.5F}) expect_scalar_codes(gradient.span(), 0, kKey, {clip, 2.5F});
+  for (const float clip : {kInfinity, 2.5F}) expect_scalar_codes(gradient.span(), 0, kDrawKey, {clip, 2.5F});
 }
 
 TEST(CudaTernarize, OfAllBitsEqualsTheScalarOne) {
@@ -231,7 +229,7 @@ TEST(CudaTernarize, OfAllBitsEqualsTheScalarOne) {
   AlignedArray<float> gradient(512 * 64);
   for (float& g : gradient) g = std::bit_cast<float>(static_cast<std::uint32_t>(random()));
   for (const float scaler : {kSmallestScaler, 1e-20F, 0.3F, 1e20F})
-    expect_scalar_codes(gradient.span(), 0, kKey, {scaler, scaler});
+    expect_scalar_codes(gradient.span(), 0, kDrawKey, {scaler, scaler});
 }
 
 // --- apply ---

@@ -6,9 +6,6 @@
 namespace tg::kernels::test {
 namespace {
 
-constexpr float kInfinity = std::numeric_limits<float>::infinity();
-constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
-
 class StatisticsTest : public EveryVariant {};
 TG_TEST_EVERY_VARIANT(StatisticsTest);
 

@@ -7,7 +7,6 @@
 namespace tg::kernels::test {
 namespace {
 
-constexpr float kInfinity = std::numeric_limits<float>::infinity();
 constexpr DrawKey kKey{.seed = 0xC0FFEE0123456789, .seat = 5, .segment = 77, .step = 123456};
 
 class TernarizeTest : public EveryVariant {};

@@ -6,6 +6,7 @@
 
 #include <array>
 #include <cstring>
+#include <limits>
 #include <random>
 #include <string>
 #include <vector>
@@ -16,6 +17,9 @@
 #include "tests/seeds.h"
 
 namespace tg::kernels::test {
+
+inline constexpr float kInfinity = std::numeric_limits<float>::infinity();
+inline constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 
 inline constexpr std::array<std::string_view, 3> kVariantNames = {"scalar", "avx2", "avx512"};
 

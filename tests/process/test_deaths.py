@@ -30,17 +30,17 @@ class Death(unittest.TestCase):
         took = []
         for node in survivors:
             change = wait_for_change(node, run, members=len(survivors), patience=limit + 30)
-            where = f"run {run}, {node.name} (log {node.log}), {victim.name} (log {victim.log}): {change.why}"
+            where = f"run {run}, {node.name} (log {node.log}), {victim.name} (log {victim.log}): {change.reasons}"
             took.append(f"{node.name} {change.at - since:.2f} s")
             for text in expect:
-                self.assertIn(text, change.why, where)
+                self.assertIn(text, change.reasons, where)
             self.assertLessEqual(change.at - since, limit + elapsed.excused(), where)
             self.assertEqual(len(changes(node, run)), 1, f"one change: {where}")
         mesh.wait_for_step(run, change.start + 10, node=survivors[0])
         for node in survivors:
             shown = mesh.run(run, node=node)
             self.assertEqual(shown["state"], "RUNNING", f"{node.name} (log {node.log}): {shown}")
-        return f"{', '.join(took)}: {change.why}"
+        return f"{', '.join(took)}: {change.reasons}"
 
     def begin(self, mesh, job, node):
         follower = mesh.follow("start", mesh.job_file(JOB | job), node=node)
@@ -133,7 +133,7 @@ class Silent(Death):
             # It wakes up, learns that the others went on, and accuses nobody.
             mesh[2].signal(signal.SIGCONT)
             record = wait_recorded(mesh[2], run, "INTERRUPTED")
-            self.assertRegex(record["reason"], "node-c was left out: .*node-c.*; the run goes on without it", f"log {mesh[2].log}")
+            self.assertRegex(record["reason"], "node-c was evicted: .*node-c.*; the run continues without it", f"log {mesh[2].log}")
             self.assertEqual(record["step"], changes(mesh[0], run)[0].start, "what it has is what the others went on with")
             self.see_end(mesh, run, mesh[2], follower, survivors)
             self.assertEqual(len(changes(mesh[0], run)), 1, "it cost one change")
@@ -152,7 +152,7 @@ class Silent(Death):
             self.assertRegex(mesh.ctl_ok("status", run, node=0).out, rf"node-d +RUNNING .* backward [1-{timeout}] s of {timeout} s")
             report = self.see_gone_on(mesh, run, mesh[3], hung, elapsed, timeout + SLACK, mesh.nodes[:3], ["node-d is stuck in backward of step 5"])
             print(f"hung in backward: {report}")
-            self.assertIn("node-d was left out", wait_recorded(mesh[3], run, "INTERRUPTED")["reason"])
+            self.assertIn("node-d was evicted", wait_recorded(mesh[3], run, "INTERRUPTED")["reason"])
             self.see_end(mesh, run, mesh[3], follower, mesh.nodes[:3])
             self.assertEqual(mesh[3].end(), 0, f"a hung computation does not keep node-d from ending; log {mesh[3].log}")
 
@@ -203,9 +203,9 @@ class CutOff(Death):
             alone = wait_until(f"node-c (log {mesh[2].log}) is PAUSED", lambda: (shown := mesh.run(run, node=2))["state"] == "PAUSED" and shown)
             after = alone["since_ms"] / 1000 - since if "since_ms" in alone else float("nan")
             print(f"{what}, the one cut off is PAUSED after {after:.2f} s: {alone['reason']}")
-            self.assertRegex(alone["reason"], r"of 4 members are away; the run goes on as soon as .*; `tgctl stop` keeps step \d+")
+            self.assertRegex(alone["reason"], r"quorum lost: . of 4 voters reachable; resumes when .*; `tgctl stop` keeps step \d+")
             self.network.heal()
-            self.assertIn("node-c was left out", wait_recorded(mesh[2], run, "INTERRUPTED")["reason"])
+            self.assertIn("node-c was evicted", wait_recorded(mesh[2], run, "INTERRUPTED")["reason"])
             self.see_end(mesh, run, mesh[2], follower, survivors)
 
     def test_one_direction(self):

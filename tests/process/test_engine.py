@@ -132,18 +132,15 @@ class Mixed(WithModules):
             self.assertNotIn("The run itself counted", page)
 
     def shown(self, mesh):
-        """Status, the estimate of a start, doctor and bench know the device."""
+        """Status, the estimate of a start and plan know the device."""
         for asked in (0, 1):
             first, second = mesh.status(node=asked)["nodes"]
             self.assertEqual(first["compute"], {"engine": "cuda", "device": DEVICE, "math": "tf32", "memory_free_bytes": 8 << 30,
                                                 "memory_total_bytes": 8 << 30, "problem": "", "why_cpu": ""})  # fmt: skip
             self.assertEqual((second["compute"]["engine"], second["compute"]["memory_free_bytes"]), ("cpu", None))
         self.assertRegex(mesh.ctl_ok("status").out, r"(?m)^node-a +cuda +tf32 +\d.* of \d.* +Stand-in \(device 0\)$")
-        self.assertIn(f"{DEVICE}, tf32, stand-in 1.0, driver 2.0", " ".join(mesh.ctl("doctor", "--no-bandwidth").out.split()))
-        self.assertIn(f"{DEVICE}, tf32", mesh.ctl_ok("bench", patience=120).out)
         self.assertIn("of its GPU's", mesh.ctl_ok("start", mesh.job_file(JOB), "--dry-run").out)
-        plan = mesh.ctl_ok("plan", mesh.job_file(JOB), "--nodes", "4").out
-        self.assertIn("a GPU takes longer with fewer samples", " ".join(plan.split()))
+        self.assertIn("bound by", mesh.ctl_ok("plan", mesh.job_file(JOB), "--nodes", "4").out)
 
     def test_a_device_that_is_too_small(self):
         with self.mesh(1, {0: "stand_in"}, {"engine": "cuda", "device": 1}) as mesh:

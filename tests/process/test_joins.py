@@ -190,7 +190,7 @@ class PowerBack(Joining):
 
             def refused():
                 self.assertEqual([mesh.run(run, node=node)["state"] for node in range(3)], ["STOPPED"] * 3)
-                return "knows a later beginning" in mesh[0].log_text()
+                return "knows a later lineage" in mesh[0].log_text()
 
             wait_until(lambda: f"node-a is told: {mesh[0].log}", refused)
             for node in range(3):

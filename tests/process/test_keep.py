@@ -13,7 +13,7 @@ from test_joins import MESH, Joining
 from test_recompute import recompute
 
 # Some evaluation gets all of so few samples right, and none after it is better: the first one stays the best.
-JOB = {"steps": 200, "evaluate-every": 10, "data-test": 10, "learning-rate": 0.02, "ema": 0.9, "keep": "best",
+JOB = {"steps": 100, "evaluate-every": 10, "data-test": 10, "learning-rate": 0.02, "ema": 0.9, "keep": "best",
        "exchange": "direct", "coding": "raw", "link-mbps": 1000}  # so that budgets can be compared
 
 HUGE_PAGE = 2 << 20  # bytes; arrays of two and more take whole ones

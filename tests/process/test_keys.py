@@ -36,7 +36,7 @@ class WithKeys(unittest.TestCase):
             mesh.ctl_ok("--key", alice, "fetch", run, "-o", os.path.join(mesh.folder, "of-alice"))
             for node in mesh.nodes:
                 wait_until(f"{node.name}'s {run} is marked as fetched", lambda: node.record(run)["fetched"])
-            for refused in (("start", mesh.job_file({})), ("delete", run), ("bench",)):
+            for refused in (("start", mesh.job_file({})), ("delete", run)):
                 mesh.ctl("--key", bob, *refused).ends(FORBIDDEN, "operator bob may only read")
 
     def test_whoever_has_an_operators_replaced_key_is_out(self):

@@ -22,7 +22,7 @@ class TwoNodes(unittest.TestCase):
         shown = wait_until(where, lambda: self.paused(mesh, run))
         self.assertRegex(
             shown["reason"],
-            r"^1 of 2 members is away; the run goes on as soon as node-a is back; `tgctl stop` keeps step \d+$",
+            r"^quorum lost: 1 of 2 voters reachable; resumes when node-a returns; `tgctl stop` keeps step \d+$",
         )
         return run, int(re.search(r"keeps step (\d+)", shown["reason"]).group(1))
 
@@ -64,7 +64,7 @@ class TwoNodes(unittest.TestCase):
         with Mesh(2) as mesh:
             run, step = self.begin(mesh)
             answer = mesh.ctl("stop", run, node=JUNIOR)
-            answer.ends(10, f"left at step {step}: it was stopped here while it was PAUSED", f"tgctl resume {run} goes on")
+            answer.ends(10, f"left at step {step}: stopped here while PAUSED", f"tgctl resume {run} goes on")
             self.assertEqual(answer.out, "INTERRUPTED\n")
             self.assertEqual(mesh[JUNIOR].record(run)["state"], "INTERRUPTED")
             mesh[SENIOR].start()

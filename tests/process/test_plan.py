@@ -19,6 +19,18 @@ class Plan(unittest.TestCase):
                 self.assertGreaterEqual(plan["asked"][exchange]["step_seconds"], plan["asked"][exchange]["wire_seconds"])
             mesh.ctl("plan", job, "--nodes", 0).refuses(2, "--nodes")
 
+    def test_computing_is_timed_or_told(self):
+        with Mesh(1) as mesh:
+            job = mesh.job_file({"global-batch": 64})
+            asked = ("plan", job, "--nodes", 8, "--link", "1Gbps", "--json")
+            self.assertGreater(json.loads(mesh.ctl_ok(*asked).out)["asked"]["direct"]["compute_seconds"], 0)
+            run = mesh.detach({"steps": 100000, "digest-every": 1000})
+            mesh.wait_for_step(run, 1)
+            mesh.ctl(*asked).refuses(1, run, "--compute")
+            told = json.loads(mesh.ctl_ok(*asked, "--compute", "80ms").out)
+            self.assertAlmostEqual(told["asked"]["direct"]["compute_seconds"], 0.08)
+            mesh.ctl_ok("stop", run)
+
 
 if __name__ == "__main__":
     unittest.main()

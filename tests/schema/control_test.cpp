@@ -80,8 +80,9 @@ TEST(Control, StatesHaveNames) {
   EXPECT_TRUE(is_final(RunState::kStopped) && is_final(RunState::kCompleted) && is_final(RunState::kFailed));
   EXPECT_FALSE(is_final(RunState::kInterrupted) || is_final(RunState::kPaused) || has_ended(RunState::kPaused));
   EXPECT_TRUE(has_ended(RunState::kInterrupted) && has_ended(RunState::kFailed));
-  EXPECT_TRUE(is_fact(RunState::kStopped) && is_fact(RunState::kCompleted));
-  EXPECT_FALSE(is_fact(RunState::kFailed) || is_fact(RunState::kInterrupted) || is_fact(RunState::kRunning));
+  EXPECT_TRUE(is_authoritative(RunState::kStopped) && is_authoritative(RunState::kCompleted));
+  EXPECT_FALSE(is_authoritative(RunState::kFailed) || is_authoritative(RunState::kInterrupted) ||
+               is_authoritative(RunState::kRunning));
   EXPECT_STREQ(to_word(Phase::kScalerWait), "scaler wait");
   EXPECT_STREQ(to_word(Phase::kSave), "save");
 }

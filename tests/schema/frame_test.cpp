@@ -162,9 +162,9 @@ TEST(Frame, FieldsBeyondTheirBoundsAreRefused) {
                  "unknown kind of a newcomer");
   expect_refused(Invite{"a", "steps = 1", {}, 1, 1, {.number = 0}}, "a view that is none");
   expect_refused(Invite{"a", "steps = 1", {0}, 1, 1, {.number = 2}}, "no weight of a member");
-  expect_refused(Hold{kMaxMembers}, "a seat beyond all");
-  expect_refused(Feed{{}, std::vector<std::uint64_t>(kMaxFeedParts + 1)}, "too many parts");
-  expect_refused(Fed{{}, {kMaxMembers}}, "a seat beyond all");
+  expect_refused(Quiesce{kMaxMembers}, "a seat beyond all");
+  expect_refused(SnapshotOffer{{}, std::vector<std::uint64_t>(kMaxSnapshotParts + 1)}, "too many parts");
+  expect_refused(SnapshotDone{{}, {kMaxMembers}}, "a seat beyond all");
   expect_refused(StepFrame{0, 32, 0, 0, {}, {}}, "unknown flag");
   expect_refused(StepFrame{0, kNonFinite, kMaxDigests, 0, {}, {}}, "segment");
   expect_refused(StepFrame{0, 0, 0, 0, {}, {-0.5f}}, "negative scaler");

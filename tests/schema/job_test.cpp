@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <sstream>
 
+#include "schema/control/status.h"
 #include "schema/limits.h"
 #include "schema/options/unused_keys.h"
 

@@ -39,7 +39,7 @@ struct Describe {
   void put(const Part& part) {
     (*this)(part);
   }
-  void operator()(const FeedSlice& b) {
+  void operator()(const SnapshotChunk& b) {
     all(b.at, b.payload.size());
     for (const std::byte byte : b.payload) put(static_cast<std::uint8_t>(byte));
   }
@@ -134,31 +134,12 @@ NextView sample_next_view() {
   return {2, {{0, 1, 3, 11, 0xfedcba9876543210}, {2, 2, 1000, 12, 5}}, 812, true, "node-b was shut down"};
 }
 
-ForecastRow sample_row(std::uint64_t nodes) {
-  return {nodes, 16, 64, sample_outcome(1), sample_outcome(20), sample_outcome(40)};
-}
+ForecastRow sample_row(std::uint64_t nodes) { return {nodes, 16, 64, sample_outcome(1), sample_outcome(20)}; }
 
 }  // namespace
 
 Outcome sample_outcome(double first) {
   return {first, first + 1, first + 2, first + 3, first + 4, first + 5, first + 6};
-}
-
-BenchReply sample_bench() {
-  BenchReply bench;
-  bench.node = "node-a";
-  bench.build = "tgd 0.1.0";
-  bench.kernels = "avx512";
-  bench.measured_ms = 1'700'000'000'123;
-  bench.members = 4;
-  bench.cores = 8;
-  bench.threads = 6;
-  bench.link_mbps = 938.5;
-  bench.round_trip_seconds = 210e-6;
-  bench.codec = {{"statistics", 6.5}, {"apply", 1.5}};
-  bench.compute = {{"lenet", 64, 450e-6, 90}};
-  bench.saved = "/var/lib/tgd/bench.json";
-  return bench;
 }
 
 ForecastReply sample_forecast() {
@@ -170,8 +151,6 @@ ForecastReply sample_forecast() {
   reply.line_mbps = 1000;
   reply.payload_mbps = 941.5;
   reply.cores = 0.5;
-  reply.measured_ms = 1'700'000'000'123;
-  reply.measured_now = true;
   reply.exchange = "sharded";
   reply.coding = "raw";
   reply.asked = sample_row(4);
@@ -184,25 +163,13 @@ Examination sample_examination() {
   Examination one;
   one.node = "node-a";
   one.build = "0.1.0+abc";
-  one.protocol = 5;
   one.asked_ms = 1'700'000'000'001;
   one.received_ms = 1'700'000'000'002;
   one.answered_ms = 1'700'000'000'003;
   one.busy = "run first is on";
-  one.configuration = "no data-dir";
-  one.has_keys = true;
   one.key_problem = "mode 0644";
-  one.disk_free = 11;
-  one.disk_need = 12;
   one.disk_problem = "full";
-  one.memory_left = 13;
-  one.memory_need = 14;
   one.memory_problem = "too little";
-  one.descriptors = 15;
-  one.descriptors_open = 16;
-  one.descriptors_need = 17;
-  one.engine = "scalar";
-  one.engine_problem = "wrong";
   one.data_dir = "/srv/data";
   one.data = {{"mnist", 0xfedcba9876543210, "one file is missing"}};
   one.unfinished = "disk";
@@ -215,17 +182,13 @@ Examination sample_examination() {
   link.name_problem = "not known";
   link.mesh = Reach::kSilent;
   link.control = Reach::kStranger;
-  link.from = "10.0.0.1";
-  link.round_trip_micros = 210;
   link.mtu = 1500;
   link.device = "eth0";
-  link.device_mbps = 1000;
   link.up = true;
   link.problem = "it is slow";
   link.waiting_helps = true;
   link.refusal = "other keys";
   link.mbps = 938.5;
-  link.unmeasured = "nothing came";
   one.links = {own, link};
   return one;
 }
@@ -234,11 +197,10 @@ Diagnosis sample_diagnosis() {
   return {"node-a",
           {"node-a", "node-b"},
           {{Check::kPorts, Verdict::kFail, "node-a", "node-b", "no answer", "mend the firewall"},
-           {Check::kEngine, Verdict::kPass, "", "", "all agree", ""}},
+           {Check::kMemory, Verdict::kPass, "", "", "all agree", ""}},
           7,
           {Cell::kSelf, Cell::kControl, Cell::kUnknown, Cell::kSelf},
-          {0, 938.5F, 0, 0},
-          {0, 210, 0, 0}};
+          {0, 938.5F, 0, 0}};
 }
 
 static Vote sample_vote() {
@@ -285,7 +247,7 @@ std::vector<FrameBody> sample_bodies() {
               {0, 2},
               {2, 0},
               sample_next_view()},
-      Outvoted{{4, 2}},
+      Nack{{4, 2}},
       Accept{{3, 1}, sample_next_view()},
       Accepted{{3, 1}, 0xfedcba9876543210},
       Decide{sample_next_view()},
@@ -297,11 +259,11 @@ std::vector<FrameBody> sample_bodies() {
              2,
              sample_next_view(),
              {ExchangeKind::kSharded, Coding::kEntropy, kMaxWindowBytes, kLargeChunkParameters, {}}},
-      Hold{1, 470'000, 733'000'000, true, "node-b joins: 1 % of 733 MB"},
-      Feed{{2, 1, 900, 0xfedcba9876543210}, {1234, 0, 77, 4096}},
-      Want{524'288, true},
-      FeedSlice{1'048'576, kPayload},
-      Fed{{2, 1, 900, 0xfedcba9876543210}, {0, 2}},
+      Quiesce{1, 470'000, 733'000'000, true, "node-b joins: 1 % of 733 MB"},
+      SnapshotOffer{{2, 1, 900, 0xfedcba9876543210}, {1234, 0, 77, 4096}},
+      SnapshotRequest{524'288, true},
+      SnapshotChunk{1'048'576, kPayload},
+      SnapshotDone{{2, 1, 900, 0xfedcba9876543210}, {0, 2}},
       Leave{},
   };
 }
@@ -315,8 +277,7 @@ std::vector<Request> sample_requests() {
       {5, FetchRequest{"first", "node-c", "model.safetensors", 524288}},
       {6, VersionRequest{}},
       {7, Beat{"node-d", 99, "first", Phase::kScalerWait, 12, 3456, 2, 3}},
-      {8, BenchRequest{}},
-      {9, ForecastRequest{"model = lenet\n", 8, 1000, 0.25}},
+      {9, ForecastRequest{"model = lenet\n", 8, 1000, 0.08}},
       {10, DeleteRequest{"first", "node-b"}},
       {11, FetchedRequest{"first", "node-b"}},
       {12, ExamineRequest{true, 3, 1000, 1'700'000'000'123}},
@@ -350,7 +311,6 @@ std::vector<Reply> sample_replies() {
                      0.004,
                      941.5,
                      sample_outcome(1),
-                     1'700'000'000'123,
                      "no peer answered",
                      {{"node-a", 48}, {"node-b", 16}},
                      0,
@@ -365,7 +325,6 @@ std::vector<Reply> sample_replies() {
       {5, SliceReply{"first", "node-a", 9, std::string("a\0\xff", 3), true}},
       {6, VersionReply{"node-a", "0.1.0+0123456789ab", 4}},
       {9, DoneReply{"first", "node-b", 123456}},
-      {7, sample_bench()},
       {8, sample_forecast()},
       {10, sample_examination()},
       {11, sample_diagnosis()},

@@ -17,7 +17,6 @@ std::vector<FrameBody> sample_bodies();
 std::vector<Request> sample_requests();
 std::vector<Reply> sample_replies();
 Outcome sample_outcome(double first);  // its fields ascend from this by one
-BenchReply sample_bench();
 ForecastReply sample_forecast();
 Examination sample_examination();
 Diagnosis sample_diagnosis();

@@ -1,5 +1,5 @@
 """tests/style/check on small repositories of its own: it passes what is in order, names each planted fault, looks at what
-a change touches and at nothing twice."""
+a change touches and at nothing twice, counts lines against their caps, and finds what was retired."""
 
 import json
 import pathlib
@@ -94,6 +94,59 @@ class Check(unittest.TestCase):
         self.assertIn("kernels/old.cpp:3", said)
         self.assertNotIn("kernels/number.h", said)
         self.assertEqual(code, 1, said)
+
+    def rules(self, name, *lines):
+        (self.root / "tests" / "style").mkdir(parents=True, exist_ok=True)
+        (self.root / "tests" / "style" / name).write_text("".join(line + "\n" for line in lines))
+
+    def test_a_folder_over_its_cap_fails_and_one_below_may_fall(self):
+        self.write(good_cpp=GOOD, notes_md="not counted\n")
+        (self.root / "kernels" / "script").write_text("#!/bin/sh\ntrue\n")
+        self.rules("caps", "# comment", "kernels 8", "schema 0")
+        code, said = self.check("--quick")
+        self.assertEqual(code, 0, said)
+        self.assertIn("== lines: 8 of 8", said)
+        self.assertNotIn("clang-tidy", said)
+        self.rules("caps", "kernels 7")
+        code, said = self.check("--quick")
+        self.assertEqual(code, 1, said)
+        self.assertIn("kernels has 8 lines, 1 more than its cap", said)
+        self.rules("caps", "kernels 10")
+        code, said = self.check("--quick")
+        self.assertEqual(code, 0, said)
+        self.assertIn("its cap can fall by 2", said)
+
+    def test_what_was_retired_is_found_where_it_is_meant(self):
+        text = '// A host.\nint host = 1;  // host\nconst char* said = "host // no comment";\n'
+        self.write(good_cpp=text)
+        (self.root / "README.md").write_text("host\n")
+        for kind, numbers in (("comments", ["kernels/good.cpp:1", "kernels/good.cpp:2"]), ("names", ["kernels/good.cpp:2"]),
+                              ("all", ["README.md:1", *(f"kernels/good.cpp:{n}" for n in (1, 2, 2, 3))])):  # fmt: skip
+            with self.subTest(kind=kind):
+                self.rules("retired", "# comment", f"\\bhost\\b\tmachine\t{kind}")
+                code, said = self.check("--quick")
+                self.assertEqual(code, 1, said)
+                self.assertEqual([line.partition(": ")[0] for line in said.splitlines() if "retired:" in line and ":" in line.partition(": ")[0]], numbers)
+                self.assertIn("say: machine", said)
+
+    def test_paths_of_a_retired_word(self):
+        self.write(good_cpp=GOOD)
+        for paths, code in (("kernels/", 1), ("engine/", 0), ("!kernels/", 0), ("kernels/ !kernels/good", 0)):
+            with self.subTest(paths=paths):
+                self.rules("retired", f"\\bkLimit\\b\tkBound\tnames\t{paths}")
+                self.assertEqual(self.check("--quick")[0], code)
+
+    def test_comments_of_each_language(self):
+        self.write(good_cpp='/* Of two\n   Of three */\nauto raw = R"(// Of four)";\n', good_capnp="# Of five\n", good_py='"""Of no\n# Of six"""\ntext = "# Of seven"  # Of eight\n')
+        self.rules("retired", "^(//|/\\*|#)? ?Of [a-z]\ta sentence\tcomments")
+        said = self.check("--quick")[1]
+        found = sorted(line.partition(": ")[0] for line in said.splitlines() if ": retired: " in line)
+        self.assertEqual(found, ["kernels/good.capnp:1", "kernels/good.cpp:1", "kernels/good.cpp:2", "kernels/good.py:2", "kernels/good.py:3"])
+
+    def test_the_project_own_rules_can_be_read(self):
+        sys.path.insert(0, str(ROOT / "tests" / "style"))
+        from retired import read_rules
+        self.assertGreater(len(read_rules(ROOT / "tests" / "style" / "retired")), 0)
 
 
 if __name__ == "__main__":

@@ -219,28 +219,6 @@ Result<Parts> find_parts(const DatasetOptions& options) {
 
 }  // namespace
 
-Result<SetSight> look_at_arrays(const DatasetOptions& options) {
-  const Result<Parts> parts = find_parts(options);
-  if (!parts) return parts.error();
-  Result<DataFile> samples = DataFile::open(parts->train.samples);
-  if (!samples) return samples.error();
-  const Seen unseen = [](std::span<const std::uint8_t>) {};
-  const auto header = read_array_header(format_of(options), reader_of(*samples), unseen, parts->train.samples);
-  if (!header) return header.error();
-  std::size_t most = 0;
-  for (const PartFiles* part : {&parts->train, parts->test ? &*parts->test : nullptr}) {
-    if (part == nullptr) continue;
-    const auto labels = labels_of(options, *part, unseen);
-    if (!labels) return labels.error();
-    most = std::max(most, most_label(*labels));
-  }
-  const auto names = class_names(options, most + 1);
-  if (!names) return names.error();
-  const SetShape shape{layout_of(header->shape).shape, static_cast<int>(names->size())};
-  return SetSight{shape, parts->train.samples + " has samples of " + shape_text(shape.stored) + ", and there are " +
-                             std::to_string(shape.classes) + " classes"};
-}
-
 Result<Dataset> load_arrays(const DatasetOptions& options) {
   const Result<Parts> parts = find_parts(options);
   if (!parts) return parts.error();

@@ -17,7 +17,5 @@
 namespace tg::engine {
 
 Result<Dataset> load_arrays(const DatasetOptions& options);
-// Reads one array's header, and the labels.
-Result<SetSight> look_at_arrays(const DatasetOptions& options);
 
 }  // namespace tg::engine

@@ -103,25 +103,6 @@ ImageShape shape_of(const std::vector<PictureSize>& sizes) {
 
 }  // namespace
 
-Result<SetSight> look_at_folder(const DatasetOptions& options) {
-  const Result<FolderList> list = find_files(options);
-  if (!list) return list.error();
-  const std::vector<std::string>& files = list->train.files;
-  const std::size_t looked = std::min(files.size(), kMaxLookedAt);
-  std::vector<PictureSize> sizes;
-  for (std::size_t i = 0; i < looked; ++i) {
-    const std::string path = options.directory + "/" + files[i * files.size() / looked];
-    std::vector<std::uint8_t> bytes;
-    if (const Status read = read_file(path, kMaxPictureFileBytes, bytes); !read) return read.error();
-    if (const auto size = read_picture_size(bytes, path)) sizes.push_back(*size);
-  }
-  if (sizes.empty()) return Error{ErrorKind::kCorrupt, "all pictures that were looked at are damaged"};
-  const SetShape shape{shape_of(sizes), static_cast<int>(list->classes.size())};
-  return SetSight{shape, options.directory + " has " + std::to_string(shape.classes) + " classes, and " +
-                             std::to_string(sizes.size()) + " of its " + std::to_string(files.size()) +
-                             " pictures for training are of " + shape_text(shape.stored)};
-}
-
 Result<Dataset> load_folder(const DatasetOptions& options) {
   Result<FolderList> list = find_files(options);
   if (!list) return list.error();

@@ -7,7 +7,5 @@
 namespace tg::engine {
 
 Result<Dataset> load_folder(const DatasetOptions& options);
-// Lists the folder, and reads the headers of kMaxLookedAt pictures at most.
-Result<SetSight> look_at_folder(const DatasetOptions& options);
 
 }  // namespace tg::engine

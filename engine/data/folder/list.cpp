@@ -37,12 +37,12 @@ bool exists(const std::string& path) {
   return fs::exists(path, ignored);
 }
 
-struct File {
+struct PictureFile {
   std::string name, class_name;
 };
 // One part of the set.
 struct Files {
-  std::vector<File> pictures;
+  std::vector<PictureFile> pictures;
   LeftOutFiles left_out;
 };
 using Advance = std::function<void()>;
@@ -110,7 +110,7 @@ Result<Files> files_by_class(const std::string& directory, const std::string& pr
                      " counts as a class but holds no .jpg, .jpeg or .png; move it elsewhere, or set data-dir to the "
                      "folder that holds one per class");
   }
-  std::ranges::sort(files.pictures, {}, &File::name);
+  std::ranges::sort(files.pictures, {}, &PictureFile::name);
   return files;
 }
 
@@ -134,7 +134,7 @@ Result<Files> files_of_list(const std::string& path, const Advance& advance) {
     if (files.pictures.size() > kMaxSamples)
       return invalid(path + " lists more than " + std::to_string(kMaxSamples) + " pictures");
   }
-  std::ranges::sort(files.pictures, {}, &File::name);
+  std::ranges::sort(files.pictures, {}, &PictureFile::name);
   return files;
 }
 
@@ -172,7 +172,7 @@ Result<Parts> find_parts(const std::string& directory, const Advance& advance) {
 
 std::vector<std::string> classes_of(const Files& files) {
   std::vector<std::string> names;
-  for (const File& file : files.pictures) names.push_back(file.class_name);
+  for (const PictureFile& file : files.pictures) names.push_back(file.class_name);
   std::ranges::sort(names);
   names.erase(std::unique(names.begin(), names.end()), names.end());
   if (std::ranges::all_of(names, is_number))
@@ -182,7 +182,7 @@ std::vector<std::string> classes_of(const Files& files) {
 
 Result<FolderPart> labelled(Files files, const std::map<std::string, std::uint16_t>& labels, const std::string& place) {
   FolderPart part;
-  for (File& file : files.pictures) {
+  for (PictureFile& file : files.pictures) {
     const auto found = labels.find(file.class_name);
     if (found == labels.end())
       return invalid(place + " has the class " + file.class_name + " (" + file.name +
@@ -216,29 +216,22 @@ ListedFile parse_listed_file(const std::string& line) {
   return {line, fs::path(line).parent_path().filename().string()};
 }
 
-Result<std::optional<FolderSight>> look_at_listing(const std::string& directory) {
+Result<std::optional<std::uint64_t>> hash_listing(const std::string& directory) {
   constexpr double kSomeShare = 0.5;  // any will do
   auto list = list_folder(directory, 0, 1);
-  FolderSight sight;
-  sight.has_test = list.ok();
   if (!list) {
     const Error problem = list.error();
     list = list_folder(directory, kSomeShare, 1);
     const bool meant = exists(directory + "/train") || exists(directory + "/train.txt");
-    if (!list && !meant) return std::optional<FolderSight>();
+    if (!list && !meant) return std::optional<std::uint64_t>();
     if (!list) return problem;
   }
-  sight.classes = list->classes.size();
-  sight.train = list->train.files.size();
-  sight.test = list->test.files.size();
-  if (!sight.has_test) sight.train += std::exchange(sight.test, 0);
   std::vector<std::string> names = std::move(list->train.files);
   std::ranges::move(list->test.files, std::back_inserter(names));
-  std::ranges::sort(names);  // which are held back does not matter here
+  std::ranges::sort(names);
   ContentHash hash;
   for (const std::string& name : names) hash.add(name);
-  sight.names_hash = hash.value();
-  return std::optional(sight);
+  return std::optional(hash.value());
 }
 
 Result<FolderList> list_folder(const std::string& directory, double test_share, std::uint64_t seed,

@@ -37,14 +37,9 @@ struct FolderList {
 Result<FolderList> list_folder(
     const std::string& directory, double test_share, std::uint64_t seed, const std::function<void()>& advance = [] {});
 
-// What a listing alone says, for where no job tells how much of it is held back for testing.
-struct FolderSight {
-  std::size_t classes = 0, train = 0, test = 0;  // pictures; without a test set of its own all are for training
-  bool has_test = false;
-  std::uint64_t names_hash = 0;  // hash of all pictures' names
-};
-// Nothing where it does not look as if it were meant to be one.
-Result<std::optional<FolderSight>> look_at_listing(const std::string& directory);
+// A hash of the names of all pictures, whichever of them a job holds back for testing; nothing where the folder does
+// not look as if it were meant to be one.
+Result<std::optional<std::uint64_t>> hash_listing(const std::string& directory);
 
 // Parses a line of a list into the file and its class. `line` is not empty. Pure.
 struct ListedFile {

@@ -11,13 +11,13 @@
 namespace tg::engine::cuda {
 namespace {
 
-struct Case {
+struct AverageCase {
   int batch;
   ImageShape input;
   AdaptiveAverage layer;
 };
 
-void PrintTo(const Case& value, std::ostream* out) {
+void PrintTo(const AverageCase& value, std::ostream* out) {
   *out << value.batch << " of " << value.input.channels << "x" << value.input.height << "x" << value.input.width;
 }
 
@@ -32,10 +32,10 @@ struct SpanArrays {
   std::vector<int> first, last;
 };
 
-class AverageOnDevice : public testing::TestWithParam<Case> {};
+class AverageOnDevice : public testing::TestWithParam<AverageCase> {};
 
 TEST_P(AverageOnDevice, EqualsTheCpu) {
-  const Case& of = GetParam();
+  const AverageCase& of = GetParam();
   const ImageShape output = output_of(of.layer, of.input);
   const SpanArrays rows(cpu::adaptive_spans(of.input.height, output.height));
   const SpanArrays columns(cpu::adaptive_spans(of.input.width, output.width));
@@ -55,10 +55,13 @@ TEST_P(AverageOnDevice, EqualsTheCpu) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Shapes, AverageOnDevice,
-                         testing::Values(Case{1, {1, 1, 1}, AdaptiveAverage{}}, Case{2, {9, 7, 7}, AdaptiveAverage{}},
-                                         Case{2, {3, 13, 12}, AdaptiveAverage{6, 6}},
-                                         Case{1, {2, 3, 4}, AdaptiveAverage{7, 7}}),
-                         [](const testing::TestParamInfo<Case>& each) { return "case_" + std::to_string(each.index); });
+                         testing::Values(AverageCase{1, {1, 1, 1}, AdaptiveAverage{}},
+                                         AverageCase{2, {9, 7, 7}, AdaptiveAverage{}},
+                                         AverageCase{2, {3, 13, 12}, AdaptiveAverage{6, 6}},
+                                         AverageCase{1, {2, 3, 4}, AdaptiveAverage{7, 7}}),
+                         [](const testing::TestParamInfo<AverageCase>& each) {
+                           return "case_" + std::to_string(each.index);
+                         });
 
 }  // namespace
 }  // namespace tg::engine::cuda

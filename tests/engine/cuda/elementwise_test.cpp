@@ -90,11 +90,12 @@ TEST(ReluOnDevice, MakesZeroOfWhatIsNoNumber) {
   EXPECT_EQ(y, (Values{0, 0}));
 }
 
-const Planes kPlanes[] = {{1, 1, 1},   {1, 3, 1},  {2, 5, 3},   {7, 4, 1},   {3, 6, 4},      {9, 10, 25}, {64, 20, 1},
-                          {130, 7, 2}, {5, 3, 49}, {33, 16, 1}, {70, 64, 9}, {1, 2, 10'000}, {200, 5, 64}};
+const Planes kImagePlanes[] = {{1, 1, 1},   {1, 3, 1},      {2, 5, 3},   {7, 4, 1},  {3, 6, 4},
+                               {9, 10, 25}, {64, 20, 1},    {130, 7, 2}, {5, 3, 49}, {33, 16, 1},
+                               {70, 64, 9}, {1, 2, 10'000}, {200, 5, 64}};
 
 TEST(AddBiasOnDevice, AddsByChannel) {
-  for (const Planes& of : kPlanes)
+  for (const Planes& of : kImagePlanes)
     for (const std::size_t behind : {0, 1})
       for (const bool relu : {false, true}) {
         Array x(random_values(of.elements(), 3), behind);
@@ -114,7 +115,7 @@ TEST(AddBiasOnDevice, AddsByChannel) {
 }
 
 TEST(BiasGradientOnDevice, AddsByChannelInAnOrderOfTheShape) {
-  for (const Planes& of : kPlanes) {
+  for (const Planes& of : kImagePlanes) {
     Values first;
     for (const std::size_t behind : {0, 1}) {
       Array dy(random_values(of.elements(), 5), behind);
@@ -147,7 +148,7 @@ TEST(BiasGradientOnDevice, MakesPartsForManyThreads) {
 }
 
 TEST(ChannelsOnDevice, AreJoinedAndSplit) {
-  for (const Planes& part : kPlanes)
+  for (const Planes& part : kImagePlanes)
     for (const std::size_t first : {0u, 1u, 4u})
       for (const std::size_t behind : {0, 1}) {
         const std::size_t whole_channels = first + part.channels + 3, row = part.channels * part.pixels,

@@ -2,12 +2,16 @@
 // another one writes is seen.
 #pragma once
 
+#include <limits>
 #include <random>
 #include <vector>
 
 #include "engine/cuda/operators/bodies/grid.h"
 
 namespace tg::engine::cuda {
+
+inline constexpr float kInfinity = std::numeric_limits<float>::infinity(),
+                       kNan = std::numeric_limits<float>::quiet_NaN();
 
 using Values = std::vector<float>;  // exactly as long as asked: a sanitizer sees an access behind the end
 

@@ -12,18 +12,17 @@
 namespace tg::engine::cuda {
 namespace {
 
-constexpr float kInfinity = std::numeric_limits<float>::infinity(), kNan = std::numeric_limits<float>::quiet_NaN();
-constexpr double kTolerance = 1e-12;  // of sums of up to 1000 exponentials, each to 2^-53
+constexpr double kLossTolerance = 1e-12;  // of sums of up to 1000 exponentials, each to 2^-53
 
-struct Result {
+struct Losses {
   LossResult sums;
   std::vector<double> probabilities;
   Values gradient;
 };
 
-Result run_on_grid(const LossShape& shape, const Values& logits, const std::vector<std::int32_t>& labels, float factor,
+Losses run_on_grid(const LossShape& shape, const Values& logits, const std::vector<std::int32_t>& labels, float factor,
                    double weight) {
-  Result result{{}, std::vector<double>(logits.size()), Values(logits.size(), -1)};
+  Losses result{{}, std::vector<double>(logits.size()), Values(logits.size(), -1)};
   std::vector<bodies::RowLoss> rows(static_cast<std::size_t>(shape.counted));
   run_steps(bodies::RowLosses(shape, logits.data(), labels.data(), result.probabilities.data(), rows.data()));
   run_steps(bodies::SumRows(shape, rows.data(), &result.sums));
@@ -48,14 +47,14 @@ void expect_near(double value, double expected) {
   } else if (std::isinf(expected)) {
     ASSERT_EQ(value, expected);
   } else {
-    ASSERT_NEAR(value, expected, kTolerance * (1 + std::abs(expected)));
+    ASSERT_NEAR(value, expected, kLossTolerance * (1 + std::abs(expected)));
   }
 }
 
 void compare(const LossShape& shape, const Values& logits, const std::vector<std::int32_t>& labels) {
   constexpr float kFactor = 0.37F;
   constexpr double kWeight = 0.3;
-  const Result result = run_on_grid(shape, logits, labels, kFactor, kWeight);
+  const Losses result = run_on_grid(shape, logits, labels, kFactor, kWeight);
   const auto counted = static_cast<std::size_t>(shape.counted), classes = static_cast<std::size_t>(shape.classes);
   const std::span<const float> used(logits.data(), counted * classes);
   const std::span<const std::int32_t> known(labels.data(), counted);

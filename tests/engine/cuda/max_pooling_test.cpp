@@ -9,43 +9,43 @@
 #include <ostream>
 
 #include "tests/engine/cuda/cpu_stage.h"
+#include "tests/engine/cuda/grid.h"
 
 namespace tg::engine::cuda {
 namespace {
 
-constexpr float kTolerance = 4e-6F;  // of the sum of up to nine gradients below 2, in float32
-constexpr float kInfinity = std::numeric_limits<float>::infinity(), kNan = std::numeric_limits<float>::quiet_NaN();
+constexpr float kPoolingTolerance = 4e-6F;  // of the sum of up to nine gradients below 2, in float32
 
-struct Case {
+struct PoolingCase {
   int batch;
   ImageShape input;
   Window window;
 };
 
-void PrintTo(const Case& value, std::ostream* out) {
+void PrintTo(const PoolingCase& value, std::ostream* out) {
   *out << value.batch << " of " << value.input.channels << "x" << value.input.height << "x" << value.input.width
        << ", kernel " << value.window.kernel << ", stride " << value.window.stride;
 }
 
-PoolingShape shape_of(const Case& of) {
+PoolingShape shape_of(const PoolingCase& of) {
   const ImageShape output = output_of(engine::MaxPooling{of.window}, of.input);
   return {of.batch * of.input.channels, {of.input.height, of.input.width}, {output.height, output.width}, of.window};
 }
 
-struct Result {
+struct Pooled {
   Values y, dx;
   std::vector<std::uint8_t> chosen;
 };
 
-Result run_on_grid(const PoolingShape& shape, const Values& x, const Values& dy, bool mask) {
-  Result result{Values(dy.size()), Values(x.size()), std::vector<std::uint8_t>(dy.size())};
+Pooled run_on_grid(const PoolingShape& shape, const Values& x, const Values& dy, bool mask) {
+  Pooled result{Values(dy.size()), Values(x.size()), std::vector<std::uint8_t>(dy.size())};
   run(bodies::MaxPooling(shape, x.data(), result.y.data(), result.chosen.data()));
   run(bodies::MaxPoolingGradient(shape, result.chosen.data(), dy.data(), mask ? result.y.data() : nullptr,
                                  result.dx.data()));
   return result;
 }
 
-class MaxPoolingOnDevice : public testing::TestWithParam<Case> {
+class MaxPoolingOnDevice : public testing::TestWithParam<PoolingCase> {
  protected:
   const PoolingShape shape_ = shape_of(GetParam());
   const std::size_t inputs_ = static_cast<std::size_t>(shape_.planes) * shape_.input.height * shape_.input.width;
@@ -55,9 +55,9 @@ class MaxPoolingOnDevice : public testing::TestWithParam<Case> {
   void compare(const Values& x, bool mask) const {
     const auto& [batch, input, window] = GetParam();
     const CpuResult expected = run_on_cpu(engine::MaxPooling{window}, input, batch, x, dy_, mask);
-    const Result result = run_on_grid(shape_, x, dy_, mask);
+    const Pooled result = run_on_grid(shape_, x, dy_, mask);
     EXPECT_EQ(result.y, expected.y);
-    for (std::size_t i = 0; i < inputs_; ++i) ASSERT_NEAR(result.dx[i], expected.dx[i], kTolerance) << i;
+    for (std::size_t i = 0; i < inputs_; ++i) ASSERT_NEAR(result.dx[i], expected.dx[i], kPoolingTolerance) << i;
   }
 };
 
@@ -82,7 +82,7 @@ TEST_P(MaxPoolingOnDevice, TakesOddValuesAsTheCpu) {
 
 TEST_P(MaxPoolingOnDevice, EqualsPlainLoops) {
   const Values x = coarse_values(inputs_, 4);
-  const Result result = run_on_grid(shape_, x, dy_, false), masked = run_on_grid(shape_, x, dy_, true);
+  const Pooled result = run_on_grid(shape_, x, dy_, false), masked = run_on_grid(shape_, x, dy_, true);
   const Window& window = shape_.window;
   Values dx(inputs_), masked_dx(inputs_);
   std::size_t at = 0;
@@ -121,26 +121,27 @@ TEST_P(MaxPoolingOnDevice, EqualsPlainLoops) {
 // windows that hold nothing of the image, overlaps, gaps between windows, several blocks.
 INSTANTIATE_TEST_SUITE_P(
     Shapes, MaxPoolingOnDevice,
-    testing::Values(Case{1, {1, 1, 1}, {}}, Case{2, {3, 8, 8}, {.kernel = 2, .stride = 2}},
-                    Case{2, {5, 24, 24}, {.kernel = 3, .stride = 2, .padding = {0, 0, 1, 1}}},
-                    Case{1, {2, 13, 9}, {.kernel = 3, .stride = 2}},
-                    Case{2, {3, 7, 10}, {.kernel = 3, .stride = 2, .ceil = true}},
-                    Case{2, {2, 6, 8}, {.kernel = 2, .stride = 3, .ceil = true}},
-                    Case{1, {4, 11, 12}, {.kernel = 3, .stride = 2, .padding = {1, 1, 1, 1}, .ceil = true}},
-                    Case{3, {2, 9, 7}, {.kernel = 3, .stride = 1, .padding = {1, 1, 1, 1}}},
-                    Case{1, {2, 9, 8}, {.kernel = 5, .stride = 2, .padding = {2, 0, 1, 3}}},
-                    Case{2, {2, 12, 11}, {.kernel = 3, .stride = 2, .dilation = 2, .padding = {1, 2, 3, 0}}},
-                    Case{1, {1, 2, 2}, {.kernel = 2, .stride = 1, .dilation = 3, .padding = {1, 1, 2, 2}}},
-                    Case{1, {2, 7, 7}, {.kernel = 2, .stride = 4}}, Case{1, {1, 4, 4}, {.kernel = 4, .stride = 4}}),
-    [](const testing::TestParamInfo<Case>& each) { return "case_" + std::to_string(each.index); });
+    testing::Values(PoolingCase{1, {1, 1, 1}, {}}, PoolingCase{2, {3, 8, 8}, {.kernel = 2, .stride = 2}},
+                    PoolingCase{2, {5, 24, 24}, {.kernel = 3, .stride = 2, .padding = {0, 0, 1, 1}}},
+                    PoolingCase{1, {2, 13, 9}, {.kernel = 3, .stride = 2}},
+                    PoolingCase{2, {3, 7, 10}, {.kernel = 3, .stride = 2, .ceil = true}},
+                    PoolingCase{2, {2, 6, 8}, {.kernel = 2, .stride = 3, .ceil = true}},
+                    PoolingCase{1, {4, 11, 12}, {.kernel = 3, .stride = 2, .padding = {1, 1, 1, 1}, .ceil = true}},
+                    PoolingCase{3, {2, 9, 7}, {.kernel = 3, .stride = 1, .padding = {1, 1, 1, 1}}},
+                    PoolingCase{1, {2, 9, 8}, {.kernel = 5, .stride = 2, .padding = {2, 0, 1, 3}}},
+                    PoolingCase{2, {2, 12, 11}, {.kernel = 3, .stride = 2, .dilation = 2, .padding = {1, 2, 3, 0}}},
+                    PoolingCase{1, {1, 2, 2}, {.kernel = 2, .stride = 1, .dilation = 3, .padding = {1, 1, 2, 2}}},
+                    PoolingCase{1, {2, 7, 7}, {.kernel = 2, .stride = 4}},
+                    PoolingCase{1, {1, 4, 4}, {.kernel = 4, .stride = 4}}),
+    [](const testing::TestParamInfo<PoolingCase>& each) { return "case_" + std::to_string(each.index); });
 
 // What is not a number is passed over, and nothing is above the least float that a window begins with.
 TEST(MaxPoolingWindow, PassesOverWhatIsNoNumber) {
-  const Case one{1, {1, 4, 4}, {.kernel = 2, .stride = 2}};
+  const PoolingCase one{1, {1, 4, 4}, {.kernel = 2, .stride = 2}};
   const Values x{kNan, 1,    2,          kNan,       3,    kNan, kNan,       4,  //
                  kNan, kNan, -kInfinity, -kInfinity, kNan, kNan, -kInfinity, -kInfinity};
   const Values dy{1, 2, 3, 4};
-  const Result result = run_on_grid(shape_of(one), x, dy, false);
+  const Pooled result = run_on_grid(shape_of(one), x, dy, false);
   EXPECT_EQ(result.y, (Values{3, 4, -FLT_MAX, -FLT_MAX}));
   EXPECT_EQ(result.chosen, (std::vector<std::uint8_t>{2, 3, 0, 0}));
   const CpuResult expected = run_on_cpu(engine::MaxPooling{one.window}, one.input, 1, x, dy);

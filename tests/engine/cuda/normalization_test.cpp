@@ -11,20 +11,20 @@
 namespace tg::engine::cuda {
 namespace {
 
-struct Case {
+struct NormalizationCase {
   int batch;
   ImageShape input;
   int radius, groups;
 };
 
-void PrintTo(const Case& value, std::ostream* out) {
+void PrintTo(const NormalizationCase& value, std::ostream* out) {
   *out << value.batch << " of " << value.input.channels << " channels in " << value.groups << " groups, radius "
        << value.radius;
 }
 
-class NormalizationOnDevice : public testing::TestWithParam<Case> {
+class NormalizationOnDevice : public testing::TestWithParam<NormalizationCase> {
  protected:
-  const Case& of_ = GetParam();
+  const NormalizationCase& of_ = GetParam();
   const LocalResponseNormalization layer_{
       .radius = of_.radius, .bias = 1.25F, .alpha = 0.1F, .beta = 0.75F, .groups = of_.groups};
   const NormalizationShape shape_{of_.batch, of_.input.channels, of_.input.height* of_.input.width, layer_};
@@ -50,12 +50,16 @@ TEST_P(NormalizationOnDevice, EqualsTheCpu) {
 
 // One channel, runs that end early, windows wider than a group, groups, one pixel, more than a block.
 INSTANTIATE_TEST_SUITE_P(Shapes, NormalizationOnDevice,
-                         testing::Values(Case{1, {1, 1, 1}, 0, 1}, Case{1, {1, 2, 3}, 4, 1}, Case{2, {3, 3, 3}, 2, 1},
-                                         Case{2, {64, 5, 5}, 4, 1}, Case{1, {96, 4, 3}, 2, 2},
-                                         Case{3, {17, 1, 1}, 4, 1}, Case{1, {16, 3, 7}, 2, 1},
-                                         Case{2, {33, 2, 2}, 4, 3}, Case{1, {50, 3, 3}, 5, 1},
-                                         Case{1, {20, 2, 2}, 40, 2}, Case{1, {15, 20, 20}, 1, 5}),
-                         [](const testing::TestParamInfo<Case>& each) { return "case_" + std::to_string(each.index); });
+                         testing::Values(NormalizationCase{1, {1, 1, 1}, 0, 1}, NormalizationCase{1, {1, 2, 3}, 4, 1},
+                                         NormalizationCase{2, {3, 3, 3}, 2, 1}, NormalizationCase{2, {64, 5, 5}, 4, 1},
+                                         NormalizationCase{1, {96, 4, 3}, 2, 2}, NormalizationCase{3, {17, 1, 1}, 4, 1},
+                                         NormalizationCase{1, {16, 3, 7}, 2, 1}, NormalizationCase{2, {33, 2, 2}, 4, 3},
+                                         NormalizationCase{1, {50, 3, 3}, 5, 1},
+                                         NormalizationCase{1, {20, 2, 2}, 40, 2},
+                                         NormalizationCase{1, {15, 20, 20}, 1, 5}),
+                         [](const testing::TestParamInfo<NormalizationCase>& each) {
+                           return "case_" + std::to_string(each.index);
+                         });
 
 }  // namespace
 }  // namespace tg::engine::cuda

@@ -170,19 +170,16 @@ TEST(Arrays, FourFilesAreASet) {
   fill_evaluation_batch(data, recipe, 0, batch);
   EXPECT_EQ(batch.images[0], (7 - 3.0f) / recipe.deviation[0]);
 
-  EXPECT_EQ(look_at(options)->shape.stored, data.train.stored);
   struct Enough {};
   DatasetOptions ended = options;
   ended.advanced = [](std::size_t, std::size_t) { throw Enough{}; };
   EXPECT_THROW((void)load_dataset(ended), Enough);
-  EXPECT_EQ(look_at(options)->shape.classes, 3);
 
   const std::uint64_t hash = data.hash;
   write_plain(folder / "classes.txt", {'o', '\n', 'p', '\r', '\n', 'q', '\n', 'r', '\n', '\n'});
   const auto named = load_dataset(options).value();
   EXPECT_EQ(named->classes, (std::vector<std::string>{"o", "p", "q", "r"}));
   EXPECT_NE(named->hash, hash);
-  EXPECT_EQ(look_at(options)->shape.classes, 4);
   write_plain(folder / "y_test.npy", npy(npy_header("<i8", "1,"), bytes_of<std::int64_t>({1})));
   EXPECT_NE((*load_dataset(options))->hash, named->hash);
 

@@ -58,10 +58,6 @@ TEST(Folder, ClassesAreFoldersInTheOrderOfTheirNames) {
   EXPECT_EQ(data.train.labels, (std::vector<std::uint16_t>{0, 0, 0, 0, 1, 1, 1, 1, 1, 2, 2, 2, 2}));
   EXPECT_EQ(data.test.labels, (std::vector<std::uint16_t>{0, 0, 1, 1, 2, 2}));
   EXPECT_EQ(data.train.stored, (ImageShape{3, 40, 32}));
-  const SetSight sight = look_at(options_of(folder)).value();
-  EXPECT_EQ(sight.shape.stored, data.train.stored);
-  EXPECT_EQ(sight.shape.classes, 3);
-  expect_text(sight.what, "has 3 classes, and 13 of its 13 pictures for training are of 3x40x32");
   const Recipe recipe = make_recipe(data, {3, 40, 32}).value();
   EXPECT_EQ(recipe.crop, Crop::kWindow);
   EXPECT_EQ(recipe.resize, 0);

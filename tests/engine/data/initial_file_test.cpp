@@ -16,7 +16,7 @@
 namespace tg::engine::test {
 namespace {
 
-constexpr std::uint64_t kSeed = 5;
+constexpr std::uint64_t kInitialSeed = 5;
 
 // A segment of more than one block, and an auxiliary head.
 Model small(int classes, int hidden = 30) {
@@ -61,7 +61,7 @@ std::vector<float> filled(const InitialFile& file, const Segment& segment, std::
 
 std::vector<float> drawn(const Segment& segment, std::size_t index) {
   std::vector<float> values(segment.padded_count());
-  initialize(segment, index, kSeed, 0, values);
+  initialize(segment, index, kInitialSeed, 0, values);
   return values;
 }
 
@@ -72,7 +72,7 @@ void expect_values(const std::vector<float>& found, const Segment& segment, floa
 }
 
 std::string refusal(const std::string& path, const Model& model) {
-  const Result<InitialFile> file = InitialFile::open(path, model, kSeed);
+  const Result<InitialFile> file = InitialFile::open(path, model, kInitialSeed);
   EXPECT_FALSE(file.ok());
   if (file.ok()) return "";
   EXPECT_EQ(file.error().kind, ErrorKind::kInvalidJob);
@@ -84,7 +84,7 @@ TEST(InitialFile, GivesEverySegmentAndStatistic) {
   const Folder folder;
   const Model model = small(7);
   write_model(folder / "a", model);
-  const InitialFile file = InitialFile::open(folder / "a", model, kSeed).value();
+  const InitialFile file = InitialFile::open(folder / "a", model, kInitialSeed).value();
   EXPECT_TRUE(file.notes().empty());
   float start = 1;
   for (std::size_t s = 0; s < model.segments.size(); ++s, start += 1)
@@ -100,7 +100,7 @@ TEST(InitialFile, ReadingCanBeEndedAtEachTensor) {
   const Model model = small(7);
   write_model(folder / "a", model);
   std::size_t parts = 0;
-  ASSERT_TRUE(InitialFile::open(folder / "a", model, kSeed, [&] { ++parts; }).ok());
+  ASSERT_TRUE(InitialFile::open(folder / "a", model, kInitialSeed, [&] { ++parts; }).ok());
   EXPECT_GE(parts, model.segments.size() + model.statistics.size());
   struct Enough {};
   for (std::size_t last = 0; last < parts; ++last) {
@@ -108,7 +108,7 @@ TEST(InitialFile, ReadingCanBeEndedAtEachTensor) {
     const auto stop_there = [&] {
       if (read++ == last) throw Enough{};
     };
-    EXPECT_THROW((void)InitialFile::open(folder / "a", model, kSeed, stop_there), Enough) << last;
+    EXPECT_THROW((void)InitialFile::open(folder / "a", model, kInitialSeed, stop_there), Enough) << last;
   }
 }
 
@@ -116,7 +116,7 @@ TEST(InitialFile, HeadsOfOtherClassesAreDrawn) {
   const Folder folder;
   const Model model = small(3);
   write_model(folder / "a", small(7));
-  const InitialFile file = InitialFile::open(folder / "a", model, kSeed).value();
+  const InitialFile file = InitialFile::open(folder / "a", model, kInitialSeed).value();
   ASSERT_EQ(file.notes().size(), 1u);
   EXPECT_EQ(file.notes()[0],
             "drawn from the seed because the number of classes differs: aux.weight (3x144, in the file 7x144), "
@@ -155,10 +155,11 @@ TEST(InitialFile, WhatTheModelHasNotIsLeftAloneAndSaid) {
   const std::vector<float> one = {1};
   std::vector<TensorSource> more = {tensor("bn1.num_batches_tracked", {}, one)};
   write_model(folder / "a", model, more);
-  EXPECT_TRUE(InitialFile::open(folder / "a", model, kSeed)->notes().empty()) << "PyTorch's counter is no surprise";
+  EXPECT_TRUE(InitialFile::open(folder / "a", model, kInitialSeed)->notes().empty())
+      << "PyTorch's counter is no surprise";
   for (const char* name : {"d", "c", "b", "a"}) more.push_back(tensor(name, {1}, one));
   write_model(folder / "b", model, more);
-  const InitialFile file = InitialFile::open(folder / "b", model, kSeed).value();
+  const InitialFile file = InitialFile::open(folder / "b", model, kInitialSeed).value();
   EXPECT_EQ(file.notes(), (std::vector<std::string>{"it has 4 tensors that the model does not have: a, b, c, ..."}));
   expect_values(filled(file, model.segments[0], 0), model.segments[0], 1);
 }
@@ -183,7 +184,7 @@ TEST(InitialFile, ReadsPastPytorchsCounters) {
   append(values, sizeof values);
   write_plain(folder / "a", bytes);
   const Model model = ModelBuilder("m", {1, 1, 1}).dense("fc", 2, {}).build().value();
-  const Result<InitialFile> file = InitialFile::open(folder / "a", model, kSeed);
+  const Result<InitialFile> file = InitialFile::open(folder / "a", model, kInitialSeed);
   ASSERT_TRUE(file.ok()) << file.error().message;
   EXPECT_TRUE(file->notes().empty());
   EXPECT_EQ(filled(*file, model.segments[0], 0)[1], 4);
@@ -217,7 +218,7 @@ TEST(InitialFile, WhatIsNotFiniteIsRefused) {
                           .build()
                           .value();
   write_model(folder / "good", model);
-  ASSERT_TRUE(InitialFile::open(folder / "good", model, kSeed).ok());
+  ASSERT_TRUE(InitialFile::open(folder / "good", model, kInitialSeed).ok());
   const auto with = [&](const std::string& name, std::size_t at, float odd) {
     std::vector<std::vector<float>> values;
     std::vector<TensorSource> tensors;
@@ -266,7 +267,7 @@ TEST(InitialFile, AFileThatIsGoneBeforeItIsReadIsAnError) {
   const Folder folder;
   const Model model = small(7);
   write_model(folder / "a", model);
-  const InitialFile file = InitialFile::open(folder / "a", model, kSeed).value();
+  const InitialFile file = InitialFile::open(folder / "a", model, kInitialSeed).value();
   std::ofstream(folder / "a", std::ios::trunc).flush();
   std::vector<float> values(4);
   EXPECT_THROW(file.fill_segment(0, 0, values), std::runtime_error);

@@ -19,8 +19,8 @@
 namespace tg::engine {
 namespace {
 
-constexpr int kBatch = 64, kEvaluationBatch = 250;
-constexpr std::uint64_t kSteps = 400, kSeed = 1;
+constexpr int kTrainingBatch = 64, kEvaluationBatch = 250;
+constexpr std::uint64_t kLenetSteps = 400, kLenetSeed = 1;
 constexpr double kMinAccuracy = 0.98;  // 99 % is usual
 
 // Parameters and momentum, double-buffered as a run keeps them.
@@ -53,7 +53,7 @@ TEST(Learn, LenetPasses98Percent) {
   ASSERT_TRUE(check_labels(**data, model.classes).ok());
   const Recipe recipe = make_recipe(**data, model.input).value();
   EngineOptions engine_options;
-  engine_options.batch = kBatch;
+  engine_options.batch = kTrainingBatch;
   engine_options.evaluation_batch = kEvaluationBatch;
   auto made = make_cpu_engine(model, engine_options);
   ASSERT_TRUE(made.ok()) << made.error().message;
@@ -62,7 +62,7 @@ TEST(Learn, LenetPasses98Percent) {
   const std::size_t count = model.segments.padded_count();
   State states[2] = {State(count), State(count)};
   AlignedArray<float> gradients(count);
-  initialize(model.segments, kSeed, states[0].parameters.data());
+  initialize(model.segments, kLenetSeed, states[0].parameters.data());
   const auto kernels = kernels::select("auto");
   ASSERT_TRUE(kernels.ok());
   kernels::Update update;
@@ -73,20 +73,20 @@ TEST(Learn, LenetPasses98Percent) {
   update.weight_decay = 5e-4f;
 
   BatchSource::Options source_options;
-  source_options.seed = kSeed;
-  source_options.global_batch = kBatch;
-  source_options.share = {0, static_cast<int>(kBatch)};
-  source_options.last_step = kSteps;
+  source_options.seed = kLenetSeed;
+  source_options.global_batch = kTrainingBatch;
+  source_options.share = {0, static_cast<int>(kTrainingBatch)};
+  source_options.last_step = kLenetSteps;
   source_options.recipe = recipe;
   BatchSource source(*data, source_options);
-  for (std::uint64_t k = 0; k < kSteps; ++k) {
+  for (std::uint64_t k = 0; k < kLenetSteps; ++k) {
     const State& from = states[k % 2];
     engine.forward(from.parameters.data(), source.next());
-    engine.backward(1.0f / kBatch, gradients.data(), [](std::size_t, std::size_t) {});
+    engine.backward(1.0f / kTrainingBatch, gradients.data(), [](std::size_t, std::size_t) {});
     (*kernels)->apply_floats(update, gradients.span(), from.source(), states[(k + 1) % 2].target());
   }
-  const double accuracy = accuracy_of(engine, **data, recipe, states[kSteps % 2].parameters.data());
-  std::printf("LeNet, float: %.2f %% after %d steps\n", 100 * accuracy, static_cast<int>(kSteps));
+  const double accuracy = accuracy_of(engine, **data, recipe, states[kLenetSteps % 2].parameters.data());
+  std::printf("LeNet, float: %.2f %% after %d steps\n", 100 * accuracy, static_cast<int>(kLenetSteps));
   EXPECT_GE(accuracy, kMinAccuracy);
 }
 

@@ -11,7 +11,7 @@
 namespace tg::engine::test {
 namespace {
 
-constexpr std::uint64_t kBatch = 16;
+constexpr std::uint64_t kReadBatch = 16;
 
 // Classes a, b, ... with so many training and test samples each.
 Dataset set_of(const std::vector<int>& train, const std::vector<int>& test) {
@@ -35,7 +35,7 @@ Recipe recipe_of(Flip flip = Flip::kNone) {
 }
 
 // The one warning that there is.
-std::string warning_of(const Dataset& data, std::uint64_t batch = kBatch, const Recipe& recipe = recipe_of()) {
+std::string warning_of(const Dataset& data, std::uint64_t batch = kReadBatch, const Recipe& recipe = recipe_of()) {
   const WhatWasRead read = what_was_read(data, recipe, batch, {});
   return read.warnings.size() == 1 ? read.warnings[0] : std::to_string(read.warnings.size()) + " warnings";
 }
@@ -46,10 +46,10 @@ TEST(WhatWasRead, SaysClassesSamplesShapeAndEpoch) {
   EXPECT_TRUE(read.warnings.empty());
   Recipe smaller = recipe_of(Flip::kHorizontal);
   smaller.input = {3, 24, 24};
-  EXPECT_EQ(what_was_read(set_of({40}, {4}), smaller, kBatch, {.flip = true}).summary,
+  EXPECT_EQ(what_was_read(set_of({40}, {4}), smaller, kReadBatch, {.flip = true}).summary,
             "1 class, 40 + 4 pictures of 3x32x32 as 3x24x24, 2.5 steps an epoch, flip horizontal");
   EXPECT_EQ(
-      what_was_read(set_of({40}, {4}), smaller, kBatch, {.flip = true}).warnings,
+      what_was_read(set_of({40}, {4}), smaller, kReadBatch, {.flip = true}).warnings,
       std::vector<std::string>{"there is one class only, a: nothing can be learned; is data-dir the right folder?"});
   Dataset varied = set_of({20, 20}, {2, 2});
   varied.train.stored = {3, 0, 0};
@@ -85,8 +85,9 @@ TEST(WhatWasRead, WarnsOfUnequalClasses) {
       warning_of(set_of({4000, 12, 39}, {1, 1, 1})),
       "classes are of very unequal size: a has 4,000 training samples, b has 12; class-weights = balanced makes them "
       "count alike");
-  EXPECT_TRUE(what_was_read(set_of({99, 10}, {1, 1}), recipe_of(), kBatch, {}).warnings.empty());
-  EXPECT_TRUE(what_was_read(set_of({99, 9}, {1, 1}), recipe_of(), kBatch, {.class_weights = true}).warnings.empty());
+  EXPECT_TRUE(what_was_read(set_of({99, 10}, {1, 1}), recipe_of(), kReadBatch, {}).warnings.empty());
+  EXPECT_TRUE(
+      what_was_read(set_of({99, 9}, {1, 1}), recipe_of(), kReadBatch, {.class_weights = true}).warnings.empty());
 }
 
 TEST(ClassWeights, HaveTheMeanOneOverTheTrainingSet) {
@@ -114,8 +115,8 @@ TEST(WhatWasRead, WarnsOfFlipsThatNobodyAskedForOfAFolder) {
   Dataset data = set_of({20, 20}, {2, 2});
   data.kind = DatasetKind::kFolder;
   const Recipe flips = recipe_of(Flip::kHorizontal);
-  EXPECT_NE(warning_of(data, kBatch, flips).find("flip = none leaves it out"), std::string::npos);
-  EXPECT_TRUE(what_was_read(data, flips, kBatch, {.flip = true}).warnings.empty());
+  EXPECT_NE(warning_of(data, kReadBatch, flips).find("flip = none leaves it out"), std::string::npos);
+  EXPECT_TRUE(what_was_read(data, flips, kReadBatch, {.flip = true}).warnings.empty());
 }
 
 TEST(ShownSamples, AreTheFirstOfARunBeforeNormalization) {

@@ -10,7 +10,7 @@
 namespace tg::daemon {
 namespace {
 
-constexpr float kInfinity = std::numeric_limits<float>::infinity();
+constexpr float kNoBound = std::numeric_limits<float>::infinity();
 
 // Mean 0, sigma 2, largest 8.
 kernels::Statistics wide() {
@@ -32,7 +32,7 @@ TEST(CodeRule, ClipsAtSigmasAndAnnouncesNoMoreThanThat) {
 TEST(CodeRule, WithoutClippingItIsTheLargest) {
   for (const bool repo : {false, true}) {
     const CodeRule::Own own = CodeRule{.clip_sigma = 0, .repo_recipe = repo}.own(wide(), 100);
-    EXPECT_EQ(own.clip, kInfinity);
+    EXPECT_EQ(own.clip, kNoBound);
     EXPECT_EQ(own.scaler, 8);
   }
 }

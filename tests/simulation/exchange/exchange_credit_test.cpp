@@ -263,22 +263,5 @@ TEST(CreditBook, OneOtherMemberHasOneWindow) {
   EXPECT_TRUE(book.blocks_totals(Rank(1)));
 }
 
-// A book that takes the payloads counts as the prediction does: told after every quarter, not after the last payload.
-TEST(CreditBook, TellsAsOftenAsPredicted) {
-  for (const std::size_t payloads : {1u, 2u, 3u, 7u, 12u, 100u})
-    for (const std::size_t bytes : {1u, 40u, 99u, 100u, 101u, 250u, 1000u})
-      for (const std::size_t every : {100u, 1000u, 5000u}) {
-        CreditBook book;
-        book.begin_round(2, 4 * every, every);
-        std::size_t told = 0;
-        for (std::size_t i = 1; i <= payloads; ++i)
-          told += book.on_taken(Rank(1), bytes).has_value() && i < payloads ? 1 : 0;
-        EXPECT_EQ(expected_credits(static_cast<double>(payloads), static_cast<double>(payloads * bytes), every),
-                  static_cast<double>(told))
-            << payloads << " payloads of " << bytes << " bytes, told every " << every;
-      }
-  EXPECT_EQ(expected_credits(0, 0, 100), 0);
-}
-
 }  // namespace
 }  // namespace tg::daemon

@@ -76,7 +76,7 @@ void ExchangeNode::make_member(const daemon::RunIdentity& run, const daemon::Vie
   helped_ = 0;
   told_ = false;
   daemon::Member::Options options;
-  options.run_key = run.key;
+  options.run_key = run.run_key;
   options.view = view;
   options.self = seat();
   options.names = options_.names;
@@ -114,9 +114,9 @@ VirtualNode::Frozen ExchangeNode::run_freezes() {
 // To the state that the next view begins with: who holds it confirms it, who is a step ahead of it goes back.
 void ExchangeNode::install(std::uint64_t start) {
   helper_.reset();
-  feed_.reset();
+  snapshot_source_.reset();
   undone_ += committed_steps() > start;
-  cut_short_ += !member_->held() && !member_->reporting();
+  cut_short_ += !member_->quiesced() && !member_->reporting();
   member_->install(Round(start));
   confirmed_digests_.emplace(start, digest());
 }
@@ -135,7 +135,7 @@ void ExchangeNode::rebuild(const schema::NextView& next) {
   phase_ = schema::Phase::kIdle;
   ++progress_;
   const std::uint64_t rebuild_us = network_.random().between(1, 300'000) + (next.waits ? 1'000'000 : 0);
-  network_.after(seat(), rebuild_us, [this, key = running_->key, view = next.number] {
+  network_.after(seat(), rebuild_us, [this, key = running_->run_key, view = next.number] {
     if (!trains(key, view) || member_->frozen()) return;
     begin_view();
     carry_out_all();
@@ -149,33 +149,33 @@ void ExchangeNode::run_is_left(std::uint64_t start) {
 
 // --- a newcomer ---
 
-void ExchangeNode::run_is_to_hold() { member_->request_hold(); }
+void ExchangeNode::run_is_to_hold() { member_->request_quiesce(); }
 
-schema::Feed ExchangeNode::run_feeds() {
-  feed_ = std::make_unique<daemon::FeedSource>(daemon::FeedSource::Past{"a record", ""}, *replica_);
-  return {{1, membership_.view().number(), committed_steps(), digest()}, feed_->parts()};
+schema::SnapshotOffer ExchangeNode::run_feeds() {
+  snapshot_source_ = std::make_unique<daemon::SnapshotSource>(daemon::SnapshotSource::Past{"a record", ""}, *replica_);
+  return {{1, membership_.view().number(), committed_steps(), digest()}, snapshot_source_->parts()};
 }
 
-void ExchangeNode::run_gives(Seat to, const schema::Want& want) {
-  if (!feed_ || !member_->held()) return;
-  const Status given = feed_->want(want, [&](std::uint64_t at, std::span<const std::byte> bytes) {
-    const schema::FrameHeader header{running_->key, membership_.view().number(), 0};
-    VirtualNode::send({to}, std::make_shared<const Message>(
-                                Message{{}, {}, schema::encode_frame(header, schema::FeedSlice{at, bytes}, pool_)}));
+void ExchangeNode::run_gives(Seat to, const schema::SnapshotRequest& want) {
+  if (!snapshot_source_ || !member_->quiesced()) return;
+  const Status given = snapshot_source_->want(want, [&](std::uint64_t at, std::span<const std::byte> bytes) {
+    const schema::FrameHeader header{running_->run_key, membership_.view().number(), 0};
+    VirtualNode::send({to}, std::make_shared<const Message>(Message{
+                                {}, {}, schema::encode_frame(header, schema::SnapshotChunk{at, bytes}, pool_)}));
   });
   EXPECT_TRUE(given.ok()) << given.error().message;
 }
 
 void ExchangeNode::run_goes_on() {
-  feed_.reset();
-  member_->go_on();
+  snapshot_source_.reset();
+  member_->release();
   settle();
 }
 
-void ExchangeNode::run_takes(const daemon::TakeFeed& feed) {
-  auto intake = daemon::FeedIntake::of(feed.feed, *replica_, [](std::span<const std::byte>) { return Status(); });
+void ExchangeNode::run_takes(const daemon::ReceiveSnapshot& feed) {
+  auto intake = daemon::SnapshotSink::of(feed.feed, *replica_, [](std::span<const std::byte>) { return Status(); });
   ASSERT_TRUE(intake.ok()) << intake.error().message;
-  intake_ = *std::move(intake);
+  snapshot_sink_ = *std::move(intake);
   giver_ = feed.from;
   givers_view_ = feed.view;
   ask_for_slices();
@@ -183,33 +183,34 @@ void ExchangeNode::run_takes(const daemon::TakeFeed& feed) {
 
 // Also once a second, as long as something is missing.
 void ExchangeNode::ask_for_slices() {
-  if (!intake_ || running_) return;
-  if (const auto want = intake_->due(network_.now_ms())) {
-    const schema::FrameHeader header{membership_.current() ? membership_.current()->key : 0, givers_view_, 0};
+  if (!snapshot_sink_ || running_) return;
+  if (const auto want = snapshot_sink_->due(network_.now_ms())) {
+    const schema::FrameHeader header{membership_.current() ? membership_.current()->run_key : 0, givers_view_, 0};
     VirtualNode::send({giver_}, std::make_shared<const Message>(Message{header, *want, nullptr}));
   }
-  if (!intake_->whole())
-    network_.after(seat(), daemon::FeedIntake::kAgainMs * 1000, [this, intake = intake_.get()] {
-      if (intake == intake_.get()) ask_for_slices();
+  if (!snapshot_sink_->whole())
+    network_.after(seat(), daemon::SnapshotSink::kAgainMs * 1000, [this, intake = snapshot_sink_.get()] {
+      if (intake == snapshot_sink_.get()) ask_for_slices();
     });
 }
 
-void ExchangeNode::take_slice(Seat from, const schema::FrameHeader&, const schema::FeedSlice& slice) {
-  if (!intake_ || running_ || from != giver_ || intake_->whole() || membership_.current() == nullptr) return;
+void ExchangeNode::take_slice(Seat from, const schema::FrameHeader&, const schema::SnapshotChunk& slice) {
+  if (!snapshot_sink_ || running_ || from != giver_ || snapshot_sink_->whole() || membership_.current() == nullptr)
+    return;
   ++progress_;
-  const Status taken = intake_->take(slice, network_.now_ms());
+  const Status taken = snapshot_sink_->take(slice, network_.now_ms());
   EXPECT_TRUE(taken.ok()) << taken.error().message;
   ask_for_slices();
-  if (!intake_->whole()) return;
-  EXPECT_EQ(digest(), intake_->state().digest);
-  reaches(Moment::kFed);
-  if (!dead()) membership_.fed(membership_.current()->key, "", network_.now_ms());
+  if (!snapshot_sink_->whole()) return;
+  EXPECT_EQ(digest(), snapshot_sink_->state().digest);
+  reaches(Moment::kSnapshotDone);
+  if (!dead()) membership_.on_snapshot_done(membership_.current()->run_key, "", network_.now_ms());
 }
 
 void ExchangeNode::run_is_joined(const schema::NextView& next, const schema::Commit& choice) {
   EXPECT_EQ(committed_steps(), next.start) << "P6: a member without the state that its view begins with";
   choice_ = choice;
-  intake_.reset();
+  snapshot_sink_.reset();
   confirmed_digests_ = {{next.start, digest()}};
   undone_ = 0;
   step_ = next.start;
@@ -249,7 +250,7 @@ void ExchangeNode::reached(schema::Phase phase, Step) {
 void ExchangeNode::evaluate(Step step) {
   reaches(Moment::kEvaluate);
   network_.after(seat(), network_.random().between(10, 20'000),
-                 [this, key = running_->key, of = daemon::Origin{member_->members().view.number(), step}] {
+                 [this, key = running_->run_key, of = daemon::Origin{member_->members().view.number(), step}] {
                    if (!trains(key, of.view)) return;
                    member_->on_event(daemon::Evaluated{of, {1, 2, 0.5, 1}});
                    settle();
@@ -279,7 +280,7 @@ void ExchangeNode::train(Step of, const daemon::Layout& layout, kernels::ConstFl
     delay_us += network_.random().between(10, 4'000) + faults_.extra_compute_us;
     network_.after(
         seat(), delay_us,
-        [this, key = running_->key, of = daemon::Origin{member_->members().view.number(), Step(step)}, bucket] {
+        [this, key = running_->run_key, of = daemon::Origin{member_->members().view.number(), Step(step)}, bucket] {
           if (trains(key, of.view)) ready(of, bucket);
         });
   }
@@ -298,14 +299,16 @@ void ExchangeNode::ready(const daemon::Origin& of, std::size_t bucket) {
 
 void ExchangeNode::run_frame(Seat from, const SharedMessage& message) {
   schema::Frame frame = schema::decode_frame(message->bytes->bytes()).value();
-  if (const auto* slice = std::get_if<schema::FeedSlice>(&frame.body)) return take_slice(from, frame.header, *slice);
-  if (!member_ || ended_ || membership_.current() == nullptr || frame.header.run != membership_.current()->key) return;
-  if (!view_links_.whole(from) && frame.header.view == member_->members().view.number()) return;
+  if (const auto* slice = std::get_if<schema::SnapshotChunk>(&frame.body))
+    return take_slice(from, frame.header, *slice);
+  if (!member_ || ended_ || membership_.current() == nullptr || frame.header.run != membership_.current()->run_key)
+    return;
+  if (!view_links_.is_intact(from) && frame.header.view == member_->members().view.number()) return;
   if (member_->begun() && frame.header.step == member_->step().next().value()) ++next_step_frames_;
   if (!member_->on_frame(from, frame.header, frame.body, message))
     return membership_.speaks(from, frame.header.run, frame.header.view, network_.now_ms());
   const auto* report = std::get_if<schema::Report>(&frame.body);
-  if (report != nullptr && report->last) membership_.peer_finished(from);
+  if (report != nullptr && report->last) membership_.on_peer_finished(from);
   settle();
 }
 
@@ -315,7 +318,7 @@ void ExchangeNode::help(daemon::Task task) {
   ++helped_tasks_;
   const auto given = std::make_shared<daemon::Task>(std::move(task));
   network_.after(
-      seat(), network_.random().between(1, 2'000), [this, key = running_->key, of = member_->origin(), given] {
+      seat(), network_.random().between(1, 2'000), [this, key = running_->run_key, of = member_->origin(), given] {
         if (!trains(key, of.view) || !helper_) return;
         daemon::TaskResult result = helper_->execute(*given, [this, of](daemon::MadeFrame total) {
           member_->on_event(daemon::TotalMade{of, std::move(total)});
@@ -351,24 +354,24 @@ void ExchangeNode::settle() {
     ++progress_;
   }
   if (ended_ || told_ || member_->frozen()) return;
-  if (member_->held()) membership_.held(running_->key, network_.now_ms());
-  if (member_->stopping()) membership_.stopping();
+  if (member_->quiesced()) membership_.on_quiesced(running_->run_key, network_.now_ms());
+  if (member_->stopping()) membership_.on_stopping();
   const std::uint64_t now_ms = network_.now_ms();
   told_ = member_->failed() || member_->finished();
   if (member_->finished()) {
     ended_ = true;  // nothing more of this run is looked at
     reaches(Moment::kEnd);
-    if (!dead()) membership_.finished(*member_->finished(), "", now_ms);
+    if (!dead()) membership_.on_finished(*member_->finished(), "", now_ms);
     return;
   }
   if (const auto& cause = member_->failed()) {
-    if (!member_->unfit().empty()) return membership_.lost(seat(), member_->unfit(), now_ms);
+    if (!member_->unfit().empty()) return membership_.on_peer_lost(seat(), member_->unfit(), now_ms);
     if (cause->kind != ErrorKind::kUnreachable) {
       ended_ = true;
-      return membership_.failed(*cause, now_ms);
+      return membership_.on_failed(*cause, now_ms);
     }
     for (const Seat peer : others())
-      if (options_.names[peer] == cause->node) membership_.lost(peer, cause->message, now_ms);
+      if (options_.names[peer] == cause->node) membership_.on_peer_lost(peer, cause->message, now_ms);
     return;
   }
   if (member_->reporting())

@@ -8,7 +8,6 @@
 #include <memory>
 #include <optional>
 
-#include "daemon/step/feed.h"
 #include "daemon/step/member.h"
 #include "daemon/step/replica.h"
 #include "kernels/kernels.h"
@@ -59,10 +58,10 @@ class ExchangeNode : public VirtualNode, private daemon::Member::Delegate {
   void run_changes(const schema::NextView& next) override;
   void run_is_left(std::uint64_t start) override;
   void run_is_to_hold() override;
-  schema::Feed run_feeds() override;
-  void run_gives(Seat to, const schema::Want& want) override;
+  schema::SnapshotOffer run_feeds() override;
+  void run_gives(Seat to, const schema::SnapshotRequest& want) override;
   void run_goes_on() override;
-  void run_takes(const daemon::TakeFeed& feed) override;
+  void run_takes(const daemon::ReceiveSnapshot& feed) override;
   void run_is_joined(const schema::NextView& next, const schema::Commit& choice) override;
   void run_tick() override {}
   bool run_is_prepared() const override { return member_ != nullptr; }
@@ -85,7 +84,7 @@ class ExchangeNode : public VirtualNode, private daemon::Member::Delegate {
   void begin_view();
   void rebuild(const schema::NextView& next);
   void ask_for_slices();
-  void take_slice(Seat from, const schema::FrameHeader& header, const schema::FeedSlice& slice);
+  void take_slice(Seat from, const schema::FrameHeader& header, const schema::SnapshotChunk& slice);
   void install(std::uint64_t start);
   void ready(const daemon::Origin& of, std::size_t bucket);
   void help(daemon::Task task);
@@ -107,8 +106,8 @@ class ExchangeNode : public VirtualNode, private daemon::Member::Delegate {
   std::size_t helped_ = 0;  // tasks under way with them
   AlignedArray<float> drawn_;
   kernels::MemoryArray gradient_;
-  std::unique_ptr<daemon::FeedSource> feed_;
-  std::unique_ptr<daemon::FeedIntake> intake_;
+  std::unique_ptr<daemon::SnapshotSource> feed_;
+  std::unique_ptr<daemon::SnapshotSink> intake_;
   Seat giver_;
   std::uint32_t givers_view_ = 0;
   bool ended_ = false, told_ = false;  // of the run; of this view's failure

@@ -18,7 +18,7 @@ std::vector<schema::Vote> votes(std::size_t members, double link_mbps, std::uint
   return std::vector<schema::Vote>(members, vote);
 }
 
-schema::Commit chosen(const Asked& asked, const std::vector<schema::Vote>& by) {
+schema::Commit chosen(const ExchangePreference& asked, const std::vector<schema::Vote>& by) {
   return choose_exchange(asked, by).commit;
 }
 
@@ -98,7 +98,7 @@ TEST(ChooseExchange, ChunksAreAMillisecondOfTheLink) {
 TEST(ChooseExchange, OwnScalersAskForDirect) {
   schema::JobSpec job;
   job.scaler_sharing = schema::ScalerSharing::kNone;
-  EXPECT_EQ(asked_of(job).exchange, ExchangeKind::kDirect);
+  EXPECT_EQ(exchange_preference(job).exchange, ExchangeKind::kDirect);
 }
 
 }  // namespace

@@ -41,7 +41,7 @@ StateId state_of(const ChosenState& chosen) {
 std::size_t members_of(const ChosenState& chosen) { return std::get<StateAndMembers>(chosen).members.size(); }
 
 std::string refusal(const ChosenState& chosen) {
-  const auto* none = std::get_if<NoState>(&chosen);
+  const auto* none = std::get_if<StateRefusal>(&chosen);
   return none == nullptr ? "" : none->error.message;
 }
 
@@ -61,7 +61,7 @@ TEST(ChooseState, AnyOrderAndDoublesAreRead) {
   EXPECT_NE(refusal(chosen({twice, twice})), "");
 }
 
-TEST(ChooseState, WhoWentOnWithoutTheOthersGoesOnAndTheOthersAreGivenIt) {
+TEST(ChooseState, TheNewestViewResumesAndTheOthersJoin) {
   const StateId beginning{1, 1, 0, 1};
   const Offer left{{{1, 1, 30, 3}, beginning}, ""};
   for (const StateId& later : {StateId{1, 2, 90, 9}, StateId{2, 1, 40, 9}}) {
@@ -81,14 +81,14 @@ TEST(ChooseState, WhoWentOnWithoutTheOthersGoesOnAndTheOthersAreGivenIt) {
   EXPECT_EQ(members_of(chosen({one, other, left})), 3u);
 }
 
-TEST(ChooseState, WhereNobodyCanComeInAllGoOnOrNone) {
+TEST(ChooseState, WithoutJoinsAllNodesResumeOrNone) {
   const StateId beginning{1, 1, 0, 1};
   const auto alone = [](const Per<Seat, Offer>& offers) {
     return choose_state("run-1", {}, all(offers.size()), offers, names(offers.size()), {.joins = false});
   };
   const Offer left{{{1, 1, 30, 3}, beginning}, ""}, went_on{{{1, 2, 90, 9}, beginning}, ""};
   const ChosenState none = alone({went_on, left, went_on});
-  ASSERT_EQ(std::get<NoState>(none).node, "node-1");
+  ASSERT_EQ(std::get<StateRefusal>(none).node, "node-1");
   EXPECT_NE(refusal(none).find("node-1 has step 30, 0; "), std::string::npos) << refusal(none);
   EXPECT_NE(refusal(none).find("begin again with --from 0"), std::string::npos) << refusal(none);
   const Offer last_shared{{{1, 2, 90, 9}, {1, 1, 30, 3}, beginning}, ""};
@@ -96,7 +96,7 @@ TEST(ChooseState, WhereNobodyCanComeInAllGoOnOrNone) {
   EXPECT_NE(refusal(alone({left, Offer{}})).find("not every node has"), std::string::npos);
 }
 
-TEST(ChooseState, WhoWroteTheResumedStateBeforeTheOthersDidNotGoOnWithoutThem) {
+TEST(ChooseState, AResumedStateWrittenByOneNodeIsNoLaterView) {
   for (const std::uint64_t step : {0, 30})
     for (const bool joins : {false, true}) {
       const StateId from{1, 1, step, 3};
@@ -108,20 +108,20 @@ TEST(ChooseState, WhoWroteTheResumedStateBeforeTheOthersDidNotGoOnWithoutThem) {
     }
 }
 
-TEST(ChooseState, WhoKnowsNothingOfTheRunIsGivenItWhereAPersonAsks) {
+TEST(ChooseState, ANodeWithoutTheRunJoinsItIfAPersonResumes) {
   const Offer knows{{{1, 1, 30, 3}, {1, 1, 0, 1}}, ""}, wiped{{}, "node-1 has no run run-1: it was emptied"};
   const ChosenState some = chosen({knows, wiped, knows});
   EXPECT_EQ(state_of(some), (StateId{1, 1, 30, 3}));
   EXPECT_EQ(std::get<StateAndMembers>(some).members, (std::vector<Seat>{Seat(0), Seat(2)}));
   const ChosenState unasked = choose_state("run-1", {}, all(3), {knows, wiped, knows}, names(3), {.unasked = true});
-  EXPECT_EQ(std::get<NoState>(unasked).node, "node-1");
+  EXPECT_EQ(std::get<StateRefusal>(unasked).node, "node-1");
   EXPECT_NE(refusal(unasked).find("it was emptied"), std::string::npos);
   EXPECT_NE(refusal(unasked).find("tgctl resume run-1 goes on with those that have it"), std::string::npos);
   EXPECT_NE(refusal(chosen({wiped, wiped})), "");
 }
 
 // Of three nodes the first two went on in view 2.
-TEST(ChooseState, UnaskedItWaitsForTheMembersOfTheNewestViewAlone) {
+TEST(ChooseState, AnAutomaticResumeWaitsForTheMembersOfTheNewestView) {
   const auto by_itself = [](const std::vector<Seat>& nodes, const Per<Seat, Offer>& offers) {
     return choose_state("run-1", {}, nodes, offers, names(3), {.unasked = true});
   };
@@ -133,13 +133,15 @@ TEST(ChooseState, UnaskedItWaitsForTheMembersOfTheNewestViewAlone) {
   EXPECT_EQ(members_of(by_itself(all(3), {went_on, went_on, left})), 2u);
   EXPECT_EQ(members_of(by_itself(all(3), {went_on, went_on, wiped})), 2u) << "it was no member in the end";
   EXPECT_EQ(refusal(by_itself({Seat(0), Seat(2)}, {went_on, {}, left})),
-            "node-1 was a member in the end, and is not there; start its tgd, or tgctl resume run-1 --without node-1");
+            "node-1 was a member of the last view and is not reachable; start its tgd, or tgctl resume run-1 --without "
+            "node-1");
   EXPECT_NE(refusal(by_itself(all(3), {went_on, wiped, left})).find("node-1 has none (it was emptied)"),
             std::string::npos);
   // Who went on may be told so by one that did not learn of it in time: node-2 knows view 1 only.
   const Offer told{{{1, 1, 30, 3}}, "", 1, 2, {0, 1}};
   EXPECT_EQ(refusal(by_itself({Seat(0), Seat(2)}, {left, {}, told})),
-            "node-1 was a member in the end, and is not there; start its tgd, or tgctl resume run-1 --without node-1");
+            "node-1 was a member of the last view and is not reachable; start its tgd, or tgctl resume run-1 --without "
+            "node-1");
   EXPECT_EQ(state_of(choose_state("run-1", {}, {Seat(2)}, {{}, {}, left}, names(3))), (StateId{1, 1, 30, 3}))
       << "a person may";
 }
@@ -151,7 +153,7 @@ TEST(ChooseState, AMessageOfManyNodesIsBounded) {
   offers.back().states.clear();
   const ChosenState none =
       choose_state("run-1", {}, all(offers.size()), offers, names(offers.size()), {.unasked = true});
-  EXPECT_EQ(std::get<NoState>(none).node, "node-126");
+  EXPECT_EQ(std::get<StateRefusal>(none).node, "node-126");
   EXPECT_LT(refusal(none).size(), schema::kMaxReasonBytes);
   EXPECT_NE(refusal(none).find("; and so on for 119 more nodes; "), std::string::npos) << refusal(none);
 }

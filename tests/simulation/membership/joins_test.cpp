@@ -12,26 +12,26 @@ namespace tg::daemon {
 namespace {
 
 using schema::Decide;
-using schema::Fed;
-using schema::Feed;
-using schema::Hold;
 using schema::Invite;
 using schema::Join;
-using schema::Want;
+using schema::Quiesce;
+using schema::SnapshotDone;
+using schema::SnapshotOffer;
+using schema::SnapshotRequest;
 
 const schema::StateId kState{1, 2, 12, 0xd12};
-const Feed kFeed{kState, {10, 0, 20, 1'000'000}};
+const SnapshotOffer kOffer{kState, {10, 0, 20, 1'000'000}};
 
 // node-a and node-b have gone on without node-c, which is back.
 Machine two_of_three(Seat self) {
   Machine one = running(self, 3);
   one.disconnects(kC);
   if (self == kA) {
-    one.hears(kB, promise(kB, ballot(1, kA)));
-    one.hears(kB, accepted(kB, ballot(1, kA)));
+    one.receives(kB, promise(kB, ballot(1, kA)));
+    one.receives(kB, accepted(kB, ballot(1, kA)));
   } else {
-    one.hears(kA, schema::Prepare{ballot(1, kA)});
-    one.hears(kA, Decide{next_view({kA, kB})});
+    one.receives(kA, schema::Prepare{ballot(1, kA)});
+    one.receives(kA, Decide{next_view({kA, kB})});
   }
   one.connects(kC);
   return one;
@@ -42,35 +42,35 @@ Join join(bool prepared, const schema::Vote& vote = yes()) {
   join.vote.incarnation = incarnation_of(kC);
   return join;
 }
-std::string asks(Machine& one, const Join& join) { return one.hears(kC, join, 0, 0); }
+std::string asks(Machine& one, const Join& join) { return one.receives(kC, join, 0, 0); }
 
-Machine feeding() {
+Machine sending() {
   Machine a = two_of_three(kA);
   asks(a, join(true));
-  a.is_held();
-  a.feeds(kFeed);
+  a.is_quiesced();
+  a.offers_snapshot(kOffer);
   return a;
 }
 
-TEST(Admission, FromTheRequestToTheView) {
+TEST(Admission, AJoinGoesFromTheRequestToTheView) {
   Machine a = two_of_three(kA);
   EXPECT_EQ(asks(a, join(false)), "invite to c (view 2): run-1, view 2 of a b from 12");
-  EXPECT_EQ(asks(a, join(true)), "invite to c (view 2): run-1, view 2 of a b from 12\nhold");
+  EXPECT_EQ(asks(a, join(true)), "invite to c (view 2): run-1, view 2 of a b from 12\nquiesce");
   EXPECT_EQ(asks(a, join(true)), "") << "it is its turn already";
-  EXPECT_EQ(a.is_held(), "read the past");
-  EXPECT_EQ(a.is_held(), "");
-  EXPECT_EQ(a.feeds(kFeed),
-            "feed to c (view 2): step 12"
-            "\nheld for c to b c (view 2): node-c joins: 0 % of 1 MB, the others wait 0 s"
+  EXPECT_EQ(a.is_quiesced(), "read the history");
+  EXPECT_EQ(a.is_quiesced(), "");
+  EXPECT_EQ(a.offers_snapshot(kOffer),
+            "snapshot offer to c (view 2): step 12"
+            "\nquiesced for c to b c (view 2): node-c joins: 0 % of 1 MB, the others wait 0 s"
             "\nnote: node-c joins: 0 % of 1 MB, the others wait 0 s");
-  EXPECT_EQ(a.hears(kC, Want{500'000}, kKey, 2), "send slices to c from 500000");
-  EXPECT_EQ(a.hears(kC, Fed{kState, {0, 1}}, kKey, 2),
-            "held for c to b c (view 2): node-c joins: 100 % of 1 MB, the others wait 0 s"
+  EXPECT_EQ(a.receives(kC, SnapshotRequest{500'000}, kKey, 2), "send chunks to c from 500000");
+  EXPECT_EQ(a.receives(kC, SnapshotDone{kState, {0, 1}}, kKey, 2),
+            "quiesced for c to b c (view 2): node-c joins: 100 % of 1 MB, the others wait 0 s"
             "\nnote: node-c joins: 100 % of 1 MB, the others wait 0 s"
             "\nwrite view 2, promised 1a"
             "\nfreeze"
             "\nprepare 1a to b (view 2)");
-  EXPECT_EQ(a.hears(kB, promise(kB, ballot(1, kA)), kKey, 2),
+  EXPECT_EQ(a.receives(kB, promise(kB, ballot(1, kA)), kKey, 2),
             "accept 1a to b (view 2): view 3 of a b c from 12"
             "\nwrite view 2, promised 1a, accepted 1a"
             "\nfreeze"
@@ -85,178 +85,179 @@ TEST(Admission, FromTheRequestToTheView) {
   EXPECT_EQ(a->view().size(), 3u);
 }
 
-TEST(Admission, OnlyTheMostSeniorMemberAnswers) {
+TEST(Admission, OnlyTheSeniorAnswersAJoin) {
   Machine b = two_of_three(kB);
   EXPECT_EQ(asks(b, join(false)), "");
   Machine in_its_first_view = running(kA, 3);
   EXPECT_EQ(asks(in_its_first_view, join(true)), "") << "node-c is a member: its old process is left out first";
 }
 
-TEST(Admission, SaysWhyNot) {
+TEST(Admission, ARefusalSaysWhy) {
   Machine a = two_of_three(kA);
   Join half = join(true);
-  half.hears = {0};
-  EXPECT_EQ(asks(a, half), "over for c to c (view 2): node-c and node-b do not hear each other");
+  half.reachable = {0};
+  EXPECT_EQ(asks(a, half), "released for c to c (view 2): node-c and node-b do not reach each other");
   schema::Vote other = yes();
   other.data_hash = 9;
   const std::string data = asks(a, join(true, other));
-  EXPECT_NE(data.find("over for c to c (view 2): data differ: node-a has 0000000000000003, node-c has "),
+  EXPECT_NE(data.find("released for c to c (view 2): data differ: node-a has 0000000000000003, node-c has "),
             std::string::npos)
       << data;
-  EXPECT_EQ(data.find("hold"), std::string::npos) << data;
+  EXPECT_EQ(data.find("quiesce"), std::string::npos) << data;
   schema::Vote no = yes();
   no.accepted = false;
   no.message = "node-c has no room";
-  EXPECT_EQ(asks(a, join(true, no)), "over for c to c (view 2): node-c has no room");
+  EXPECT_EQ(asks(a, join(true, no)), "released for c to c (view 2): node-c has no room");
 }
 
-TEST(Admission, ALostNewcomerCostsNothingButTime) {
+TEST(Admission, ALostJoinerCostsOnlyTime) {
   Machine asked = two_of_three(kA);
   asks(asked, join(true));
-  EXPECT_NE(asked.disconnects(kC).find("over for c to b c (view 2)"), std::string::npos);
-  EXPECT_NE(asked.is_held().find("go on"), std::string::npos)
+  EXPECT_NE(asked.disconnects(kC).find("released for c to b c (view 2)"), std::string::npos);
+  EXPECT_NE(asked.is_quiesced().find("release"), std::string::npos)
       << "the hold that was asked for comes, and is over at once";
-  Machine a = feeding();
+  Machine a = sending();
   const std::string lost = "node-a lost node-c, which was about to join";
-  EXPECT_EQ(a.disconnects(kC), "over for c to b c (view 2): " + lost + "\ngo on: " + lost);
-  Machine silent = feeding();
+  EXPECT_EQ(a.disconnects(kC), "released for c to b c (view 2): " + lost + "\nrelease: " + lost);
+  Machine silent = sending();
   const std::string words = silent.waits(10'000);
-  EXPECT_NE(words.find("go on: node-c was about to join and has said nothing for 10 s"), std::string::npos) << words;
-  Machine again = feeding();
+  EXPECT_NE(words.find("release: node-c was about to join and was silent for 10 s"), std::string::npos) << words;
+  Machine again = sending();
   Join restarted = join(true);
   restarted.vote.incarnation = 902;
-  EXPECT_NE(asks(again, restarted).find("go on: node-c was restarted"), std::string::npos);
+  EXPECT_NE(asks(again, restarted).find("release: node-c was restarted"), std::string::npos);
 }
 
-TEST(Admission, ItsTurnComesAgainAfterAPauseThatDoubles) {
-  Machine a = feeding();
+TEST(Admission, ThePauseBetweenJoinsDoubles) {
+  Machine a = sending();
   a.disconnects(kC);
   a.connects(kC);
-  EXPECT_EQ(asks(a, join(true)), "over for c to c (view 2): node-c came in not long ago; it is let in again in 10 s");
+  EXPECT_EQ(asks(a, join(true)),
+            "released for c to c (view 2): node-c joined not long ago; it is admitted again in 10 s");
   a.waits(10'000);
-  EXPECT_NE(asks(a, join(true)).find("hold"), std::string::npos);
-  a.is_held();
+  EXPECT_NE(asks(a, join(true)).find("quiesce"), std::string::npos);
+  a.is_quiesced();
   a.disconnects(kC);
   a.connects(kC);
   a.waits(10'000);
-  EXPECT_NE(asks(a, join(true)).find("it is let in again in 10 s"), std::string::npos) << "20 s this time";
+  EXPECT_NE(asks(a, join(true)).find("it is admitted again in 10 s"), std::string::npos) << "20 s this time";
   a.waits(100'000);
-  EXPECT_NE(asks(a, join(true)).find("hold"), std::string::npos);
-  a.is_held();
+  EXPECT_NE(asks(a, join(true)).find("quiesce"), std::string::npos);
+  a.is_quiesced();
   a.disconnects(kC);
   a.connects(kC);
   a.waits(10'000);
-  EXPECT_NE(asks(a, join(true)).find("hold"), std::string::npos) << "it was quiet for long";
+  EXPECT_NE(asks(a, join(true)).find("quiesce"), std::string::npos) << "it was quiet for long";
 }
 
-TEST(Admission, WhatWouldTakeTooLongIsGivenUpEarly) {
-  Machine a = feeding();
-  a.hears(kC, Want{20'000}, kKey, 2);
-  EXPECT_EQ(a.waits(1'000).find("go on"), std::string::npos);
-  a.hears(kC, Want{30'000}, kKey, 2);
+TEST(Admission, ASlowSnapshotIsAbandonedEarly) {
+  Machine a = sending();
+  a.receives(kC, SnapshotRequest{20'000}, kKey, 2);
+  EXPECT_EQ(a.waits(1'000).find("release"), std::string::npos);
+  a.receives(kC, SnapshotRequest{30'000}, kKey, 2);
   const std::string words = a.waits(1'000);  // 3 % in 2 s
-  EXPECT_NE(words.find("go on: giving node-c the state would take 67 s, and join-limit is 60 s"), std::string::npos)
+  EXPECT_NE(words.find("release: sending node-c the state would take 67 s, and join-limit is 60 s"), std::string::npos)
       << words;
 }
 
-TEST(Admission, AnotherChangeTakesItsPlace) {
-  Machine a = feeding();
+TEST(Admission, AnotherViewChangeReplacesAJoin) {
+  Machine a = sending();
   EXPECT_NE(a.loses(kB, "no sign of life from node-b").find("prepare 1a"), std::string::npos);
-  EXPECT_EQ(a.hears(kC, Fed{kState, {0, 1}}, kKey, 2).find("prepare"), std::string::npos);
+  EXPECT_EQ(a.receives(kC, SnapshotDone{kState, {0, 1}}, kKey, 2).find("prepare"), std::string::npos);
 }
 
-TEST(Admission, AStopEndsTheHold) {
-  Machine a = feeding();
+TEST(Admission, AStopReleasesTheMembers) {
+  Machine a = sending();
   EXPECT_EQ(a.stops(),
-            "ask to stop\nover for c to b c (view 2): node-a was told to stop the run"
-            "\ngo on: node-a was told to stop the run");
-  Machine told = feeding();
+            "ask to stop\nreleased for c to b c (view 2): node-a was asked to stop the run"
+            "\nrelease: node-a was asked to stop the run");
+  Machine told = sending();
   Machine b = two_of_three(kB);
-  b.hears(kA, Hold{2, 1, 2, false, "node-c joins"}, kKey, 2);
-  EXPECT_EQ(b.stops(), "ask to stop\nover for b to a (view 2): node-b was told to stop the run");
-  EXPECT_EQ(told.hears(kB, b.sent<Hold>(), kKey, 2),
-            "over for c to b c (view 2): node-b was told to stop the run\ngo on: node-b was told to stop the run");
+  b.receives(kA, Quiesce{2, 1, 2, false, "node-c joins"}, kKey, 2);
+  EXPECT_EQ(b.stops(), "ask to stop\nreleased for b to a (view 2): node-b was asked to stop the run");
+  EXPECT_EQ(
+      told.receives(kB, b.sent<Quiesce>(), kKey, 2),
+      "released for c to b c (view 2): node-b was asked to stop the run\nrelease: node-b was asked to stop the run");
 }
 
-TEST(Admission, AMemberGoesOnAtTheSeniorsWordAlone) {
+TEST(Admission, OnlyTheSeniorReleasesAMember) {
   Machine b = two_of_three(kB);
-  EXPECT_EQ(b.hears(kA, Hold{2, 1, 2, false, "node-c joins"}, kKey, 2), "note: node-c joins");
-  EXPECT_EQ(b.hears(kC, Hold{2, 1, 2, true, "no"}, kKey, 2), "");
-  EXPECT_EQ(b.hears(kA, Hold{2, 1, 2, true, "no"}, kKey, 1), "decide to a: view 2 of a b from 12") << "of another view";
-  EXPECT_EQ(b.hears(kA, Hold{2, 1, 2, true, "node-c was lost"}, kKey, 2), "go on: node-c was lost");
+  EXPECT_EQ(b.receives(kA, Quiesce{2, 1, 2, false, "node-c joins"}, kKey, 2), "note: node-c joins");
+  EXPECT_EQ(b.receives(kC, Quiesce{2, 1, 2, true, "no"}, kKey, 2), "");
+  EXPECT_EQ(b.receives(kA, Quiesce{2, 1, 2, true, "no"}, kKey, 1), "decide to a: view 2 of a b from 12")
+      << "of another view";
+  EXPECT_EQ(b.receives(kA, Quiesce{2, 1, 2, true, "node-c was lost"}, kKey, 2), "release: node-c was lost");
 }
 
 // --- who leaves ---
 
-TEST(Admission, LetsAMemberGoWhereAllAreHeld) {
+TEST(Admission, AMemberLeavesWhileAllAreQuiesced) {
   Machine a = running(kA, 3);
-  EXPECT_EQ(a.hears(kC, schema::Leave{}), "hold");
-  EXPECT_EQ(a.hears(kC, schema::Leave{}), "") << "it is asked for";
-  EXPECT_EQ(a.hears(kB, schema::Leave{}), "") << "one at a time";
-  EXPECT_EQ(a.is_held(), "held for c to c: node-c leaves");
-  EXPECT_NE(a.hears(kC, schema::Suspect{2, "node-c left, as it was told to"}).find("write view 1, promised 1a"),
+  EXPECT_EQ(a.receives(kC, schema::Leave{}), "quiesce");
+  EXPECT_EQ(a.receives(kC, schema::Leave{}), "") << "it is asked for";
+  EXPECT_EQ(a.receives(kB, schema::Leave{}), "") << "one at a time";
+  EXPECT_EQ(a.is_quiesced(), "quiesced for c to c: node-c leaves");
+  EXPECT_NE(a.receives(kC, schema::Suspect{2, "node-c left on request"}).find("write view 1, promised 1a"),
             std::string::npos);
 }
 
-TEST(Admission, GoesOnWithWhoDoesNotLeaveAfterAll) {
+TEST(Admission, AMemberThatDoesNotLeaveStaysAMember) {
   Machine lost = running(kA, 3);
-  lost.hears(kC, schema::Leave{});
-  lost.is_held();
-  EXPECT_NE(lost.disconnects(kC).find("go on: node-a lost node-c, which was about to leave"), std::string::npos);
+  lost.receives(kC, schema::Leave{});
+  lost.is_quiesced();
+  EXPECT_NE(lost.disconnects(kC).find("release: node-a lost node-c, which was about to leave"), std::string::npos);
   Machine silent = running(kA, 3);
-  silent.hears(kC, schema::Leave{});
-  silent.is_held();
-  EXPECT_EQ(silent.waits(10'000).find("over for c to b c: node-c was about to leave and has said nothing for 10 s"),
-            0u);
+  silent.receives(kC, schema::Leave{});
+  silent.is_quiesced();
+  EXPECT_EQ(silent.waits(10'000).find("released for c to b c: node-c was about to leave and was silent for 10 s"), 0u);
 }
 
-TEST(Leaving, AsksUntilItIsHeld) {
+TEST(Leaving, AsksUntilItIsQuiesced) {
   Machine c = running(kC, 3);
   EXPECT_EQ(c.leaves(), "leave to a");
   EXPECT_EQ(c.waits(500), "");
   EXPECT_EQ(c.waits(500), "leave to a");
-  EXPECT_EQ(c.is_held(), "") << "it may be for another one";
-  EXPECT_EQ(c.hears(kA, Hold{.seat = 1, .why = "node-b leaves"}), "note: node-b leaves");
-  EXPECT_EQ(c.hears(kA, Hold{.seat = 2, .why = "node-c leaves"}),
-            "suspect c to a b: node-c left, as it was told to\nnote: node-c leaves");
+  EXPECT_EQ(c.is_quiesced(), "") << "it may be for another one";
+  EXPECT_EQ(c.receives(kA, Quiesce{.seat = 1, .why = "node-b leaves"}), "note: node-b leaves");
+  EXPECT_EQ(c.receives(kA, Quiesce{.seat = 2, .why = "node-c leaves"}),
+            "suspect c to a b: node-c left on request\nnote: node-c leaves");
   EXPECT_EQ(c.waits(1'000), "") << "the change is on";
-  c.hears(kA, schema::Prepare{ballot(1, kA)});
-  EXPECT_NE(c.hears(kA, Decide{next_view({kA, kB})})
-                .find("save run-1: INTERRUPTED: node-c left, as it was told to; the run "
-                      "goes on without it"),
+  c.receives(kA, schema::Prepare{ballot(1, kA)});
+  EXPECT_NE(c.receives(kA, Decide{next_view({kA, kB})})
+                .find("save run-1: INTERRUPTED: node-c left on request; the run continues without it"),
             std::string::npos);
 }
 
-TEST(Leaving, TheMostSeniorMemberHoldsForItself) {
+TEST(Leaving, TheSeniorQuiescesTheRunForItself) {
   Machine a = running(kA, 2);
-  EXPECT_EQ(a.leaves(), "hold");
-  EXPECT_EQ(a.is_held().find("suspect a to b: node-a left, as it was told to"), 0u);
+  EXPECT_EQ(a.leaves(), "quiesce");
+  EXPECT_EQ(a.is_quiesced().find("suspect a to b: node-a left on request"), 0u);
 }
 
 // It can be told to leave, and comes back without being restarted: from then on it is as good as any other.
-TEST(Leaving, WhoIsBackIsAMemberAsAnyOther) {
+TEST(Leaving, AMemberThatLeftMayRejoin) {
   Machine c = running(kC, 3);
   c.leaves();
-  c.hears(kA, Hold{.seat = 2, .why = "node-c leaves"});
-  c.hears(kA, schema::Prepare{ballot(1, kA)});
-  c.hears(kA, Decide{next_view({kA, kB})});
+  c.receives(kA, Quiesce{.seat = 2, .why = "node-c leaves"});
+  c.receives(kA, schema::Prepare{ballot(1, kA)});
+  c.receives(kA, Decide{next_view({kA, kB})});
   c.saves(an_end(schema::RunState::kInterrupted, 1));
-  c.hears_that_it_is_on();
+  c.discovers_run();
   c.waits(3'000);
-  c.hears(kA, Invite{"run-1", schema::canonical_job({}), {1, 1, 1}, 64, 1, next_view({kA, kB}), {}}, kKey, 2);
+  c.receives(kA, Invite{"run-1", schema::canonical_job({}), {1, 1, 1}, 64, 1, next_view({kA, kB}), {}}, kKey, 2);
   c.prepares(yes());
-  c.hears(kA, kFeed, kKey, 2);
-  c.is_fed();
+  c.receives(kA, kOffer, kKey, 2);
+  c.has_snapshot();
   schema::NextView back = next_view({kA, kB, kC}, 12, 3);
   back.members.back().since = 3;
-  c.hears(kA, Decide{back}, kKey, 2);
+  c.receives(kA, Decide{back}, kKey, 2);
   ASSERT_EQ(c->view().size(), 3u);
-  const std::string promise = c.hears(kA, schema::Prepare{ballot(1, kA)}, kKey, 3);
+  const std::string promise = c.receives(kA, schema::Prepare{ballot(1, kA)}, kKey, 3);
   EXPECT_NE(promise.find("promise 1a"), std::string::npos) << promise;
-  EXPECT_EQ(promise.find("leaves"), std::string::npos) << promise;
+  EXPECT_EQ(promise.find("leaving"), std::string::npos) << promise;
 }
 
-TEST(Leaving, NobodyIsLeftAlone) {
+TEST(Leaving, TheLastMemberDoesNotLeave) {
   Machine a = running(kA, 2);
   a.leaves();
   a.disconnects(kB);
@@ -274,22 +275,22 @@ TEST(Leaving, AStopWhileTheRunIsSavedDoesNoHarm) {
 }
 
 // The others lost power, and went on from a checkpoint with another key.
-TEST(Paused, ARunThatWasTakenUpAgainElsewhereIsLeft) {
+TEST(Paused, ARunResumedElsewhereIsLeft) {
   Machine c = running(kC, 3);
   c.disconnects(kA);
   c.disconnects(kB);
   c.waits(20'000);
   EXPECT_EQ(c->state(), schema::RunState::kPaused);
   c.connects(kA);
-  EXPECT_EQ(c.hears_beat(kA, 1, 1), "");
-  EXPECT_NE(c.hears_beat(kA, 1, 2).find(
-                "save run-1: INTERRUPTED: node-c was left out: the run was taken up again without it"),
+  EXPECT_EQ(c.receives_heartbeat(kA, 1, 1), "");
+  EXPECT_NE(c.receives_heartbeat(kA, 1, 2).find(
+                "save run-1: INTERRUPTED: node-c was evicted: the run was resumed without it"),
             std::string::npos);
   Machine b = running(kB, 3);
-  EXPECT_EQ(b.hears_beat(kA, 1, 2), "") << "it goes on itself";
+  EXPECT_EQ(b.receives_heartbeat(kA, 1, 2), "") << "it goes on itself";
 }
 
-TEST(Leaving, SaysWhyNot) {
+TEST(Leaving, ARefusalSaysWhy) {
   EXPECT_EQ(running(kA, 1).leaves(), "no: node-a is the only member of run run-1; tgctl stop run-1 ends it");
   EXPECT_EQ(Machine(kA, 2).leaves(), "no: node-a is in no run");
   Machine alone = running(kB, 2);
@@ -305,16 +306,16 @@ Invite invite() { return {"run-1", schema::canonical_job({}), {1, 1, 1}, 64, 1, 
 
 Machine ready() {
   Machine c(kC, 3);
-  c.hears_that_it_is_on();
+  c.discovers_run();
   c.waits(0);
-  c.hears(kA, invite(), kKey, 2);
+  c.receives(kA, invite(), kKey, 2);
   c.prepares(yes());
   return c;
 }
 Machine has_the_state() {
   Machine c = ready();
-  c.hears(kA, kFeed, kKey, 2);
-  c.is_fed();
+  c.receives(kA, kOffer, kKey, 2);
+  c.has_snapshot();
   return c;
 }
 schema::NextView with_c() {
@@ -323,34 +324,34 @@ schema::NextView with_c() {
   return next;
 }
 
-TEST(Joining, WhoFeedsItMayDie) {
+TEST(Joiner, TheDonorMayDie) {
   Machine c = ready();
-  c.hears(kA, kFeed, kKey, 2);
+  c.receives(kA, kOffer, kKey, 2);
   for (int second = 0; second < 20; ++second) {
-    c.hears(kA, Hold{2, 1, 2, false, "node-c joins"}, kKey, 2);
-    c.hears_that_it_is_on();
+    c.receives(kA, Quiesce{2, 1, 2, false, "node-c joins"}, kKey, 2);
+    c.discovers_run();
     EXPECT_EQ(c.waits(1'000), "") << "it is fed";
   }
   c.disconnects(kA);
-  c.hears_that_it_is_on();
-  EXPECT_EQ(c.waits(4'000), "join run-1 to b (key 0) (view 0): prepared, hears b");
+  c.discovers_run();
+  EXPECT_EQ(c.waits(4'000), "join run-1 to b (key 0) (view 0): prepared, reaches b");
   schema::NextView later = next_view({kB}, 14, 3);
-  c.hears(kB, Invite{"run-1", schema::canonical_job({}), {1, 1, 1}, 64, 1, later, {}}, kKey, 3);
-  EXPECT_EQ(c.hears(kB, Feed{{1, 3, 14, 0xd14}, {10}}, kKey, 3), "take feed of step 14 from b");
+  c.receives(kB, Invite{"run-1", schema::canonical_job({}), {1, 1, 1}, 64, 1, later, {}}, kKey, 3);
+  EXPECT_EQ(c.receives(kB, SnapshotOffer{{1, 3, 14, 0xd14}, {10}}, kKey, 3), "receive the snapshot of step 14 from b");
 }
 
-TEST(Joining, FromTheFirstBeatToTheView) {
+TEST(Joiner, AJoinGoesFromTheFirstHeartbeatToTheView) {
   Machine c(kC, 3);
-  EXPECT_EQ(c.hears_that_it_is_on(), "");
-  EXPECT_EQ(c.waits(0), "join run-1 to a b (key 0) (view 0): not prepared, hears a b");
+  EXPECT_EQ(c.discovers_run(), "");
+  EXPECT_EQ(c.waits(0), "join run-1 to a b (key 0) (view 0): not prepared, reaches a b");
   EXPECT_EQ(c->state(), std::nullopt) << "asking binds nobody";
-  EXPECT_EQ(c.hears(kA, invite(), kKey, 2), "prepare run-1 with a b c");
+  EXPECT_EQ(c.receives(kA, invite(), kKey, 2), "prepare run-1 with a b c");
   EXPECT_EQ(c->state(), schema::RunState::kStarting);
-  EXPECT_EQ(c.prepares(yes()), "join run-1 to a b (key 0) (view 0): prepared, hears a b");
-  EXPECT_EQ(c.hears(kA, invite(), kKey, 2), "");
-  EXPECT_EQ(c.hears(kA, kFeed, kKey, 2), "take feed of step 12 from a");
-  EXPECT_EQ(c.is_fed(), "fed to a b (view 2): step 12");
-  EXPECT_EQ(c.hears(kA, Decide{with_c()}, kKey, 2),
+  EXPECT_EQ(c.prepares(yes()), "join run-1 to a b (key 0) (view 0): prepared, reaches a b");
+  EXPECT_EQ(c.receives(kA, invite(), kKey, 2), "");
+  EXPECT_EQ(c.receives(kA, kOffer, kKey, 2), "receive the snapshot of step 12 from a");
+  EXPECT_EQ(c.has_snapshot(), "snapshot done to a b (view 2): step 12");
+  EXPECT_EQ(c.receives(kA, Decide{with_c()}, kKey, 2),
             "write view 3"
             "\ndecide to a b (view 2): view 3 of a b c from 12"
             "\ninstall view 3 of a b c from 12"
@@ -359,70 +360,71 @@ TEST(Joining, FromTheFirstBeatToTheView) {
   EXPECT_EQ(c.vote().view, with_c());
 }
 
-TEST(Joining, HasNoVoteBeforeItIsAMember) {
+TEST(Joiner, HasNoVoteBeforeItIsAMember) {
   Machine c = has_the_state();
-  EXPECT_EQ(c.hears(kA, schema::Prepare{ballot(1, kA)}, kKey, 2), "");
-  EXPECT_EQ(c.hears(kA, schema::Accept{ballot(1, kA), with_c()}, kKey, 2), "");
+  EXPECT_EQ(c.receives(kA, schema::Prepare{ballot(1, kA)}, kKey, 2), "");
+  EXPECT_EQ(c.receives(kA, schema::Accept{ballot(1, kA), with_c()}, kKey, 2), "");
 }
 
-TEST(Joining, ADecisionWithoutItOrOfAnotherStateIsNotItsOwn) {
+TEST(Joiner, ADecisionWithoutTheJoinerOrOfAnotherStateIsNotInstalled) {
   Machine c = has_the_state();
-  EXPECT_EQ(c.hears(kA, Decide{next_view({kA, kB}, 13, 3)}, kKey, 2).find("join run-1 in"), std::string::npos);
+  EXPECT_EQ(c.receives(kA, Decide{next_view({kA, kB}, 13, 3)}, kKey, 2).find("join run-1 in"), std::string::npos);
   EXPECT_EQ(c->state(), schema::RunState::kStarting) << "what it has prepared stays";
   EXPECT_NE(c.waits(0).find("join run-1 to a b"), std::string::npos) << "it asks again";
   Machine ahead = has_the_state();
   schema::NextView next = with_c();
   next.start = 13;
-  EXPECT_EQ(ahead.hears(kA, Decide{next}, kKey, 2).find("join run-1 in"), std::string::npos) << "P6: of another state";
+  EXPECT_EQ(ahead.receives(kA, Decide{next}, kKey, 2).find("join run-1 in"), std::string::npos)
+      << "P6: of another state";
 }
 
-TEST(Joining, WhoStaysOutAfterAllHasNoState) {
+TEST(Joiner, AJoinerThatStaysOutDropsItsState) {
   Machine c = has_the_state();
   EXPECT_EQ(c.stays_out(), "drop");
   c.waits(0);
-  const std::string said = c.hears(kA, Decide{with_c()}, kKey, 2);
+  const std::string said = c.receives(kA, Decide{with_c()}, kKey, 2);
   EXPECT_EQ(said.find("install"), std::string::npos) << said;
   EXPECT_NE(said.find("suspect c to a b (view 3): node-c has no state of the run"), std::string::npos) << said;
 }
 
-TEST(Joining, AsksAgainAfterANo) {
+TEST(Joiner, AsksAgainAfterARefusal) {
   Machine c = ready();
-  EXPECT_EQ(c.hears(kA, Hold{2, 0, 0, true, "node-b joins first"}, kKey, 2), "note: node-b joins first");
+  EXPECT_EQ(c.receives(kA, Quiesce{2, 0, 0, true, "node-b joins first"}, kKey, 2), "note: node-b joins first");
   EXPECT_EQ(c.waits(2'999), "");
-  c.hears_that_it_is_on();
+  c.discovers_run();
   EXPECT_NE(c.waits(1).find("join run-1 to a b"), std::string::npos);
   Machine fed = has_the_state();
-  fed.hears(kA, Hold{2, 0, 0, true, "it takes too long"}, kKey, 2);
-  fed.hears_that_it_is_on();
+  fed.receives(kA, Quiesce{2, 0, 0, true, "it takes too long"}, kKey, 2);
+  fed.discovers_run();
   EXPECT_NE(fed.waits(3'000).find("prepared"), std::string::npos);
 }
 
-TEST(Joining, ARunThatIsOverIsDropped) {
+TEST(Joiner, ARunThatIsOverIsDropped) {
   Machine c = ready();
   EXPECT_EQ(c.waits(5'000), "drop");
   EXPECT_EQ(c->state(), std::nullopt);
   Machine told = ready();
-  EXPECT_NE(told.hears(kA, an_end(schema::RunState::kCompleted, 1), kKey, 2).find("drop"), std::string::npos);
+  EXPECT_NE(told.receives(kA, an_end(schema::RunState::kCompleted, 1), kKey, 2).find("drop"), std::string::npos);
   Machine unable = ready();
-  unable.hears(kA, kFeed, kKey, 2);
-  EXPECT_EQ(unable.is_fed("the state came damaged"), "note: the state came damaged\ndrop");
+  unable.receives(kA, kOffer, kKey, 2);
+  EXPECT_EQ(unable.has_snapshot("the state came damaged"), "note: the state came damaged\ndrop");
 }
 
-TEST(Joining, NothingElseBeginsHereMeanwhile) {
+TEST(Joiner, AJoiningNodeStartsNoOtherRun) {
   Machine c = ready();
-  EXPECT_NE(c.start("run-2", 78).find("run run-1 is on, and node-c is about to come into it"), std::string::npos);
+  EXPECT_NE(c.start("run-2", 78).find("run run-1 is active, and node-c is about to join it"), std::string::npos);
   EXPECT_NE(c.stops().find("ask one of its members"), std::string::npos);
   Machine busy = running(kC, 3);
-  EXPECT_EQ(busy.hears_that_it_is_on(), "");
+  EXPECT_EQ(busy.discovers_run(), "");
   EXPECT_EQ(busy.waits(0), "");
 }
 
 // --- the choice ---
 
-TEST(ChooseView, ANewcomerComesInWhereNothingElseChanges) {
+TEST(ChooseView, AJoinerIsAddedOnlyIfNothingElseChanges) {
   const View view(next_view({kA, kB}));
-  const Newcomer newcomer{{.seat = 2, .since = 3}, 12, "node-c"};
-  const auto chosen = [&](const Promises& promises) { return View(*choose_view(view, promises, "", newcomer)).size(); };
+  const ReadyJoiner joiner{{.seat = 2, .since = 3}, 12, "node-c"};
+  const auto chosen = [&](const Promises& promises) { return View(*choose_view(view, promises, "", joiner)).size(); };
   const schema::Promise of_a = promise(kA, ballot(1, kA)), of_b = promise(kB, ballot(1, kA));
   EXPECT_EQ(chosen({{kA, of_a}, {kB, of_b}}), 3u);
   EXPECT_EQ(chosen({{kA, of_a}}), 1u) << "not all have promised";
@@ -430,10 +432,10 @@ TEST(ChooseView, ANewcomerComesInWhereNothingElseChanges) {
   other.step = 13;
   EXPECT_EQ(chosen({{kA, of_a}, {kB, other}}), 2u) << "somebody has gone on";
   other = of_b;
-  other.hears = {0};
+  other.reachable = {0};
   EXPECT_EQ(chosen({{kA, of_a}, {kB, other}}), 2u) << "node-b does not hear it";
   other = of_b;
-  other.leaves = true;
+  other.leaving = true;
   EXPECT_EQ(chosen({{kA, of_a}, {kB, other}}), 1u);
   other = of_b;
   other.accepted_in = ballot(1, kB);

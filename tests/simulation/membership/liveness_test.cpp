@@ -29,7 +29,7 @@ class LivenessTest : public testing::Test {
     return lines;
   }
   void beat(Seat seat, Phase phase, std::uint64_t progress, const std::string& run = "run-1") {
-    liveness_.beat(seat, Beat{"", 1, run, phase, 12, progress}, now_ms_);
+    liveness_.on_heartbeat(seat, Beat{"", 1, run, phase, 12, progress}, now_ms_);
   }
 
   Liveness liveness_{{{"node-a", "node-b", "node-c"}, kA, 10'000}};
@@ -42,7 +42,7 @@ TEST_F(LivenessTest, SilenceIsReportedOnceAfterThePeerTimeout) {
     beat(kB, Phase::kForward, now_ms_);
     if (now_ms_ <= 5'000) beat(kC, Phase::kBackward, now_ms_);
   });
-  EXPECT_EQ(verdicts, "c: no sign of life from node-c for 10 s (its last beat said backward of step 12)");
+  EXPECT_EQ(verdicts, "c: no sign of life from node-c for 10 s (its last heartbeat said backward of step 12)");
 }
 
 TEST_F(LivenessTest, SilenceIsNoticedNeitherEarlyNorLate) {
@@ -51,31 +51,31 @@ TEST_F(LivenessTest, SilenceIsNoticedNeitherEarlyNorLate) {
     if (now_ms_ <= 5'000) beat(kC, Phase::kBackward, now_ms_);
   };
   EXPECT_EQ(run(14'900, feed), "");
-  EXPECT_EQ(run(15'000, feed), "c: no sign of life from node-c for 10 s (its last beat said backward of step 12)");
+  EXPECT_EQ(run(15'000, feed), "c: no sign of life from node-c for 10 s (its last heartbeat said backward of step 12)");
 }
 
 TEST_F(LivenessTest, ANodeNeverSeenSaysSo) {
   const auto verdicts = run(10'000, [&] { beat(kB, Phase::kForward, now_ms_); });
-  EXPECT_EQ(verdicts, "c: no sign of life from node-c for 10 s (no beat since the run began)");
+  EXPECT_EQ(verdicts, "c: no sign of life from node-c for 10 s (no heartbeat since the run began)");
 }
 
-TEST_F(LivenessTest, AnyDataIsLifeIfBeatsOfTheRunCameLately) {
+TEST_F(LivenessTest, DataCountAsLifeAfterRecentHeartbeats) {
   const auto verdicts = run(30'000, [&] {
-    for (const Seat seat : {kB, kC}) liveness_.heard(seat, now_ms_);
+    for (const Seat seat : {kB, kC}) liveness_.on_data(seat, now_ms_);
     if (now_ms_ % 9'000 == 0)
       for (const Seat seat : {kB, kC}) beat(seat, Phase::kForward, now_ms_);
   });
   EXPECT_EQ(verdicts, "");
 }
 
-TEST_F(LivenessTest, ALongEvaluationWithProgressRaisesNoAlarm) {
+TEST_F(LivenessTest, ALongEvaluationWithProgressIsNotSuspected) {
   const auto verdicts = run(600'000, [&] {
     for (const Seat seat : {kA, kB, kC}) beat(seat, Phase::kEvaluate, now_ms_ / 30'000);
   });
   EXPECT_EQ(verdicts, "");
 }
 
-TEST_F(LivenessTest, WorkWithoutProgressIsStuckAndTheWaitingAreNotBlamed) {
+TEST_F(LivenessTest, AMemberWithoutProgressIsSuspectedBeforeThoseThatWait) {
   const auto verdicts = run(100'000, [&] {
     beat(kA, Phase::kScalerWait, 5);
     beat(kB, Phase::kScalerWait, 5);
@@ -84,7 +84,7 @@ TEST_F(LivenessTest, WorkWithoutProgressIsStuckAndTheWaitingAreNotBlamed) {
   EXPECT_EQ(verdicts, "c: node-c is stuck in backward of step 12 for 60 s");
 }
 
-TEST_F(LivenessTest, OurOwnComputeCountsToo) {
+TEST_F(LivenessTest, TheOwnComputeIsWatchedToo) {
   const auto verdicts = run(60'000, [&] {
     beat(kA, Phase::kForward, 5);
     beat(kB, Phase::kScalerWait, 5);
@@ -98,7 +98,7 @@ TEST_F(LivenessTest, WaitingForEverHasADeadlineToo) {
     beat(kB, Phase::kReduce, 5);
     beat(kC, Phase::kForward, now_ms_);
   });
-  EXPECT_EQ(verdicts, "b: node-b got nothing in reduce of step 12 for 120 s");
+  EXPECT_EQ(verdicts, "b: node-b received nothing in reduce of step 12 for 120 s");
 }
 
 TEST_F(LivenessTest, TheStepTimeoutMayGrow) {
@@ -123,12 +123,12 @@ TEST_F(LivenessTest, DataAfterTheLastBeatDoesNotMakeADeadNodeUp) {
   const auto verdicts = run(20'000, [&] {
     beat(kB, Phase::kForward, now_ms_);
     if (now_ms_ < 5'000) beat(kC, Phase::kForward, now_ms_);
-    if (now_ms_ < 5'200) liveness_.heard(kC, now_ms_);
+    if (now_ms_ < 5'200) liveness_.on_data(kC, now_ms_);
   });
-  EXPECT_EQ(verdicts, "c: no sign of life from node-c for 10 s (its last beat said forward of step 12)");
+  EXPECT_EQ(verdicts, "c: no sign of life from node-c for 10 s (its last heartbeat said forward of step 12)");
 }
 
-TEST_F(LivenessTest, ARestartedNodeIsAliveButNotInTheRun) {
+TEST_F(LivenessTest, ARestartedNodeIsUpButNotInTheRun) {
   const auto verdicts = run(20'000, [&] {
     beat(kB, Phase::kForward, now_ms_);
     beat(kC, Phase::kIdle, 0, now_ms_ < 5'000 ? "run-1" : "");
@@ -137,28 +137,27 @@ TEST_F(LivenessTest, ARestartedNodeIsAliveButNotInTheRun) {
 }
 
 // Its control port was bound anew, say: data arrive, and beats do not for a moment.
-TEST_F(LivenessTest, WhoseBeatsAreLateWhileItsDataComeIsNotAccused) {
+TEST_F(LivenessTest, LateHeartbeatsWithDataAreNotSuspected) {
   const auto feed = [&](std::uint64_t silent_until) {
     return [this, silent_until] {
       beat(kB, Phase::kForward, now_ms_);
-      liveness_.heard(kC, now_ms_);
+      liveness_.on_data(kC, now_ms_);
       if (now_ms_ < 5'000 || now_ms_ >= silent_until) beat(kC, Phase::kForward, now_ms_);
     };
   };
   EXPECT_EQ(run(60'000, feed(34'000)), "");
 }
 
-TEST_F(LivenessTest, DataWithoutBeatsAreNotEnoughForEver) {
+TEST_F(LivenessTest, DataWithoutHeartbeatsAreNotEnoughForEver) {
   const auto verdicts = run(60'000, [&] {
     beat(kB, Phase::kForward, now_ms_);
-    liveness_.heard(kC, now_ms_);
+    liveness_.on_data(kC, now_ms_);
     if (now_ms_ < 5'000) beat(kC, Phase::kForward, now_ms_);
   });
-  EXPECT_EQ(verdicts,
-            "c: node-c is up, but no beat of it has come for 30 s; does it reach the control port of node-a?");
+  EXPECT_EQ(verdicts, "c: node-c is up, but sent no heartbeat for 30 s; does it reach the control port of node-a?");
 }
 
-TEST_F(LivenessTest, WhoSleptAccusesNobodyOfItsOwnSleep) {
+TEST_F(LivenessTest, ANodeThatSleptSuspectsNoPeer) {
   const auto feed = [&] {
     for (const Seat seat : {kA, kB, kC}) beat(seat, Phase::kForward, now_ms_);
   };
@@ -168,31 +167,31 @@ TEST_F(LivenessTest, WhoSleptAccusesNobodyOfItsOwnSleep) {
   const std::uint64_t awake_ms = now_ms_;
   EXPECT_EQ(run(awake_ms + 9'000, [] {}), "");
   EXPECT_EQ(run(awake_ms + 11'000, [] {}),
-            "b: no sign of life from node-b for 10 s (its last beat said forward of step 12)\n"
-            "c: no sign of life from node-c for 10 s (its last beat said forward of step 12)");
+            "b: no sign of life from node-b for 10 s (its last heartbeat said forward of step 12)\n"
+            "c: no sign of life from node-c for 10 s (its last heartbeat said forward of step 12)");
 }
 
-TEST_F(LivenessTest, WhatArrivesBetweenWakingAndTheFirstTickDoesNotDelayTheVerdict) {
+TEST_F(LivenessTest, DataAfterASleepDoNotDelayASuspicion) {
   run(1'000, [&] { beat(kB, Phase::kForward, 1); });
   now_ms_ += 100'000;
   beat(kC, Phase::kForward, 1);
   EXPECT_TRUE(liveness_.tick(now_ms_).empty());
   const std::uint64_t awake_ms = now_ms_;
   const auto verdicts = run(awake_ms + 10'000, [&] { beat(kB, Phase::kForward, now_ms_); });
-  EXPECT_EQ(verdicts, "c: no sign of life from node-c for 10 s (its last beat said forward of step 12)");
+  EXPECT_EQ(verdicts, "c: no sign of life from node-c for 10 s (its last heartbeat said forward of step 12)");
 }
 
-TEST_F(LivenessTest, NobodyIsAccusedWithoutARun) {
+TEST_F(LivenessTest, NoNodeIsSuspectedWithoutARun) {
   liveness_.unwatch();
   EXPECT_EQ(run(100'000, [] {}), "");
   liveness_.watch("run-2", 60'000, now_ms_);
   EXPECT_EQ(run(now_ms_ + 9'000, [] {}), "");
   EXPECT_EQ(run(now_ms_ + 2'000, [] {}),
-            "b: no sign of life from node-b for 10 s (no beat since the run began)\n"
-            "c: no sign of life from node-c for 10 s (no beat since the run began)");
+            "b: no sign of life from node-b for 10 s (no heartbeat since the run began)\n"
+            "c: no sign of life from node-c for 10 s (no heartbeat since the run began)");
 }
 
-TEST_F(LivenessTest, SaysForStatusHowLongAPhaseMayTake) {
+TEST_F(LivenessTest, StatusShowsHowLongAPhaseMayTake) {
   const auto shown = [&](Seat seat) {
     const auto time = liveness_.phase_time(seat, now_ms_);
     return time ? std::string(to_word(time->phase)) + " " + std::to_string(time->ms) + " of " +
@@ -216,7 +215,7 @@ TEST_F(LivenessTest, SaysForStatusHowLongAPhaseMayTake) {
   EXPECT_EQ(shown(kB), "nothing");
 }
 
-TEST_F(LivenessTest, WhoGetsOnWithPreparingIsTold) {
+TEST_F(LivenessTest, ProgressInPreparingIsReported) {
   beat(kB, Phase::kPrepare, 1);
   beat(kC, Phase::kForward, 1);
   EXPECT_EQ(liveness_.take_preparing(), std::vector<Seat>{kB});
@@ -232,13 +231,13 @@ TEST_F(LivenessTest, WhoGetsOnWithPreparingIsTold) {
 
 TEST_F(LivenessTest, AliveForStatusNeedsNoRun) {
   Liveness liveness({{"node-a", "node-b"}, kA, 10'000});
-  EXPECT_TRUE(liveness.alive(kA, 0));
-  EXPECT_FALSE(liveness.alive(kB, 0));
-  liveness.heard(kB, 1'000);
-  EXPECT_TRUE(liveness.alive(kB, 3'900));
-  EXPECT_FALSE(liveness.alive(kB, 4'000));
+  EXPECT_TRUE(liveness.is_alive(kA, 0));
+  EXPECT_FALSE(liveness.is_alive(kB, 0));
+  liveness.on_data(kB, 1'000);
+  EXPECT_TRUE(liveness.is_alive(kB, 3'900));
+  EXPECT_FALSE(liveness.is_alive(kB, 4'000));
   liveness.watch("run", 1, 4'000);
-  EXPECT_FALSE(liveness.alive(kB, 4'000));
+  EXPECT_FALSE(liveness.is_alive(kB, 4'000));
 }
 
 }  // namespace

@@ -25,19 +25,19 @@ TEST(Membership, TheFirstSeatProposesAtOnceAndCommitsWithTheLastVote) {
   EXPECT_EQ(a->state(), RunState::kPending);
   EXPECT_EQ(a.connects(kB), "");
   EXPECT_EQ(a.connects(kC), "propose run-1 to b c\nprepare run-1 with a b c");
-  EXPECT_EQ(a.hears(kC, yes()), "");
+  EXPECT_EQ(a.receives(kC, yes()), "");
   EXPECT_EQ(a.prepares(yes()), "");
-  EXPECT_EQ(a.hears(kB, yes()), "commit sharded to b c\nbegin run-1, sharded\nanswer run-1: RUNNING\nwrite view 1");
+  EXPECT_EQ(a.receives(kB, yes()), "commit sharded to b c\nbegin run-1, sharded\nanswer run-1: RUNNING\nwrite view 1");
   EXPECT_EQ(a->state(), RunState::kRunning);
 }
 
 TEST(Membership, ARefusedVoteFailsTheProposalForAllInItsOwnWords) {
   Machine a = proposing();
   EXPECT_EQ(a.prepares(yes()), "");
-  EXPECT_EQ(a.hears(kC, Vote{false, ErrorKind::kInvalidJob, "node-c has no data in /data"}),
+  EXPECT_EQ(a.receives(kC, Vote{false, ErrorKind::kInvalidJob, "node-c has no data in /data"}),
             proposal_fails("node-c", "invalid job", "node-c has no data in /data"));
   Machine b = voted();
-  EXPECT_EQ(b.hears(kC, a.sent<schema::Fail>()), "drop");
+  EXPECT_EQ(b.receives(kC, a.sent<schema::Fail>()), "drop");
   EXPECT_TRUE(b->idle());
 }
 
@@ -64,19 +64,19 @@ TEST(Membership, DifferingHashesNameBothNodesAndBothValues) {
     EXPECT_EQ(a.prepares(yes()), "");
     Vote odd = yes();
     odd.*one.hash = 0x12ab;
-    EXPECT_EQ(a.hears(kC, odd), proposal_fails("node-c", "invalid job", one.message));
+    EXPECT_EQ(a.receives(kC, odd), proposal_fails("node-c", "invalid job", one.message));
     EXPECT_TRUE(a->idle());
   }
 }
 
 TEST(Membership, TheFirstVoteOfANodeCounts) {
   Machine a = proposing();
-  EXPECT_EQ(a.hears(kB, yes()), "");
+  EXPECT_EQ(a.receives(kB, yes()), "");
   Vote other = yes();
   other.data_hash = 0x12ab;
-  EXPECT_EQ(a.hears(kB, other), "");
+  EXPECT_EQ(a.receives(kB, other), "");
   EXPECT_EQ(a.prepares(yes()), "");
-  EXPECT_EQ(a.hears(kC, yes()), "commit sharded to b c\nbegin run-1, sharded\nanswer run-1: RUNNING\nwrite view 1");
+  EXPECT_EQ(a.receives(kC, yes()), "commit sharded to b c\nbegin run-1, sharded\nanswer run-1: RUNNING\nwrite view 1");
 }
 
 // Which files differ is told by those who have them, so it waits for the own names.
@@ -92,8 +92,8 @@ TEST(Membership, DifferingDataNameCountsAndTheFile) {
   theirs.message = there.sums().text();
   theirs.data_hash = 0x12ab;
   Machine a = proposing();
-  EXPECT_EQ(a.hears(kC, theirs), "");
-  EXPECT_EQ(a.hears(kB, own), "") << "the own names are not known yet";
+  EXPECT_EQ(a.receives(kC, theirs), "");
+  EXPECT_EQ(a.receives(kB, own), "") << "the own names are not known yet";
   EXPECT_EQ(a.prepares(own, here.names()),
             proposal_fails("node-c", "invalid job",
                            "data differ: node-a has 0000000000000003 (3 files of 300 bytes, 0 + 0 samples), node-c has "
@@ -119,44 +119,44 @@ TEST(Membership, AProposalIsMadeAnewWhenALinkGetsAnotherKey) {
 
 TEST(Membership, VotesHaveADeadlineThatNamesTheMissing) {
   Machine a = proposing();
-  EXPECT_EQ(a.hears(kB, yes()), "");
+  EXPECT_EQ(a.receives(kB, yes()), "");
   EXPECT_EQ(a.waits(300'000),
-            proposal_fails("node-a", "timeout", "node-a, node-c got no further in preparing the run for 300 s"));
+            proposal_fails("node-a", "timeout", "node-a, node-c made no progress in preparing the run for 300 s"));
 }
 
 // A set of a million pictures is read for longer than that.
-TEST(Membership, WhoGetsOnWithPreparingIsWaitedFor) {
+TEST(Membership, AMemberThatMakesProgressIsWaitedFor) {
   Machine a = proposing();
   EXPECT_EQ(a.prepares(yes()), "");
-  EXPECT_EQ(a.hears(kB, yes()), "");
+  EXPECT_EQ(a.receives(kB, yes()), "");
   Machine preparing_b = preparing(), voted_b = voted();
   for (int i = 0; i < 50; ++i) {
-    EXPECT_EQ(a.gets_on(kC), "");
+    EXPECT_EQ(a.makes_progress(kC), "");
     EXPECT_EQ(a.waits(14'000), "propose run-1 to b c");
     for (Machine* b : {&preparing_b, &voted_b}) {
-      EXPECT_EQ(b->gets_on(kA), "");
+      EXPECT_EQ(b->makes_progress(kA), "");
       EXPECT_EQ(b->waits(14'000), "");
-      EXPECT_EQ(b->hears(kC, a.sent<schema::Propose>()), "");
+      EXPECT_EQ(b->receives(kC, a.sent<schema::Propose>()), "");
     }
   }
   EXPECT_EQ(a.waits(280'000), "propose run-1 to b c");
-  EXPECT_EQ(a.gets_on(kB), "") << "it has voted: nobody waits for it";
+  EXPECT_EQ(a.makes_progress(kB), "") << "it has voted: nobody waits for it";
   EXPECT_EQ(a.waits(6'000),
-            proposal_fails("node-c", "timeout", "node-c got no further in preparing the run for 300 s"));
+            proposal_fails("node-c", "timeout", "node-c made no progress in preparing the run for 300 s"));
   EXPECT_EQ(preparing_b.stops(), "vote no to c: refused: run run-1 was stopped at node-b before it began");
-  EXPECT_EQ(preparing_b.gets_on(kA), "");
-  EXPECT_EQ(preparing_b.hears(kC, a.sent<schema::Fail>()), "drop");
+  EXPECT_EQ(preparing_b.makes_progress(kA), "");
+  EXPECT_EQ(preparing_b.receives(kC, a.sent<schema::Fail>()), "drop");
 }
 
 TEST(Membership, ACommitAfterARefusalBeginsNothing) {
   Machine b = preparing();
   EXPECT_EQ(b.prepares(Vote{false, ErrorKind::kInvalidJob, "node-b: no data"}),
             "vote no to c: invalid job: node-b: no data");
-  EXPECT_EQ(b.hears(kC, Commit{}), "fail to c: node-b, run failed: node-b had given up waiting for the run to begin")
+  EXPECT_EQ(b.receives(kC, Commit{}), "fail to c: node-b, run failed: node-b had given up waiting for the run to begin")
       << "no honest proposer commits then";
 }
 
-TEST(Membership, AProposerSaysAgainThatItGoesOn) {
+TEST(Membership, AProposerRepeatsItsProposal) {
   Machine a = proposing();
   EXPECT_EQ(a.waits(4'999), "");
   EXPECT_EQ(a.waits(1), "propose run-1 to b c");
@@ -166,7 +166,7 @@ TEST(Membership, AProposerSaysAgainThatItGoesOn) {
   Machine b = voted();
   for (int i = 0; i < 29; ++i) {
     EXPECT_EQ(b.waits(10'000), "") << i;
-    EXPECT_EQ(b.hears(kC, again), "") << "it votes once";
+    EXPECT_EQ(b.receives(kC, again), "") << "it votes once";
   }
   EXPECT_EQ(b->state(), RunState::kStarting) << "another member may still prepare";
   EXPECT_EQ(b.waits(10'000), "drop") << "but not for ever";
@@ -175,12 +175,13 @@ TEST(Membership, AProposerSaysAgainThatItGoesOn) {
 TEST(Membership, AMemberDoesNotWaitForAProposerThatIsStuck) {
   for (Machine b : {preparing(), voted()}) {
     EXPECT_EQ(b.waits(14'999), "");
-    EXPECT_EQ(b.hears(kA, proposal("run-1")), "") << "not the proposer";
+    EXPECT_EQ(b.receives(kA, proposal("run-1")), "") << "not the proposer";
     EXPECT_EQ(b.waits(1), "drop");
-    EXPECT_EQ(b.hears(kC, Commit{}), "fail to c: node-b, run failed: node-b had given up waiting for the run to begin")
+    EXPECT_EQ(b.receives(kC, Commit{}),
+              "fail to c: node-b, run failed: node-b had given up waiting for the run to begin")
         << "too late: the others must know";
     EXPECT_TRUE(b->idle());
-    EXPECT_EQ(running_proposer().hears(kB, b.sent<schema::Fail>()),
+    EXPECT_EQ(running_proposer().receives(kB, b.sent<schema::Fail>()),
               "save run-1: FAILED: node-b had given up waiting for the run to begin");
   }
 }
@@ -192,7 +193,7 @@ TEST(Membership, TheProposersLossDropsAndAMembersLossFailsTheProposal) {
             proposal_fails("node-c", "unreachable", "node-a lost the connection to node-c"));
 }
 
-TEST(Membership, AVoteWaitsForTheConnectionsAndThenSaysNo) {
+TEST(Membership, AVoteWaitsForTheConnectionsAndThenRefuses) {
   Machine b = preparing();
   EXPECT_EQ(b.disconnects(kA), "");
   EXPECT_EQ(b.prepares(yes()), "");
@@ -201,22 +202,22 @@ TEST(Membership, AVoteWaitsForTheConnectionsAndThenSaysNo) {
   EXPECT_EQ(b.waits(5'000), "vote no to c: unreachable: node-b is not connected to node-a");
 }
 
-TEST(Membership, AVoteIsTakenBackAndTheVerdictCarriedOut) {
+TEST(Membership, AVoteIsWithdrawnAndTheCommitHolds) {
   const std::string lost = "node-b lost the connection to node-a";
   Machine b = voted();
   EXPECT_EQ(b.disconnects(kA), "vote no to c: unreachable: " + lost);
   Machine in_time = proposing();
-  EXPECT_EQ(in_time.hears(kC, b.sent<Vote>()), proposal_fails("node-c", "unreachable", lost));
+  EXPECT_EQ(in_time.receives(kC, b.sent<Vote>()), proposal_fails("node-c", "unreachable", lost));
   EXPECT_TRUE(in_time->idle());
   // The commit had left already: the run begins here, and it costs a member.
-  EXPECT_EQ(b.hears(kC, Commit{}), "begin run-1, direct\nwrite view 1\nsuspect a to a c: " + lost +
-                                       "\nwrite view 1, promised 1b\nfreeze\nprepare 1b to a c");
+  EXPECT_EQ(b.receives(kC, Commit{}), "begin run-1, direct\nwrite view 1\nsuspect a to a c: " + lost +
+                                          "\nwrite view 1, promised 1b\nfreeze\nprepare 1b to a c");
 }
 
 TEST(Membership, AFailThatOvertakesTheCommitIsNotForgotten) {
   Machine b = voted();
-  EXPECT_EQ(b.hears(kA, schema::Fail{ErrorKind::kRunFailed, "node-a", "", "node-a is out of memory"}), "");
-  EXPECT_EQ(b.hears(kC, Commit{}),
+  EXPECT_EQ(b.receives(kA, schema::Fail{ErrorKind::kRunFailed, "node-a", "", "node-a is out of memory"}), "");
+  EXPECT_EQ(b.receives(kC, Commit{}),
             "begin run-1, direct\nwrite view 1\n" + run_fails("node-a", "run failed", "node-a is out of memory"));
 }
 

@@ -103,15 +103,15 @@ TEST(ResumeScenarios, ADeathAtAnyPointLosesNothing) {
     cluster.run_until([&] { return cluster.network().delivered() >= after_frames; }, 2'000);
     cluster.kill(victim, cluster.random().one_in(2));
     // Where it has begun it goes on without the victim, or waits for it; elsewhere nobody has anything to do with it.
-    const auto settled = [&] {
+    const auto resolve_outcome = [&] {
       return std::ranges::all_of(cluster.living(), [&](Seat seat) {
         const auto state = cluster.node(seat).membership().state();
         return !state || *state == RunState::kRunning || *state == RunState::kPaused;
       });
     };
-    EXPECT_TRUE(cluster.run_until(settled, kSettleMs)) << "somebody hangs";
+    EXPECT_TRUE(cluster.run_until(resolve_outcome, kSettleMs)) << "somebody hangs";
     cluster.network().run_for(15'000);
-    EXPECT_TRUE(settled()) << "somebody hangs";
+    EXPECT_TRUE(resolve_outcome()) << "somebody hangs";
     EXPECT_FALSE(cluster.two_runs_at_once());
     if (asked != victim) {
       EXPECT_NE(cluster.answer(asked), nullptr) << "no answer";
@@ -132,7 +132,7 @@ TEST(ResumeScenarios, ADeathAtAnyPointLosesNothing) {
       EXPECT_TRUE(cluster.run_until([&] { return cluster.answer(behind) != nullptr; }, 10'000));
       const Status& refused = cluster.answer(behind)->status;
       ASSERT_FALSE(refused.ok());
-      EXPECT_NE(refused.error().message.find("knows a later beginning of run run-1"), std::string::npos)
+      EXPECT_NE(refused.error().message.find("knows a later lineage of run run-1"), std::string::npos)
           << refused.error().message;
       expect_settled(cluster);
     }
@@ -150,7 +150,7 @@ TEST(ResumeScenarios, ADeathAtAnyPointLosesNothing) {
   EXPECT_GT(older, 0u);
 }
 
-TEST(ResumeScenarios, OfResumesAndStartsInOneInstantExactlyOneRuns) {
+TEST(ResumeScenarios, ExactlyOneOfConcurrentResumesAndStartsRuns) {
   for_each_seed(300, {2, 32}, [](std::uint64_t seed, std::size_t nodes) {
     Cluster cluster({nodes, seed}, {});
     after_the_power_was_out(cluster);

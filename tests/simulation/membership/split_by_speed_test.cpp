@@ -39,18 +39,18 @@ TEST(SplitBySpeed, TheFastestHasTheGreatestWeightAndTheOthersAreInProportion) {
   EXPECT_EQ(weights_of({{0.7, 64}, {0.7, 64}, {0.7, 64}}), (Weights{1000, 1000, 1000}));
 }
 
-TEST(SplitBySpeed, SpeedIsOfASampleWhateverPartWasMeasured) {
+TEST(SplitBySpeed, SpeedIsPerSample) {
   EXPECT_EQ(weights_of({{0.3, 48}, {0.1, 16}}), (Weights{1000, 1000}));
   EXPECT_EQ(weights_of({{0.1, 16}, {0.1, 48}}), (Weights{333, 1000}));
 }
 
-TEST(SplitBySpeed, NobodyIsLighterThanOne) {
+TEST(SplitBySpeed, NoWeightIsBelowOne) {
   EXPECT_EQ(weights_of({{1e-6, 32}, {3600, 32}}), (Weights{1000, 1}));
   EXPECT_EQ(weights_of({{1, 10'000}, {1, 1}}), (Weights{1000, 1}));
   EXPECT_EQ(weights_of({{1e308, 1}, {1e-300, 1}}), (Weights{1, 1000}));
 }
 
-TEST(SplitBySpeed, AllAreEqualWhereSomebodyHasMeasuredNothing) {
+TEST(SplitBySpeed, AllAreEqualIfAMemberHasMeasuredNothing) {
   EXPECT_EQ(weights_of({{0.1, 32}, {0, 32}}), (Weights{1, 1}));
   EXPECT_EQ(weights_of({{0.1, 32}, {0.1, 0}, {0.3, 32}}), (Weights{1, 1, 1}));
   EXPECT_EQ(weights_of({{0.1, 32}, {5e-324, 32}}), (Weights{1, 1})) << "less than a number can say";
@@ -60,7 +60,7 @@ TEST(SplitBySpeed, GradientsThatAreReplayedTakeAsLongForAnyShare) {
   EXPECT_EQ(weights_of({{0.1, 32}, {0.2, 32}}, schema::Compute::kReplay), (Weights{1, 1}));
 }
 
-TEST(SplitBySpeed, EveryoneComputesAboutAsLong) {
+TEST(SplitBySpeed, AllMembersComputeForAboutTheSameTime) {
   const std::vector<Measured> members{{0.05, 16}, {0.08, 16}, {0.31, 16}, {0.013, 16}};
   const std::vector<engine::Share> shares = engine::split(512, weights_of(members));
   double least = 1e9, most = 0;

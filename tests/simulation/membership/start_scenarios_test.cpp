@@ -60,7 +60,7 @@ TEST(StartScenarios, AStartCompletesFromAnyNode) {
   });
 }
 
-TEST(StartScenarios, OfSeveralStartsInOneInstantExactlyOneRuns) {
+TEST(StartScenarios, ExactlyOneOfConcurrentStartsRuns) {
   for_each_seed(300, {2, 64}, [](std::uint64_t seed, std::size_t nodes) {
     Cluster cluster({nodes, seed}, {});
     cluster.network().connect_all();
@@ -103,7 +103,7 @@ TEST(StartScenarios, OfSeveralStartsInOneInstantExactlyOneRuns) {
 }
 
 // After a drawn number of the start's frames.
-TEST(StartScenarios, ADeathAtAnyPointOfTheStartLeavesNobodyWaiting) {
+TEST(StartScenarios, ADeathAtAnyPointOfTheStartLeavesNoNodeWaiting) {
   for_each_seed(600, {2, 32}, [](std::uint64_t seed, std::size_t nodes) {
     Cluster cluster({nodes, seed}, {});
     cluster.network().connect_all();
@@ -213,7 +213,7 @@ TEST(StartScenarios, LostConnectionsPartitionsAndPausesNeverHangAStart) {
 }
 
 // Nodes bind their ports anew while they have nothing prepared, and that costs their links.
-TEST(StartScenarios, WhoGetsAnotherKeyMeanwhileDelaysAStartAndDoesNotEndIt) {
+TEST(StartScenarios, ARotatedKeyDelaysAStartAndDoesNotEndIt) {
   for_each_seed(400, {2, 32}, [](std::uint64_t seed, std::size_t nodes) {
     NodeOptions options;
     options.links_rekey = true;
@@ -239,7 +239,7 @@ TEST(StartScenarios, WhoGetsAnotherKeyMeanwhileDelaysAStartAndDoesNotEndIt) {
 }
 
 // Its control thread beats on, its node's thread does nothing any more.
-TEST(StartScenarios, AProposerThatNeverDecidesHoldsNobodyForLong) {
+TEST(StartScenarios, AProposerThatNeverDecidesHoldsNoNodeForLong) {
   for_each_seed(300, {3, 32}, [](std::uint64_t seed, std::size_t nodes) {
     Cluster cluster({nodes, seed}, {});
     cluster.network().connect_all();

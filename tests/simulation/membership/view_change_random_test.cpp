@@ -25,9 +25,9 @@ namespace {
 using simulation::Random;
 
 constexpr std::uint64_t kKey = 77;
-constexpr std::uint64_t kPeerTimeoutMs = 3'000;
+constexpr std::uint64_t kShortTimeoutMs = 3'000;
 constexpr std::uint64_t kTickMs = 50, kBeatMs = 500;
-constexpr std::uint64_t kSettleMs = 60'000;  // for a few changes with ballots that time out
+constexpr std::uint64_t kSettledMs = 60'000;  // for a few changes with ballots that time out
 
 // "All members have begun step k": the only frame of the toy training. It comes in order, or its connection breaks.
 struct Announce {
@@ -186,7 +186,7 @@ Process::Process(World& world, Seat self, Disk& disk, std::uint64_t incarnation,
   for (const Seat seat : world.seats())
     if (seat != self) peers_.set_connected(seat, begins);
   if (!disk_.vote) return;
-  change_ = std::make_unique<ViewChange>(peers_, out_, ViewChange::Self{disk.directory, incarnation, kPeerTimeoutMs},
+  change_ = std::make_unique<ViewChange>(peers_, out_, ViewChange::Self{disk.directory, incarnation, kShortTimeoutMs},
                                          *disk_.vote, begins);
   trains_ = begins;
   view_ = View(disk_.vote->view);
@@ -218,10 +218,11 @@ void Process::carry_out(const SendFrame& action) {
 
 void Process::carry_out(const Freeze&) {
   frozen_ = true;
-  Standing standing{trains_, committed_, "", leaving_, {}};
+  FreezeReport standing{trains_, committed_, "", leaving_, {}};
   for (const Seat seat : world_.seats())
-    if (seat != self_ && world_.process(seat) != nullptr && world_.linked(self_, seat)) standing.hears.push_back(seat);
-  change_->stands(standing, world_.now_ms());
+    if (seat != self_ && world_.process(seat) != nullptr && world_.linked(self_, seat))
+      standing.reachable.push_back(seat);
+  change_->on_frozen(standing, world_.now_ms());
 }
 
 void Process::carry_out(const WriteVote& action) {
@@ -237,7 +238,7 @@ void Process::carry_out(const WriteVote& action) {
     // Where it hurts most: what it has written is told by nobody, or by nobody to anybody.
     if (world_.strikes()) world_.strike(self_);
     if (world_.process(self_) != this) return;
-    event([&](ViewChange& change) { change.voted(!full, world_.now_ms()); });
+    event([&](ViewChange& change) { change.on_vote_written(!full, world_.now_ms()); });
     if (world_.strikes()) world_.strike(self_);
   });
 }
@@ -265,7 +266,7 @@ void Process::carry_out(const InstallView& action) {
   frozen_ = applies_ = false;
   announced_.clear();
   for (const auto& [from, one] : std::exchange(early_, {})) announced(from, one);
-  after(next.waits ? ViewChange::kGraceMs : 1, [this, number = next.number] {
+  after(next.waits ? ViewChange::ViewChange::kFirstStepDelayMs : 1, [this, number = next.number] {
     if (view_.number() == number) begin_step();
   });
 }
@@ -285,7 +286,7 @@ void Process::begin_step() {
 
 void Process::announced(Seat from, const Announce& one) {
   if (change_ && one.view < change_->view().number())
-    event([&](ViewChange& change) { change.speaks(from, one.view, world_.now_ms()); });
+    event([&](ViewChange& change) { change.on_stale_view(from, one.view, world_.now_ms()); });
   if (!trains_ || one.view < view_.number()) return;
   // The Decide comes first on each connection; here it may be late, or not be on the disk yet.
   if (one.view > view_.number()) return early_.push_back({from, one});
@@ -315,18 +316,18 @@ void Process::shut_down() {
   leaving_ = true;
   leaving_ms_ = world_.now_ms();
   world_.tell_goodbye(self_);
-  event([](ViewChange& change) { change.leaves(); });
+  event([](ViewChange& change) { change.on_shut_down(); });
 }
 
 void Process::break_down() {
   if (!trains_) return;
   fit_ = false;
-  event([&](ViewChange& change) { change.unfit(peers_.own_name() + " cannot go on", world_.now_ms()); });
+  event([&](ViewChange& change) { change.on_ineligible(peers_.own_name() + " cannot go on", world_.now_ms()); });
 }
 
 void Process::tick() {
   event([&](ViewChange& change) { change.tick(world_.now_ms()); });
-  if (leaving_ && change_ && (change_->alone() || world_.now_ms() >= leaving_ms_ + ViewChange::kLeavingMs))
+  if (leaving_ && change_ && (change_->is_alone() || world_.now_ms() >= leaving_ms_ + ViewChange::kLeavingMs))
     gone_ = true;
 }
 
@@ -383,7 +384,7 @@ void World::tick() {
     for (const Seat peer : seats())
       if (peer != seat && up(seat, peer) && !blocked(seat, peer))
         if (Process* const other = process(peer))
-          other->event([&](ViewChange& change) { change.speaks(seat, one->view().number(), now_ms_); });
+          other->event([&](ViewChange& change) { change.on_stale_view(seat, one->view().number(), now_ms_); });
   }
   at(now_ms_ + kTickMs, [this] { tick(); });
 }
@@ -396,10 +397,10 @@ void World::look_for_strangers(Seat seat) {
     std::uint64_t& since_ms = line(peer, seat).elsewhere_ms;
     const bool elsewhere = other != nullptr && other->incarnation() != member.incarnation && linked(peer, seat);
     if (!elsewhere || since_ms == 0) since_ms = elsewhere ? now_ms_ : 0;
-    if (!elsewhere || now_ms_ < since_ms + kPeerTimeoutMs) continue;
+    if (!elsewhere || now_ms_ < since_ms + kShortTimeoutMs) continue;
     since_ms = 0;
     process(seat)->event([&](ViewChange& change) {
-      change.lost(peer, ViewChange::Loss::kNotHeard, names_[peer] + " is up, but not in the run", now_ms_);
+      change.on_peer_lost(peer, ViewChange::Loss::kUnreachable, names_[peer] + " is up, but not in the run", now_ms_);
     });
   }
 }
@@ -411,7 +412,7 @@ void World::send(Seat from, Seat to, const schema::FrameHeader& header, const sc
   at(now_ms_ + random_.between(1, most_delay_ms_), [=, this] {
     if (epoch != line(from, to).epoch || blocked(from, to)) return;
     if (Process* const one = process(to))
-      one->event([&](ViewChange& change) { change.frame(from, header, body, now_ms_); });
+      one->event([&](ViewChange& change) { change.on_frame(from, header, body, now_ms_); });
   });
 }
 
@@ -438,7 +439,7 @@ void World::tell_goodbye(Seat from) {
       at(now_ms_ + random_.between(1, 10), [=, this] {
         if (Process* const one = process(seat))
           one->event([&](ViewChange& change) {
-            change.lost(from, ViewChange::Loss::kLeaves, names_[from] + " was shut down", now_ms_);
+            change.on_peer_lost(from, ViewChange::Loss::kLeaving, names_[from] + " was shut down", now_ms_);
           });
       });
 }
@@ -450,9 +451,9 @@ void World::tell(Seat seat, Seat peer, bool is_up, std::uint64_t delay_ms) {
     one->set_connected(peer, is_up);
     one->event([&](ViewChange& change) {
       if (is_up)
-        change.connected(peer, now_ms_);
+        change.on_connected(peer, now_ms_);
       else
-        change.lost(peer, ViewChange::Loss::kNotHeard, names_[seat] + " lost " + names_[peer], now_ms_);
+        change.on_peer_lost(peer, ViewChange::Loss::kUnreachable, names_[seat] + " lost " + names_[peer], now_ms_);
     });
   });
 }
@@ -483,7 +484,7 @@ void World::kill(Seat seat, bool silent) {
   process(seat)->killed();
   graveyard_.push_back(std::move(processes_[seat]));
   for (const Seat peer : seats())
-    if (peer != seat) break_connection(seat, peer, silent ? kPeerTimeoutMs : 0);
+    if (peer != seat) break_connection(seat, peer, silent ? kShortTimeoutMs : 0);
 }
 
 void World::restart(Seat seat, bool wiped) {
@@ -495,7 +496,7 @@ void World::restart(Seat seat, bool wiped) {
     // Who had not noticed its death does by its hello.
     if (Process* const other = process(peer)) {
       other->event([&](ViewChange& change) {
-        change.lost(seat, ViewChange::Loss::kNotHeard, names_[seat] + " was restarted", now_ms_);
+        change.on_peer_lost(seat, ViewChange::Loss::kUnreachable, names_[seat] + " was restarted", now_ms_);
       });
     }
     connect(seat, peer, random_.between(60, 400));
@@ -505,7 +506,7 @@ void World::restart(Seat seat, bool wiped) {
 // The cable carries nothing that way; after peer-timeout both ends have noticed.
 void World::block(Seat from, Seat to) {
   line(from, to).blocked = true;
-  at(now_ms_ + kPeerTimeoutMs, [=, this] {
+  at(now_ms_ + kShortTimeoutMs, [=, this] {
     if (blocked(from, to)) break_connection(from, to, 0);
   });
 }
@@ -643,7 +644,7 @@ void World::expect_settled() {
   if (!is_quorum(newest, there)) {
     for (const Seat seat : there) {
       if (!process(seat)->trains()) continue;
-      EXPECT_NE(process(seat)->change().paused(), "") << names_[seat] << " does not say what it waits for, " << what;
+      EXPECT_NE(process(seat)->change().pause_reason(), "") << names_[seat] << " does not say what it waits for, " << what;
     }
     return;
   }
@@ -669,7 +670,7 @@ void run(std::uint64_t seed) {
   }
   if (testing::Test::HasFailure()) return;
   world.calm_down();
-  world.run_for(kSettleMs);
+  world.run_for(kSettledMs);
   if (!testing::Test::HasFailure()) world.expect_settled();
 }
 

@@ -8,7 +8,7 @@ using schema::Accept;
 using schema::Accepted;
 using schema::Decide;
 using schema::Goodbye;
-using schema::Outvoted;
+using schema::Nack;
 using schema::Prepare;
 using schema::Promise;
 using schema::Suspect;
@@ -24,34 +24,34 @@ Machine leading(std::size_t members = 3) {
 // Node-b of three has promised to node-a.
 Machine promised() {
   Machine b = running(kB, 3);
-  b.hears(kA, Prepare{ballot(1, kA)});
+  b.receives(kA, Prepare{ballot(1, kA)});
   return b;
 }
 
-TEST(ViewChange, TheDeathOfAJunior) {
+TEST(ViewChange, AJuniorThatDiesIsEvicted) {
   Machine a = running(kA, 3), b = running(kB, 3);
   EXPECT_EQ(a.disconnects(kC), "suspect c to b c: " + kNoC +
                                    "\nwrite view 1, promised 1a"
                                    "\nfreeze"
                                    "\nprepare 1a to b c");
-  EXPECT_EQ(b.has_committed(13).hears(kA, a.sent<Prepare>()),
+  EXPECT_EQ(b.has_committed(13).receives(kA, a.sent<Prepare>()),
             "write view 1, promised 1a"
             "\nfreeze"
-            "\npromise 1a to a: step 13, hears a c");
+            "\npromise 1a to a: step 13, reaches a c");
   // All whom it hears have promised.
-  EXPECT_EQ(a.hears(kB, b.sent<Promise>()),
+  EXPECT_EQ(a.receives(kB, b.sent<Promise>()),
             "accept 1a to b c: view 2 of a b from 12"
             "\nwrite view 1, promised 1a, accepted 1a"
             "\nfreeze");
-  EXPECT_EQ(b.hears(kA, a.sent<Accept>()),
+  EXPECT_EQ(b.receives(kA, a.sent<Accept>()),
             "write view 1, promised 1a, accepted 1a"
             "\nfreeze"
             "\naccepted 1a to a");
-  EXPECT_EQ(a.hears(kB, b.sent<Accepted>()),
+  EXPECT_EQ(a.receives(kB, b.sent<Accepted>()),
             "write view 2"
             "\ndecide to b c: view 2 of a b from 12"
             "\ninstall view 2 of a b from 12");
-  EXPECT_EQ(b.hears(kA, a.sent<Decide>()),
+  EXPECT_EQ(b.receives(kA, a.sent<Decide>()),
             "write view 2"
             "\ndecide to a c: view 2 of a b from 12"
             "\ninstall view 2 of a b from 12");
@@ -60,33 +60,33 @@ TEST(ViewChange, TheDeathOfAJunior) {
   EXPECT_EQ(a.vote().view, a.sent<Decide>().view);
   EXPECT_EQ(a->state(), schema::RunState::kRunning);
   // What is still under way changes nothing.
-  EXPECT_EQ(b.hears(kA, a.sent<Decide>()), "");
-  EXPECT_EQ(a.hears(kB, accepted(kB, ballot(1, kA))), "decide to b: view 2 of a b from 12");
+  EXPECT_EQ(b.receives(kA, a.sent<Decide>()), "");
+  EXPECT_EQ(a.receives(kB, accepted(kB, ballot(1, kA))), "decide to b: view 2 of a b from 12");
 }
 
-TEST(ViewChange, TimesOfItsParts) {
+TEST(ViewChange, ReportsTheTimesOfItsPhases) {
   Machine b = running(kB, 3);
   b.waits(100);
-  b.hears(kA, Suspect{2, kNoC});
+  b.receives(kA, Suspect{2, kNoC});
   b.waits(30);
-  b.hears(kA, Prepare{ballot(1, kA)});
+  b.receives(kA, Prepare{ballot(1, kA)});
   b.waits(20);
-  b.hears(kA, Decide{next_view({kA, kB})});
+  b.receives(kA, Decide{next_view({kA, kB})});
   const ChangeTimes times = b.installed();
   EXPECT_EQ(times.noticed_ms, 1'100u);
   EXPECT_EQ(times.promised_ms, 1'130u);
   EXPECT_EQ(times.decided_ms, 1'150u);
 }
 
-TEST(ViewChange, WhoHearsASuspicionTellsNobody) {
+TEST(ViewChange, ASuspicionIsNotForwarded) {
   Machine a = running(kA, 3), b = running(kB, 3);
-  EXPECT_EQ(b.hears(kC, Suspect{2, "node-c is stuck"}), "") << "node-a leads";
-  EXPECT_EQ(b.hears(kC, Suspect{2, "node-c is stuck"}), "");
-  EXPECT_EQ(a.hears(kC, Suspect{2, "node-c is stuck"}), "write view 1, promised 1a\nfreeze\nprepare 1a to b c");
-  EXPECT_EQ(running(kA, 3).hears(kC, Suspect{7, "nobody"}), "");
+  EXPECT_EQ(b.receives(kC, Suspect{2, "node-c is stuck"}), "") << "node-a leads";
+  EXPECT_EQ(b.receives(kC, Suspect{2, "node-c is stuck"}), "");
+  EXPECT_EQ(a.receives(kC, Suspect{2, "node-c is stuck"}), "write view 1, promised 1a\nfreeze\nprepare 1a to b c");
+  EXPECT_EQ(running(kA, 3).receives(kC, Suspect{7, "nobody"}), "");
 }
 
-TEST(ViewChange, TheDeathOfTheCoordinatorBeforeItsPrepare) {
+TEST(ViewChange, ACoordinatorThatDiesBeforeItsPrepareIsReplaced) {
   Machine b = running(kB, 3);
   EXPECT_EQ(b.disconnects(kA),
             "suspect a to a c: node-b lost the connection to node-a"
@@ -95,28 +95,28 @@ TEST(ViewChange, TheDeathOfTheCoordinatorBeforeItsPrepare) {
             "\nprepare 1b to a c");
   // Node-c does not know yet that node-a is gone. After a second it leads itself, unless it has heard of node-b.
   Machine c = running(kC, 3);
-  EXPECT_EQ(c.hears(kB, Suspect{0, "node-b lost the connection to node-a"}), "");
+  EXPECT_EQ(c.receives(kB, Suspect{0, "node-b lost the connection to node-a"}), "");
   EXPECT_EQ(c.waits(1'999), "") << "two are more senior";
   Machine late = c;
   EXPECT_EQ(late.waits(1), "write view 1, promised 1c\nfreeze\nprepare 1c to a b");
-  EXPECT_EQ(c.hears(kB, Prepare{ballot(1, kB)}),
-            "write view 1, promised 1b\nfreeze\npromise 1b to b: step 12, hears a b");
+  EXPECT_EQ(c.receives(kB, Prepare{ballot(1, kB)}),
+            "write view 1, promised 1b\nfreeze\npromise 1b to b: step 12, reaches a b");
 }
 
-TEST(ViewChange, TheDeathOfTheCoordinatorAfterItsAccept) {
+TEST(ViewChange, ACoordinatorThatDiesAfterItsAcceptIsReplaced) {
   Machine b = promised();
-  b.hears(kA, Accept{ballot(1, kA), next_view({kA, kB})});
+  b.receives(kA, Accept{ballot(1, kA), next_view({kA, kB})});
   EXPECT_EQ(b.disconnects(kA),
             "suspect a to a c: node-b lost the connection to node-a"
             "\nwrite view 1, promised 2b, accepted 1a"
             "\nfreeze"
             "\nprepare 2b to a c");
   // What may be decided is decided, though node-a is gone: and then it is lost.
-  EXPECT_EQ(b.hears(kC, promise(kC, ballot(2, kB))),
+  EXPECT_EQ(b.receives(kC, promise(kC, ballot(2, kB))),
             "accept 2b to a c: view 2 of a b from 12"
             "\nwrite view 1, promised 2b, accepted 2b"
             "\nfreeze");
-  EXPECT_EQ(b.hears(kC, accepted(kC, ballot(2, kB))),
+  EXPECT_EQ(b.receives(kC, accepted(kC, ballot(2, kB))),
             "write view 2"
             "\ndecide to a c: view 2 of a b from 12"
             "\ninstall view 2 of a b from 12"
@@ -126,44 +126,44 @@ TEST(ViewChange, TheDeathOfTheCoordinatorAfterItsAccept) {
   EXPECT_EQ(b->state(), schema::RunState::kPaused) << "one of two, and the junior";
 }
 
-TEST(ViewChange, TheDeathOfTheCoordinatorBetweenItsDecides) {
+TEST(ViewChange, ADecideSurvivesItsCoordinator) {
   Machine b = promised();
-  EXPECT_EQ(b.hears(kA, Decide{next_view({kA, kB})}),
+  EXPECT_EQ(b.receives(kA, Decide{next_view({kA, kB})}),
             "write view 2"
             "\ndecide to a c: view 2 of a b from 12"
             "\ninstall view 2 of a b from 12");
   // Node-c has not heard it, and asks in the old view.
-  EXPECT_EQ(b.hears(kC, Prepare{ballot(2, kC)}), "decide to c: view 2 of a b from 12");
-  EXPECT_EQ(b.hears(kC, Prepare{ballot(2, kC)}), "") << "one answer in 100 ms";
+  EXPECT_EQ(b.receives(kC, Prepare{ballot(2, kC)}), "decide to c: view 2 of a b from 12");
+  EXPECT_EQ(b.receives(kC, Prepare{ballot(2, kC)}), "") << "one answer in 100 ms";
   b.waits(100);
-  EXPECT_EQ(b.hears_beat(kC, 1), "decide to c: view 2 of a b from 12");
-  EXPECT_EQ(b.hears_beat(kC, 2), "");
+  EXPECT_EQ(b.receives_heartbeat(kC, 1), "decide to c: view 2 of a b from 12");
+  EXPECT_EQ(b.receives_heartbeat(kC, 2), "");
   b.disconnects(kC);
   EXPECT_EQ(b.connects(kC), "decide to c: view 2 of a b from 12") << "first on a new connection";
 }
 
 // None of these can be decided by the rules of this build.
-TEST(ViewChange, ADecideThatThisStateCannotFollowLeavesTheNodeOut) {
+TEST(ViewChange, ADecideBeyondOneUndoEvictsTheNode) {
   const auto left = [](std::uint64_t start) {
     const std::string from = std::to_string(start), next = "view 2 of a b from " + from;
     return "write view 2\ndecide to a c: " + next + "\nleave for " + next +
-           "\nsave run-1: INTERRUPTED: node-b was left out: it cannot go on from step " + from +
-           ", as was decided; do all run the same build?; the run goes on without it";
+           "\nsave run-1: INTERRUPTED: node-b was evicted: it cannot go on from step " + from +
+           ", as was decided; do all nodes run the same build?; the run continues without it";
   };
   for (const std::uint64_t start : {0u, 10u, 13u}) {
     Decide decide{next_view({kA, kB})};
     decide.view.start = start;
     Machine b = promised();
-    EXPECT_EQ(b.hears(kA, decide), left(start));
+    EXPECT_EQ(b.receives(kA, decide), left(start));
   }
   Machine b = running(kB, 3);
-  EXPECT_EQ(b.hears(kA, Decide{next_view({kA, kB})}), left(12)) << "it has promised nothing";
+  EXPECT_EQ(b.receives(kA, Decide{next_view({kA, kB})}), left(12)) << "it has promised nothing";
 }
 
-TEST(ViewChange, TwoDieAtOnce) {
+TEST(ViewChange, TwoMembersThatDieAtOnceAreEvicted) {
   Machine a = running(kA, 4);
   a.disconnects(kC);
-  EXPECT_EQ(a.hears(kB, promise(kB, ballot(1, kA))), "") << "it hears node-d";
+  EXPECT_EQ(a.receives(kB, promise(kB, ballot(1, kA))), "") << "it hears node-d";
   EXPECT_EQ(a.disconnects(kD),
             "suspect d to b c d: node-a lost the connection to node-d"
             "\naccept 1a to b c d: view 2 of a b from 12"
@@ -171,34 +171,34 @@ TEST(ViewChange, TwoDieAtOnce) {
             "\nfreeze");
 }
 
-TEST(ViewChange, WhoIsHeardIsWaitedForButNotForEver) {
+TEST(ViewChange, AReachableVoterIsWaitedForUpToPeerTimeout) {
   Machine a = running(kA, 4);
   a.disconnects(kC);
-  a.hears(kB, promise(kB, ballot(1, kA)));
+  a.receives(kB, promise(kB, ballot(1, kA)));
   for (int second = 1; second < 10; ++second) EXPECT_EQ(a.waits(1'000), "prepare 1a to b c d\nfreeze");
   EXPECT_EQ(a.waits(1'000).find("prepare 1a to b c d\nfreeze\naccept 1a to b c d: view 2 of a b from 12"), 0u);
 }
 
-TEST(ViewChange, HalfOfThemWithTheSenior) {
+TEST(ViewChange, HalfWithTheSeniorIsAQuorum) {
   Machine a = running(kA, 4);
   a.disconnects(kC);
   a.disconnects(kD);
-  EXPECT_EQ(a.hears(kB, promise(kB, ballot(1, kA))).find("accept 1a"), 0u);
+  EXPECT_EQ(a.receives(kB, promise(kB, ballot(1, kA))).find("accept 1a"), 0u);
 }
 
-TEST(ViewChange, HalfOfThemWithoutTheSenior) {
+TEST(ViewChange, HalfWithoutTheSeniorIsNoQuorum) {
   Machine c = running(kC, 4);
   c.disconnects(kA);
   c.disconnects(kB);
-  EXPECT_EQ(c.hears(kD, promise(kD, ballot(1, kC))), "");
+  EXPECT_EQ(c.receives(kD, promise(kD, ballot(1, kC))), "");
   EXPECT_EQ(c.waits(1'000), "freeze") << "it asks nobody: it may be deaf";
   EXPECT_EQ(c->state(), schema::RunState::kPaused);
   EXPECT_EQ(c.connects(kB), "prepare 1c to a b d\nfreeze") << "whom do they hear now?";
   EXPECT_EQ(c->state(), schema::RunState::kRunning);
-  EXPECT_EQ(c.hears(kB, promise(kB, ballot(1, kC))).find("accept 1c to a b d: view 2 of b c d from 12"), 0u);
+  EXPECT_EQ(c.receives(kB, promise(kB, ballot(1, kC))).find("accept 1c to a b d: view 2 of b c d from 12"), 0u);
 }
 
-TEST(ViewChange, OfTwoTheSeniorGoesOnAlone) {
+TEST(ViewChange, TheSeniorOfTwoContinuesAlone) {
   Machine a = running(kA, 2);
   EXPECT_EQ(a.disconnects(kB),
             "suspect b to b: node-a lost the connection to node-b"
@@ -213,7 +213,7 @@ TEST(ViewChange, OfTwoTheSeniorGoesOnAlone) {
             "\ninstall view 2 of a from 12");
 }
 
-TEST(ViewChange, OfTwoTheJuniorWaitsForTheSeniorsMachine) {
+TEST(ViewChange, TheJuniorOfTwoWaitsForTheSeniorsVote) {
   Machine b = running(kB, 2), a = restarted(kA, 2);
   EXPECT_EQ(b.disconnects(kA),
             "suspect a to a: node-b lost the connection to node-a"
@@ -221,38 +221,38 @@ TEST(ViewChange, OfTwoTheJuniorWaitsForTheSeniorsMachine) {
             "\nfreeze");
   EXPECT_EQ(b.connects(kA), "prepare 1b to a\nfreeze");
   EXPECT_EQ(a.connects(kB), "suspect a to b: node-a has no state of the run in memory");
-  EXPECT_EQ(b.hears(kA, a.sent<Suspect>()), "");
-  EXPECT_EQ(a.hears(kB, Prepare{ballot(1, kB)}), "write view 1, promised 1b\npromise 1b to b: no state");
-  EXPECT_EQ(b.hears(kA, a.sent<Promise>()),
+  EXPECT_EQ(b.receives(kA, a.sent<Suspect>()), "");
+  EXPECT_EQ(a.receives(kB, Prepare{ballot(1, kB)}), "write view 1, promised 1b\npromise 1b to b: no state");
+  EXPECT_EQ(b.receives(kA, a.sent<Promise>()),
             "accept 1b to a: view 2 of b from 12"
             "\nwrite view 1, promised 1b, accepted 1b"
             "\nfreeze");
-  EXPECT_EQ(a.hears(kB, b.sent<Accept>()), "write view 1, promised 1b, accepted 1b\naccepted 1b to b");
-  EXPECT_EQ(b.hears(kA, a.sent<Accepted>()).find("write view 2\ndecide to a: view 2 of b from 12"), 0u);
+  EXPECT_EQ(a.receives(kB, b.sent<Accept>()), "write view 1, promised 1b, accepted 1b\naccepted 1b to b");
+  EXPECT_EQ(b.receives(kA, a.sent<Accepted>()).find("write view 2\ndecide to a: view 2 of b from 12"), 0u);
 }
 
-TEST(ViewChange, ARestartedVoterKeepsItsWord) {
+TEST(ViewChange, ARestartedVoterKeepsItsPromise) {
   Machine a(kA, 3, false);
   a.remembers_voter({kKey, first_view(3), ballot(3, kC), ballot(2, kB), next_view({kB, kC})});
   EXPECT_TRUE(a->idle());
-  EXPECT_EQ(a.hears(kB, Prepare{ballot(2, kB)}), "outvoted by 3c to b");
-  EXPECT_EQ(a.hears(kC, Prepare{ballot(3, kC)}), "promise 3c to c: no state, accepted 2b: view 2 of b c from 12")
+  EXPECT_EQ(a.receives(kB, Prepare{ballot(2, kB)}), "nack 3c to b");
+  EXPECT_EQ(a.receives(kC, Prepare{ballot(3, kC)}), "promise 3c to c: no state, accepted 2b: view 2 of b c from 12")
       << "it was written before";
   EXPECT_EQ(a.waits(60'000), "") << "it does not lead";
-  EXPECT_EQ(a.hears(kC, Decide{next_view({kB, kC})}), "write view 2\ndecide to b c: view 2 of b c from 12");
-  EXPECT_EQ(a.hears(kB, Prepare{ballot(2, kB)}), "decide to b: view 2 of b c from 12");
+  EXPECT_EQ(a.receives(kC, Decide{next_view({kB, kC})}), "write view 2\ndecide to b c: view 2 of b c from 12");
+  EXPECT_EQ(a.receives(kB, Prepare{ballot(2, kB)}), "decide to b: view 2 of b c from 12");
 }
 
 // Its process in the new view is one that is gone.
-TEST(ViewChange, ARestartedVoterThatIsAMemberSaysSo) {
+TEST(ViewChange, ARestartedMemberReportsThatItHasNoState) {
   Machine c = restarted(kC, 3);
-  EXPECT_EQ(c.hears(kA, Decide{next_view({kA, kC})}),
+  EXPECT_EQ(c.receives(kA, Decide{next_view({kA, kC})}),
             "write view 2"
             "\ndecide to a b: view 2 of a c from 12"
             "\nsuspect c to a (view 2): node-c has no state of the run in memory");
 }
 
-TEST(ViewChange, AVoteOfARunThatIsKnownToHaveEndedIsNone) {
+TEST(ViewChange, ARunWithAFinalOutcomeHasNoVoter) {
   const auto past = [](schema::RunState state) {
     PastRun run{"run-1", Per<Seat, bool>(3, true), {}};
     run.end.truth = an_end(state, 90);
@@ -263,49 +263,51 @@ TEST(ViewChange, AVoteOfARunThatIsKnownToHaveEndedIsNone) {
   Machine b(kB, 3, false);
   b.remembers(past(schema::RunState::kCompleted));
   b.remembers_voter({kKey, first_view(3), {}, {}, {}});
-  EXPECT_EQ(b.hears(kA, Prepare{ballot(1, kA)}), "ended to a: COMPLETED, saved");
+  EXPECT_EQ(b.receives(kA, Prepare{ballot(1, kA)}), "ended to a: COMPLETED, saved");
 
   Machine other(kB, 3, false);
   other.remembers(past(schema::RunState::kInterrupted));
   other.remembers_voter({kKey, first_view(3), {}, {}, {}});
   Machine resumed = other;
-  EXPECT_EQ(other.hears(kA, Prepare{ballot(1, kA)}), "write view 1, promised 1a\npromise 1a to a: no state");
-  other.hears(kC, an_end(schema::RunState::kCompleted, 80));
-  EXPECT_EQ(other.hears(kA, Prepare{ballot(2, kA)}), "ended to a: COMPLETED, saved");
+  EXPECT_EQ(other.receives(kA, Prepare{ballot(1, kA)}), "write view 1, promised 1a\npromise 1a to a: no state");
+  other.receives(kC, an_end(schema::RunState::kCompleted, 80));
+  EXPECT_EQ(other.receives(kA, Prepare{ballot(2, kA)}), "ended to a: COMPLETED, saved");
 
   // A later beginning of the same run: the key is another one.
   for (const Seat seat : {kA, kC}) resumed.connects(seat);
   schema::Resume resume;
-  resumed.hears(kA, to_go_on(resume), 78);
-  EXPECT_EQ(resumed.hears(kA, Prepare{ballot(1, kA)}), "write view 1, promised 1a\npromise 1a to a: no state")
+  resumed.receives(kA, to_go_on(resume), 78);
+  EXPECT_EQ(resumed.receives(kA, Prepare{ballot(1, kA)}), "write view 1, promised 1a\npromise 1a to a: no state")
       << "not yet";
 }
 
-TEST(ViewChange, WhoIsOutvotedFollows) {
+TEST(ViewChange, ANackEndsABallot) {
   Machine a = leading();
-  EXPECT_EQ(a.hears(kB, Outvoted{ballot(3, kB)}), "");
-  EXPECT_EQ(a.hears(kB, promise(kB, ballot(1, kA))), "") << "its ballot is over";
+  EXPECT_EQ(a.receives(kB, Nack{ballot(3, kB)}), "");
+  EXPECT_EQ(a.receives(kB, promise(kB, ballot(1, kA))), "") << "its ballot is over";
   Machine later = a;
-  EXPECT_EQ(a.hears(kB, Prepare{ballot(3, kB)}),
-            "write view 1, promised 3b\nfreeze\npromise 3b to b: step 12, hears b");
+  EXPECT_EQ(a.receives(kB, Prepare{ballot(3, kB)}),
+            "write view 1, promised 3b\nfreeze\npromise 3b to b: step 12, reaches b");
   // Nothing comes of it: 1 s for each ballot, doubled.
   EXPECT_EQ(later.waits(7'999), "");
   EXPECT_EQ(later.waits(1), "write view 1, promised 4a\nfreeze\nprepare 4a to b c");
 }
 
-TEST(ViewChange, WhoHasPromisedTakesOverThoughNobodySeemsLost) {
+TEST(ViewChange, APromisedVoterTakesOverFromASilentCoordinator) {
   Machine b = promised();
   EXPECT_EQ(b.waits(1'000), "");
-  EXPECT_EQ(b.hears(kA, Prepare{ballot(1, kA)}), "freeze\npromise 1a to a: step 12, hears a c") << "written before";
+  EXPECT_EQ(b.receives(kA, Prepare{ballot(1, kA)}), "freeze\npromise 1a to a: step 12, reaches a c")
+      << "written before";
   EXPECT_EQ(b.waits(1'999), "");
   EXPECT_EQ(b.waits(1), "write view 1, promised 2b\nfreeze\nprepare 2b to a c");
 }
 
-TEST(ViewChange, TwoCoordinators) {
+TEST(ViewChange, TheHigherOfTwoBallotsWins) {
   Machine a = leading(), b = running(kB, 3);
   b.disconnects(kA);
-  EXPECT_EQ(a.hears(kB, b.sent<Prepare>()), "write view 1, promised 1b\nfreeze\npromise 1b to b: step 12, hears b");
-  EXPECT_EQ(b.hears(kA, Prepare{ballot(1, kA)}), "outvoted by 1b to a");
+  EXPECT_EQ(a.receives(kB, b.sent<Prepare>()),
+            "write view 1, promised 1b\nfreeze\npromise 1b to b: step 12, reaches b");
+  EXPECT_EQ(b.receives(kA, Prepare{ballot(1, kA)}), "nack 1b to a");
   EXPECT_EQ(a.waits(1'000), "") << "it has given up its own";
 }
 
@@ -315,148 +317,150 @@ TEST(ViewChange, AnAcceptedValueIsAdopted) {
   Promise promise_of_c = promise(kC, ballot(1, kB));
   promise_of_c.accepted_in = ballot(1, kA);
   promise_of_c.accepted = next_view({kA, kC}, 11);
-  EXPECT_EQ(b.hears(kC, promise_of_c).find("accept 1b to a c: view 2 of a c from 11"), 0u);
-  EXPECT_EQ(b.hears(kC, accepted(kC, ballot(1, kB))),
+  EXPECT_EQ(b.receives(kC, promise_of_c).find("accept 1b to a c: view 2 of a c from 11"), 0u);
+  EXPECT_EQ(b.receives(kC, accepted(kC, ballot(1, kB))),
             "write view 2"
             "\ndecide to a c: view 2 of a c from 11"
             "\nleave for view 2 of a c from 11"
-            "\nsave run-1: INTERRUPTED: node-b was left out: ; the run goes on without it");
+            "\nsave run-1: INTERRUPTED: node-b was evicted: ; the run continues without it");
 }
 
-TEST(ViewChange, AnAcceptFreezesWhoHasNotPromised) {
+TEST(ViewChange, AnAcceptFreezesAVoterWithoutAPromise) {
   Machine b = running(kB, 3);
-  EXPECT_EQ(b.hears(kA, Accept{ballot(1, kA), next_view({kA, kB})}),
+  EXPECT_EQ(b.receives(kA, Accept{ballot(1, kA), next_view({kA, kB})}),
             "write view 1, promised 1a, accepted 1a\nfreeze\naccepted 1a to a");
-  EXPECT_EQ(b.hears(kA, Accept{ballot(1, kA), next_view({kA, kB})}), "freeze\naccepted 1a to a") << "again";
-  EXPECT_EQ(b.hears(kC, Accept{ballot(1, kA), next_view({kB, kC})}), "") << "not its ballot";
-  EXPECT_EQ(b.hears(kC, Accept{ballot(1, kC), next_view({kB, kC}, 12, 3)}), "") << "not the next view";
+  EXPECT_EQ(b.receives(kA, Accept{ballot(1, kA), next_view({kA, kB})}), "freeze\naccepted 1a to a") << "again";
+  EXPECT_EQ(b.receives(kC, Accept{ballot(1, kA), next_view({kB, kC})}), "") << "not its ballot";
+  EXPECT_EQ(b.receives(kC, Accept{ballot(1, kC), next_view({kB, kC}, 12, 3)}), "") << "not the next view";
 }
 
 TEST(ViewChange, AWipedDirectoryIsNoVoter) {
   Machine a = leading();
   Promise wiped = promise(kB, ballot(1, kA));
   wiped.directory = 999;
-  EXPECT_EQ(a.hears(kB, wiped), "");
-  EXPECT_EQ(a.hears(kB, promise(kB, ballot(1, kA))).find("accept 1a"), 0u);
-  EXPECT_EQ(a.hears(kB, Accepted{ballot(1, kA), 999}), "");
-  EXPECT_EQ(a.hears(kB, accepted(kB, ballot(1, kA))).find("write view 2"), 0u);
+  EXPECT_EQ(a.receives(kB, wiped), "");
+  EXPECT_EQ(a.receives(kB, promise(kB, ballot(1, kA))).find("accept 1a"), 0u);
+  EXPECT_EQ(a.receives(kB, Accepted{ballot(1, kA), 999}), "");
+  EXPECT_EQ(a.receives(kB, accepted(kB, ballot(1, kA))).find("write view 2"), 0u);
 
   Machine c = Machine(kC, 3, false);
   schema::NextView others = first_view(3);
   others.members[2].directory = 999;
   c.remembers_voter({kKey, others, {}, {}, {}});
-  EXPECT_EQ(c.hears(kA, Prepare{ballot(1, kA)}), "");
+  EXPECT_EQ(c.receives(kA, Prepare{ballot(1, kA)}), "");
 }
 
-TEST(ViewChange, TwoThatDoNotHearEachOther) {
+TEST(ViewChange, OneOfTwoUnlinkedMembersIsEvicted) {
   Machine a = running(kA, 3);
-  EXPECT_EQ(a.hears(kB, Suspect{2, "node-b lost the connection to node-c"}).find("write view 1, promised 1a"), 0u);
+  EXPECT_EQ(a.receives(kB, Suspect{2, "node-b lost the connection to node-c"}).find("write view 1, promised 1a"), 0u);
   Promise b = promise(kB, ballot(1, kA)), c = promise(kC, ballot(1, kA));
-  std::erase(b.hears, 2u);
-  a.hears(kB, b);
-  EXPECT_EQ(a.hears(kC, c), "");
+  std::erase(b.reachable, 2u);
+  a.receives(kB, b);
+  EXPECT_EQ(a.receives(kC, c), "");
   EXPECT_EQ(a.waits(1'000), "prepare 1a to b c\nfreeze") << "the connection may come back";
   Machine again = a;
-  EXPECT_EQ(again.hears(kB, promise(kB, ballot(1, kA))).find("accept 1a to b c: view 2 of a b c from 12"), 0u);
-  EXPECT_EQ(a.hears(kB, b), "");
+  EXPECT_EQ(again.receives(kB, promise(kB, ballot(1, kA))).find("accept 1a to b c: view 2 of a b c from 12"), 0u);
+  EXPECT_EQ(a.receives(kB, b), "");
   EXPECT_EQ(a.waits(999), "");
   EXPECT_EQ(a.waits(1), "prepare 1a to b c\nfreeze");
-  EXPECT_EQ(a.hears(kB, b), "");
+  EXPECT_EQ(a.receives(kB, b), "");
   EXPECT_EQ(a.waits(499), "");
   EXPECT_EQ(a.waits(1).find("accept 1a to b c: view 2 of a b from 12"), 0u) << "the junior goes";
 }
 
 // Node-b sends and does not hear: what it says of itself is all that the others know.
-TEST(ViewChange, ACableThatCarriesOneWay) {
+TEST(ViewChange, AOneWayLinkEvictsAMember) {
   Machine a = running(kA, 3);
-  a.hears(kB, Suspect{0, "no sign of life from node-a for 10 s"});
-  EXPECT_EQ(a.hears(kC, promise(kC, ballot(1, kA))), "") << "it waits for node-b";
-  EXPECT_EQ(a.hears(kB, Prepare{ballot(1, kB)}),
-            "write view 1, promised 1b\nfreeze\npromise 1b to b: step 12, hears b c")
+  a.receives(kB, Suspect{0, "no sign of life from node-a for 10 s"});
+  EXPECT_EQ(a.receives(kC, promise(kC, ballot(1, kA))), "") << "it waits for node-b";
+  EXPECT_EQ(a.receives(kB, Prepare{ballot(1, kB)}),
+            "write view 1, promised 1b\nfreeze\npromise 1b to b: step 12, reaches b c")
       << "which does not hear that";
   Machine b = running(kB, 3);
-  b.does_not_hear(kA).loses(kA, "no sign of life from node-a for 10 s");
-  EXPECT_EQ(b.hears(kC, promise(kC, ballot(1, kB))).find("accept 1b to a c: view 2 of b c from 12"), 0u);
+  b.does_not_reach(kA).loses(kA, "no sign of life from node-a for 10 s");
+  EXPECT_EQ(b.receives(kC, promise(kC, ballot(1, kB))).find("accept 1b to a c: view 2 of b c from 12"), 0u);
 }
 
-TEST(ViewChange, AMemberThatCannotGoOn) {
+TEST(ViewChange, AnIneligibleMemberIsEvicted) {
   Machine c = running(kC, 3), a = running(kA, 3);
   EXPECT_EQ(c.fails({ErrorKind::kIo, "node-c", "data", "node-c cannot read /data"}),
             "suspect c to a b: node-c cannot read /data");
   EXPECT_EQ(c.fails({ErrorKind::kIo, "node-c", "data", "again"}), "");
-  a.hears(kC, Suspect{2, "node-c cannot read /data"});
-  EXPECT_EQ(c.hears(kA, Prepare{ballot(1, kA)}),
-            "write view 1, promised 1a\nfreeze\npromise 1a to a: step 12, hears a b, unfit: node-c cannot read /data");
-  EXPECT_EQ(a.hears(kC, c.sent<Promise>()), "") << "it waits for node-b";
-  EXPECT_EQ(a.hears(kB, promise(kB, ballot(1, kA))).find("accept 1a to b c: view 2 of a b from 12"), 0u);
+  a.receives(kC, Suspect{2, "node-c cannot read /data"});
+  EXPECT_EQ(
+      c.receives(kA, Prepare{ballot(1, kA)}),
+      "write view 1, promised 1a\nfreeze\npromise 1a to a: step 12, reaches a b, unfit: node-c cannot read /data");
+  EXPECT_EQ(a.receives(kC, c.sent<Promise>()), "") << "it waits for node-b";
+  EXPECT_EQ(a.receives(kB, promise(kB, ballot(1, kA))).find("accept 1a to b c: view 2 of a b from 12"), 0u);
   Decide decide{next_view({kA, kB})};
   decide.view.why = "node-c cannot read /data";
-  EXPECT_EQ(c.hears(kA, decide),
+  EXPECT_EQ(c.receives(kA, decide),
             "write view 2"
             "\ndecide to a b: view 2 of a b from 12"
             "\nleave for view 2 of a b from 12"
-            "\nsave run-1: INTERRUPTED: node-c was left out: node-c cannot read /data; the run goes on without it");
+            "\nsave run-1: INTERRUPTED: node-c was evicted: node-c cannot read /data; the run continues without it");
 }
 
-TEST(ViewChange, IfNobodyCanGoOnTheRunFails) {
+TEST(ViewChange, WithoutAnEligibleMemberTheRunFails) {
   Machine a = running(kA, 2);
   a.fails({ErrorKind::kIo, "node-a", "data", "node-a cannot read /data"});
   Promise b = promise(kB, ballot(1, kA));
   b.unfit = "node-b cannot read /data";
   const std::string both = "node-a cannot read /data; node-b cannot read /data";
-  EXPECT_EQ(a.hears(kB, b), "fail to b: , run failed: " + both + "\nsave run-1: FAILED: " + both);
+  EXPECT_EQ(a.receives(kB, b), "fail to b: , run failed: " + both + "\nsave run-1: FAILED: " + both);
 
   Machine alone = running(kA, 1);
   EXPECT_EQ(alone.fails({ErrorKind::kIo, "node-a", "data", "node-a cannot read /data"}),
             "write view 1, promised 1a\nfreeze\nsave run-1: FAILED: node-a cannot read /data");
 }
 
-TEST(ViewChange, AConnectionThatBreaksWhileBothLiveCostsNobody) {
+TEST(ViewChange, AConnectionThatComesBackEvictsNoMember) {
   Machine a = leading(), c = running(kC, 3);
   EXPECT_EQ(a.connects(kC), "prepare 1a to b c\nfreeze");
-  a.hears(kB, promise(kB, ballot(1, kA)));
-  EXPECT_EQ(a.hears(kC, promise(kC, ballot(1, kA))).find("accept 1a to b c: view 2 of a b c from 12"), 0u)
+  a.receives(kB, promise(kB, ballot(1, kA)));
+  EXPECT_EQ(a.receives(kC, promise(kC, ballot(1, kA))).find("accept 1a to b c: view 2 of a b c from 12"), 0u)
       << "the same members: what was under way may be lost";
 }
 
 // When it is noticed all others have promised already: it is waited for all the same.
-TEST(ViewChange, AConnectionThatIsBackBeforeItIsNoticedCostsNobody) {
+TEST(ViewChange, AReconnectBeforeTheGraceEndsEvictsNoMember) {
   Machine a = running(kA, 4);
   a.disconnects(kD);
-  a.hears(kB, promise(kB, ballot(1, kA)));
+  a.receives(kB, promise(kB, ballot(1, kA)));
   EXPECT_EQ(a.is_back(kC), "suspect c to b c d: " + kNoC + "\nprepare 1a to b c d\nfreeze");
-  EXPECT_EQ(a.hears(kC, promise(kC, ballot(1, kA))).find("accept 1a to b c d: view 2 of a b c from 12"), 0u);
+  EXPECT_EQ(a.receives(kC, promise(kC, ballot(1, kA))).find("accept 1a to b c d: view 2 of a b c from 12"), 0u);
 }
 
-TEST(ViewChange, AFullDiskTellsNothing) {
+TEST(ViewChange, AVoteThatIsNotWrittenIsNotSent) {
   const std::string full = "node-b cannot write its vote; make room on its disk";
   Machine b = running(kB, 3);
-  EXPECT_EQ(b.disk_is_full().hears(kA, Prepare{ballot(1, kA)}), "write view 1, promised 1a\nsuspect b to a c: " + full);
+  EXPECT_EQ(b.disk_is_full().receives(kA, Prepare{ballot(1, kA)}),
+            "write view 1, promised 1a\nsuspect b to a c: " + full);
   EXPECT_EQ(b.vote().promised.count, 0u);
-  EXPECT_EQ(b->paused(), full);
-  EXPECT_EQ(b.hears(kA, Prepare{ballot(1, kA)}), "write view 1, promised 1a");
+  EXPECT_EQ(b->pause_reason(), full);
+  EXPECT_EQ(b.receives(kA, Prepare{ballot(1, kA)}), "write view 1, promised 1a");
   EXPECT_EQ(b.waits(1'000), "write view 1, promised 1a") << "room was made?";
   Machine left_out = b;
   b.disk_is_full(false);
   EXPECT_EQ(b.waits(1'000), "write view 1, promised 1a");
-  EXPECT_EQ(b->paused(), "");
-  EXPECT_EQ(b.hears(kA, Prepare{ballot(1, kA)}),
-            "write view 1, promised 1a\nfreeze\npromise 1a to a: step 12, hears a c");
+  EXPECT_EQ(b->pause_reason(), "");
+  EXPECT_EQ(b.receives(kA, Prepare{ballot(1, kA)}),
+            "write view 1, promised 1a\nfreeze\npromise 1a to a: step 12, reaches a c");
 
   // Of what was decided, too.
   Machine behind = left_out;
-  EXPECT_EQ(behind.hears(kA, Decide{next_view({kA, kB, kC})}), "write view 2\nsuspect b to a c (view 2): " + full);
-  EXPECT_EQ(behind->paused(), full);
+  EXPECT_EQ(behind.receives(kA, Decide{next_view({kA, kB, kC})}), "write view 2\nsuspect b to a c (view 2): " + full);
+  EXPECT_EQ(behind->pause_reason(), full);
 
   // What was decided is not done before it is written.
-  EXPECT_EQ(left_out.hears(kA, Decide{next_view({kA, kC})}), "write view 2");
-  EXPECT_EQ(left_out.hears(kC, Prepare{ballot(1, kC)}), "") << "nor told";
+  EXPECT_EQ(left_out.receives(kA, Decide{next_view({kA, kC})}), "write view 2");
+  EXPECT_EQ(left_out.receives(kC, Prepare{ballot(1, kC)}), "") << "nor told";
   EXPECT_EQ(left_out.waits(999), "");
   left_out.disk_is_full(false);
   EXPECT_EQ(left_out.waits(1).find("write view 2\ndecide to a c: view 2 of a c from 12\nleave for view 2 of a c"), 0u);
 }
 
-TEST(ViewChange, AFullDiskOfWhoLeads) {
+TEST(ViewChange, ACoordinatorWithAFullDiskStepsAside) {
   Machine a = running(kA, 3);
   EXPECT_EQ(a.disk_is_full().disconnects(kC),
             "suspect c to b c: " + kNoC +
@@ -464,8 +468,8 @@ TEST(ViewChange, AFullDiskOfWhoLeads) {
                 "\nsuspect a to b c: node-a cannot write its vote; make room on its disk");
   // Node-b does not wait for it.
   Machine b = running(kB, 3);
-  b.hears(kA, Suspect{2, kNoC});
-  EXPECT_EQ(b.hears(kA, Suspect{0, "node-a cannot write its vote; make room on its disk"}),
+  b.receives(kA, Suspect{2, kNoC});
+  EXPECT_EQ(b.receives(kA, Suspect{0, "node-a cannot write its vote; make room on its disk"}),
             "write view 1, promised 1b\nfreeze\nprepare 1b to a c");
 }
 
@@ -474,17 +478,17 @@ TEST(ViewChange, AFullDiskOfWhoLeads) {
 TEST(ViewChange, AGoodbye) {
   Machine c = running(kC, 3), a = running(kA, 3);
   EXPECT_EQ(c.shuts_down(), "goodbye to a b: node-c was shut down");
-  EXPECT_EQ(a.hears(kC, c.sent<Goodbye>()),
+  EXPECT_EQ(a.receives(kC, c.sent<Goodbye>()),
             "suspect c to b c: node-c was shut down"
             "\nwrite view 1, promised 1a"
             "\nfreeze"
             "\nprepare 1a to b c");
-  EXPECT_EQ(c.hears(kA, a.sent<Prepare>()),
-            "write view 1, promised 1a\nfreeze\npromise 1a to a: step 12, hears a b, leaves");
-  a.hears(kC, c.sent<Promise>());
-  EXPECT_EQ(a.hears(kB, promise(kB, ballot(1, kA))).find("accept 1a to b c: view 2 of a b from 12, waiting"), 0u)
+  EXPECT_EQ(c.receives(kA, a.sent<Prepare>()),
+            "write view 1, promised 1a\nfreeze\npromise 1a to a: step 12, reaches a b, leaving");
+  a.receives(kC, c.sent<Promise>());
+  EXPECT_EQ(a.receives(kB, promise(kB, ballot(1, kA))).find("accept 1a to b c: view 2 of a b from 12, waiting"), 0u)
       << "more may leave";
-  EXPECT_EQ(c.hears(kA, Decide{next_view({kA, kB})}),
+  EXPECT_EQ(c.receives(kA, Decide{next_view({kA, kB})}),
             "write view 2"
             "\ndecide to a b: view 2 of a b from 12"
             "\nleave for view 2 of a b from 12"
@@ -496,53 +500,54 @@ TEST(ViewChange, AGoodbye) {
       << "nobody has a word for it";
 }
 
-TEST(ViewChange, OfTwoTheSeniorIsShutDown) {
+TEST(ViewChange, AShutdownOfTheSeniorOfTwo) {
   Machine a = running(kA, 2), b = running(kB, 2);
   a.shuts_down();
-  EXPECT_EQ(b.hears(kA, a.sent<Goodbye>()).find("suspect a to a: node-a was shut down\nwrite view 1, promised 1b"), 0u);
-  EXPECT_EQ(a.hears(kB, Prepare{ballot(1, kB)}),
-            "write view 1, promised 1b\nfreeze\npromise 1b to b: step 12, hears b, leaves");
-  EXPECT_EQ(b.hears(kA, a.sent<Promise>()).find("accept 1b to a: view 2 of b from 12, waiting"), 0u);
-  EXPECT_EQ(a.hears(kB, b.sent<Accept>()), "write view 1, promised 1b, accepted 1b\nfreeze\naccepted 1b to b");
+  EXPECT_EQ(b.receives(kA, a.sent<Goodbye>()).find("suspect a to a: node-a was shut down\nwrite view 1, promised 1b"),
+            0u);
+  EXPECT_EQ(a.receives(kB, Prepare{ballot(1, kB)}),
+            "write view 1, promised 1b\nfreeze\npromise 1b to b: step 12, reaches b, leaving");
+  EXPECT_EQ(b.receives(kA, a.sent<Promise>()).find("accept 1b to a: view 2 of b from 12, waiting"), 0u);
+  EXPECT_EQ(a.receives(kB, b.sent<Accept>()), "write view 1, promised 1b, accepted 1b\nfreeze\naccepted 1b to b");
 }
 
-TEST(ViewChange, WhoLeavesDoesNotWaitForEver) {
+TEST(ViewChange, AShutdownDoesNotWaitForEver) {
   Machine c = running(kC, 3);
   c.shuts_down();
   EXPECT_EQ(c.waits(1'999), "");
   EXPECT_EQ(c.waits(1), "save run-1: INTERRUPTED: node-c was shut down");
-  EXPECT_EQ(c.hears(kA, Prepare{ballot(1, kA)}), "write view 1, promised 1a\npromise 1a to a: no state, leaves")
+  EXPECT_EQ(c.receives(kA, Prepare{ballot(1, kA)}), "write view 1, promised 1a\npromise 1a to a: no state, leaves")
       << "its vote counts";
 }
 
-TEST(ViewChange, AllAreShutDown) {
+TEST(ViewChange, AShutdownOfAllInterruptsTheRun) {
   Machine b = running(kB, 3);
-  b.hears(kA, Goodbye{"node-a was shut down"});
+  b.receives(kA, Goodbye{"node-a was shut down"});
   EXPECT_EQ(b.shuts_down(), "goodbye to a c: node-b was shut down") << "node-c may go on";
-  EXPECT_EQ(b.hears(kC, Goodbye{"node-c was shut down"}),
+  EXPECT_EQ(b.receives(kC, Goodbye{"node-c was shut down"}),
             "suspect c to a c: node-c was shut down\nsave run-1: INTERRUPTED: node-b was shut down");
   b.saves(an_end(schema::RunState::kInterrupted, 60, "node-b was shut down"));
-  b.hears(kA, an_end(schema::RunState::kInterrupted, 50, "node-a was shut down"));
-  EXPECT_EQ(b.hears(kC, an_end(schema::RunState::kInterrupted, 61, "node-c was shut down")),
+  b.receives(kA, an_end(schema::RunState::kInterrupted, 50, "node-a was shut down"));
+  EXPECT_EQ(b.receives(kC, an_end(schema::RunState::kInterrupted, 61, "node-c was shut down")),
             "end run-1: INTERRUPTED: node-a was shut down (a saved, b saved, c saved)"
             "\ngoodbye to a c: node-b was shut down");
 }
 
 // --- with the end of the run ---
 
-TEST(ViewChange, WhoKnowsTheEndSaysIt) {
+TEST(ViewChange, ANodeThatKnowsTheOutcomeReportsIt) {
   Machine a = running(kA, 3);
   a.finishes(schema::RunState::kCompleted, "");
-  EXPECT_EQ(a.hears(kB, Prepare{ballot(1, kB)}), "") << "it has not saved yet";
+  EXPECT_EQ(a.receives(kB, Prepare{ballot(1, kB)}), "") << "it has not saved yet";
   a.saves(an_end(schema::RunState::kCompleted, 50));
-  EXPECT_EQ(a.hears(kB, Prepare{ballot(1, kB)}), "ended to b: COMPLETED, saved");
-  EXPECT_EQ(promised().hears(kA, an_end(schema::RunState::kCompleted, 50)), "save run-1: COMPLETED");
+  EXPECT_EQ(a.receives(kB, Prepare{ballot(1, kB)}), "ended to b: COMPLETED, saved");
+  EXPECT_EQ(promised().receives(kA, an_end(schema::RunState::kCompleted, 50)), "save run-1: COMPLETED");
 }
 
 TEST(ViewChange, AStopIsAskedForAgain) {
   Machine b = promised();
   EXPECT_EQ(b.stops(), "ask to stop");
-  EXPECT_EQ(b.hears(kA, Decide{next_view({kA, kB})}),
+  EXPECT_EQ(b.receives(kA, Decide{next_view({kA, kB})}),
             "write view 2"
             "\ndecide to a c: view 2 of a b from 12"
             "\ninstall view 2 of a b from 12"
@@ -551,25 +556,25 @@ TEST(ViewChange, AStopIsAskedForAgain) {
 
 TEST(ViewChange, OnlyMembersAreWaitedForAtTheEnd) {
   Machine b = promised();
-  b.hears(kA, Decide{next_view({kA, kB})});
+  b.receives(kA, Decide{next_view({kA, kB})});
   b.finishes(schema::RunState::kCompleted, "");
   b.saves(an_end(schema::RunState::kCompleted, 50));
-  EXPECT_EQ(b.hears(kA, an_end(schema::RunState::kCompleted, 40)),
+  EXPECT_EQ(b.receives(kA, an_end(schema::RunState::kCompleted, 40)),
             "end run-1: COMPLETED (a saved, b saved, c ?)\nended? to c: COMPLETED, saved");
 }
 
 // Who was left out hears of it as soon as it is there again, and of the end as well.
-TEST(ViewChange, WhoWasLeftOutLearnsTheEnd) {
+TEST(ViewChange, AnEvictedNodeLearnsTheOutcome) {
   Machine c = running(kC, 3);
-  c.hears(kA, Decide{next_view({kA, kB})});
+  c.receives(kA, Decide{next_view({kA, kB})});
   c.saves(an_end(schema::RunState::kInterrupted, 60, "left", schema::SaveState::kSaved, 8));
   EXPECT_TRUE(c->idle());
   EXPECT_EQ(c.start("run-2", 78), "claim run-2 to a (key 78)") << "it is free";
-  EXPECT_EQ(c.hears(kB, Prepare{ballot(2, kB)}), "decide to b: view 2 of a b from 12") << "who does not know it";
-  EXPECT_EQ(
-      c.hears(kA, an_end(schema::RunState::kCompleted, 90)).find("record: COMPLETED (a saved, b ?, c nothing saved)"),
-      0u);
-  EXPECT_EQ(c.hears(kB, Prepare{ballot(3, kB)}), "ended to b: COMPLETED, nothing saved");
+  EXPECT_EQ(c.receives(kB, Prepare{ballot(2, kB)}), "decide to b: view 2 of a b from 12") << "who does not know it";
+  EXPECT_EQ(c.receives(kA, an_end(schema::RunState::kCompleted, 90))
+                .find("record: COMPLETED (a saved, b ?, c nothing saved)"),
+            0u);
+  EXPECT_EQ(c.receives(kB, Prepare{ballot(3, kB)}), "ended to b: COMPLETED, nothing saved");
 }
 
 }  // namespace

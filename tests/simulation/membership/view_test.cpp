@@ -51,17 +51,17 @@ Promises all_promise() {
   return promises;
 }
 void cut(Promises& promises, Seat from, Seat to) {
-  std::erase(promises[to.index()].second.hears, static_cast<std::uint32_t>(from.index()));
+  std::erase(promises[to.index()].second.reachable, static_cast<std::uint32_t>(from.index()));
 }
 
-TEST(ChooseView, OfAllWhoCanGoOnFromTheLeastStep) {
+TEST(ChooseView, AllEligibleMembersStartAtTheLeastStep) {
   Promises promises = all_promise();
   EXPECT_EQ(chosen(promises), "abcd from 12");
   promises[2].second.step = 11;
   EXPECT_EQ(chosen(promises), "abcd from 11");
   promises[2].second.unfit = "node-c is stuck";
   EXPECT_EQ(chosen(promises), "abd from 11") << "its state counts";
-  promises[1].second.leaves = true;
+  promises[1].second.leaving = true;
   EXPECT_EQ(chosen(promises), "ad from 11, waiting");
   promises[0].second.has_state = false;
   promises[0].second.step = 0;
@@ -70,7 +70,7 @@ TEST(ChooseView, OfAllWhoCanGoOnFromTheLeastStep) {
   EXPECT_EQ(chosen(promises), "nothing");
 }
 
-TEST(ChooseView, WhoLacksMostLinksGoesAndOfEqualsTheJunior) {
+TEST(ChooseView, TheMemberWithFewestLinksIsDropped) {
   Promises promises = all_promise();
   cut(promises, kB, kC);
   EXPECT_EQ(chosen(promises), "abd from 12") << "one way is enough to part them";
@@ -82,7 +82,7 @@ TEST(ChooseView, WhoLacksMostLinksGoesAndOfEqualsTheJunior) {
   EXPECT_EQ(chosen(promises), "ac from 12");
 }
 
-TEST(ChooseView, WhatMayBeDecidedIsTaken) {
+TEST(ChooseView, AnAcceptedValueBinds) {
   Promises promises = all_promise();
   promises[1].second.accepted_in = ballot(1, kB);
   promises[1].second.accepted = next_view({kB, kC}, 9);
@@ -92,18 +92,18 @@ TEST(ChooseView, WhatMayBeDecidedIsTaken) {
   EXPECT_EQ(chosen(promises), "ab from 8") << "of the highest ballot";
 }
 
-TEST(ChooseView, TheWordsWhileItCannotGoOn) {
+TEST(ChooseView, TheMessageOfALostQuorum) {
   const Peers peers({"node-a", "node-b", "node-c", "node-d", "node-e"}, kA);
   const auto words = [&](std::size_t members, const std::vector<Seat>& away) {
-    return words_of_absence(View::of_all(members), away, peers);
+    return quorum_lost_text(View::of_all(members), away, peers);
   };
-  EXPECT_EQ(words(4, {kA, kC}), "2 of 4 members are away; the run goes on as soon as node-a or node-c is back");
-  EXPECT_EQ(words(2, {kA}), "1 of 2 members is away; the run goes on as soon as node-a is back");
-  EXPECT_EQ(words(4, {kA, kB, kC}), "3 of 4 members are away; the run goes on as soon as node-a is back");
+  EXPECT_EQ(words(4, {kA, kC}), "quorum lost: 2 of 4 voters reachable; resumes when node-a or node-c returns");
+  EXPECT_EQ(words(2, {kA}), "quorum lost: 1 of 2 voters reachable; resumes when node-a returns");
+  EXPECT_EQ(words(4, {kA, kB, kC}), "quorum lost: 1 of 4 voters reachable; resumes when node-a returns");
   EXPECT_EQ(words(4, {kB, kC, kD}),
-            "3 of 4 members are away; the run goes on as soon as node-b, node-c or node-d is back");
+            "quorum lost: 1 of 4 voters reachable; resumes when node-b, node-c or node-d returns");
   EXPECT_EQ(words(5, {kA, kB, kC, kD}),
-            "4 of 5 members are away; the run goes on as soon as 2 of node-a, node-b, node-c, node-d are back");
+            "quorum lost: 1 of 5 voters reachable; resumes when 2 of node-a, node-b, node-c, node-d return");
 }
 
 }  // namespace

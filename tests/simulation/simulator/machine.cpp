@@ -86,30 +86,30 @@ std::string words_of(const schema::NextView& view) {
 Said words(const schema::Suspect& suspect) { return {"suspect " + letter(suspect.seat), suspect.why}; }
 Said words(const schema::Prepare& prepare) { return {"prepare " + word_of(prepare.ballot), ""}; }
 Said words(const schema::Promise& promise) {
-  std::string text = promise.has_state ? "step " + std::to_string(promise.step) + ", hears" : "no state";
+  std::string text = promise.has_state ? "step " + std::to_string(promise.step) + ", reaches" : "no state";
   if (promise.has_state)
-    for (const std::uint32_t seat : promise.hears) text += " " + letter(seat);
+    for (const std::uint32_t seat : promise.reachable) text += " " + letter(seat);
   if (!promise.unfit.empty()) text += ", unfit: " + promise.unfit;
-  if (promise.leaves) text += ", leaves";
+  if (promise.leaving) text += ", leaving";
   if (promise.accepted_in.count > 0)
     text += ", accepted " + word_of(promise.accepted_in) + ": " + words_of(promise.accepted);
   return {"promise " + word_of(promise.ballot), text};
 }
-Said words(const schema::Outvoted& outvoted) { return {"outvoted by " + word_of(outvoted.ballot), ""}; }
+Said words(const schema::Nack& outvoted) { return {"nack " + word_of(outvoted.ballot), ""}; }
 Said words(const schema::Accept& accept) { return {"accept " + word_of(accept.ballot), words_of(accept.view)}; }
 Said words(const schema::Accepted& accepted) { return {"accepted " + word_of(accepted.ballot), ""}; }
 Said words(const schema::Decide& decide) { return {"decide", words_of(decide.view)}; }
 Said words(const schema::Join& join) {
   std::string hears;
-  for (const std::uint32_t seat : join.hears) hears += " " + letter(seat);
-  return {"join " + join.run_id, std::string(join.prepared ? "prepared" : "not prepared") + ", hears" + hears};
+  for (const std::uint32_t seat : join.reachable) hears += " " + letter(seat);
+  return {"join " + join.run_id, std::string(join.prepared ? "prepared" : "not prepared") + ", reaches" + hears};
 }
 Said words(const schema::Invite& invite) { return {"invite", invite.run_id + ", " + words_of(invite.view)}; }
-Said words(const schema::Hold& hold) {
-  return {std::string(hold.over ? "over for " : "held for ") + letter(hold.seat), hold.why};
+Said words(const schema::Quiesce& hold) {
+  return {std::string(hold.over ? "released for " : "quiesced for ") + letter(hold.seat), hold.why};
 }
-Said words(const schema::Feed& feed) { return {"feed", "step " + std::to_string(feed.state.step)}; }
-Said words(const schema::Fed& fed) { return {"fed", "step " + std::to_string(fed.state.step)}; }
+Said words(const schema::SnapshotOffer& feed) { return {"snapshot offer", "step " + std::to_string(feed.state.step)}; }
+Said words(const schema::SnapshotDone& fed) { return {"snapshot done", "step " + std::to_string(fed.state.step)}; }
 Said words(const schema::Leave&) { return {"leave", ""}; }
 template <class Body>
 Said words(const Body&) {
@@ -126,24 +126,24 @@ std::string words(const SendFrame& action) {
 }
 std::string words(const FindStates& action) {
   EXPECT_TRUE(action.run.resume && !action.run.resume->start);
-  return "find states of " + action.run.id + key_of(action.run.key);
+  return "find states of " + action.run.id + key_of(action.run.run_key);
 }
 std::string words(const PrepareRun& action) {
   std::string text = "prepare " + action.run.id + " with";
   for (const Rank rank : places<Rank>(action.view.size())) text += " " + letter(action.view.seat(rank));
-  return text + weights_of(action.run.weights) + resume_of(action.run.resume) + key_of(action.run.key);
+  return text + weights_of(action.run.weights) + resume_of(action.run.resume) + key_of(action.run.run_key);
 }
 std::string words(const BeginRun& action) {
   return "begin " + action.run.id + resume_of(action.run.resume) + ", " + exchange_name(action.choice.commit) +
-         key_of(action.run.key);
+         key_of(action.run.run_key);
 }
-std::string words(const DropRun& action) { return "drop" + key_of(action.key); }
+std::string words(const DropRun& action) { return "drop" + key_of(action.run_key); }
 std::string words(const SaveRun& action) {
-  return "save " + action.id + key_of(action.key) + ": " + std::string(to_word(action.state)) +
+  return "save " + action.id + key_of(action.run_key) + ": " + std::string(to_word(action.state)) +
          (action.reason.empty() ? "" : ": " + action.reason);
 }
 // "a saved, b ?, c nothing saved"
-std::string members_of(const RunEnd& end) {
+std::string members_of(const RunOutcome& end) {
   std::string text;
   for (const Seat seat : end.members.places())
     text += (text.empty() ? "" : ", ") + letter(seat) + " " +
@@ -151,11 +151,11 @@ std::string members_of(const RunEnd& end) {
   return text;
 }
 std::string words(const RecordEnd& action) {
-  return "record" + key_of(action.key) + ": " + std::string(to_word(action.end.truth.state)) +
+  return "record" + key_of(action.run_key) + ": " + std::string(to_word(action.end.truth.state)) +
          (action.end.truth.reason.empty() ? "" : ": " + action.end.truth.reason) + " (" + members_of(action.end) + ")";
 }
 std::string words(const EndRun& action) {
-  return "end " + action.id + key_of(action.key) + ": " + std::string(to_word(action.state)) +
+  return "end " + action.id + key_of(action.run_key) + ": " + std::string(to_word(action.state)) +
          (action.reason.empty() ? "" : ": " + action.reason) +
          (action.end.members.empty() ? "" : " (" + members_of(action.end) + ")");
 }
@@ -165,38 +165,38 @@ std::string words(const AnswerStart& action) {
       action.status.ok() ? "RUNNING" : kind_name(action.status.error().kind) + ": " + action.status.error().message;
   return "answer " + action.run_id + ": " + answer;
 }
-std::string words(const StartAnew& action) {
+std::string words(const RestartProposal& action) {
   EXPECT_EQ(action.token, kToken);
   return "start " + action.run.id + resume_of(action.run.resume) + " anew within " +
          std::to_string(action.run.start_timeout_ms) + " ms";
 }
-std::string words(const AskStop& action) { return "ask to stop" + key_of(action.key); }
-std::string words(const Freeze& action) { return "freeze" + key_of(action.key); }
+std::string words(const RequestStop& action) { return "ask to stop" + key_of(action.run_key); }
+std::string words(const Freeze& action) { return "freeze" + key_of(action.run_key); }
 // "write view 1, promised 2b, accepted 1a"
 std::string words(const WriteVote& action) {
-  EXPECT_EQ(action.key, action.vote.key);
-  return "write view " + std::to_string(action.vote.view.number) + key_of(action.key) +
+  EXPECT_EQ(action.run_key, action.vote.run_key);
+  return "write view " + std::to_string(action.vote.view.number) + key_of(action.run_key) +
          (action.vote.promised.count == 0 ? "" : ", promised " + word_of(action.vote.promised)) +
          (action.vote.accepted_in.count == 0 ? "" : ", accepted " + word_of(action.vote.accepted_in));
 }
-std::string words(const InstallView& action) { return "install " + words_of(action.next) + key_of(action.key); }
-std::string words(const LeaveView& action) { return "leave for " + words_of(action.next) + key_of(action.key); }
-std::string words(const HoldRun& action) { return "hold" + key_of(action.key); }
-std::string words(const ReadPast& action) { return "read the past" + key_of(action.key); }
-std::string words(const SendSlices& action) {
-  return "send slices to " + letter(action.to) + " from " + std::to_string(action.want.from) +
-         (action.want.again ? " again" : "") + key_of(action.key);
+std::string words(const InstallView& action) { return "install " + words_of(action.next) + key_of(action.run_key); }
+std::string words(const LeaveView& action) { return "leave for " + words_of(action.next) + key_of(action.run_key); }
+std::string words(const QuiesceRun& action) { return "quiesce" + key_of(action.run_key); }
+std::string words(const ReadHistory& action) { return "read the history" + key_of(action.run_key); }
+std::string words(const SendSnapshotChunks& action) {
+  return "send chunks to " + letter(action.to) + " from " + std::to_string(action.want.from) +
+         (action.want.again ? " again" : "") + key_of(action.run_key);
 }
-std::string words(const NoteHold& action) { return "note" + key_of(action.key) + ": " + action.what; }
-std::string words(const GoOn& action) {
-  return "go on" + key_of(action.key) + (action.why.empty() ? "" : ": " + action.why);
+std::string words(const NoteJoin& action) { return "note" + key_of(action.run_key) + ": " + action.what; }
+std::string words(const ReleaseRun& action) {
+  return "release" + key_of(action.run_key) + (action.why.empty() ? "" : ": " + action.why);
 }
-std::string words(const TakeFeed& action) {
-  return "take feed of step " + std::to_string(action.feed.state.step) + " from " + letter(action.from) +
-         key_of(action.key);
+std::string words(const ReceiveSnapshot& action) {
+  return "receive the snapshot of step " + std::to_string(action.feed.state.step) + " from " + letter(action.from) +
+         key_of(action.run_key);
 }
 std::string words(const JoinRun& action) {
-  return "join " + action.run.id + " in " + words_of(action.next) + key_of(action.run.key);
+  return "join " + action.run.id + " in " + words_of(action.next) + key_of(action.run.run_key);
 }
 
 }  // namespace
@@ -207,7 +207,7 @@ Machine::Machine(Seat self, std::size_t members, bool connected, std::uint16_t w
   for (const Seat seat : places<Seat>(members)) {
     if (!connected) circumstances_.deaf_to.insert(seat);
     if (connected && seat != self)
-      after([seat](Membership& machine, std::uint64_t now_ms) { machine.connection(seat, true, now_ms); });
+      after([seat](Membership& machine, std::uint64_t now_ms) { machine.on_connection_changed(seat, true, now_ms); });
   }
 }
 
@@ -222,10 +222,10 @@ Machine::Machine(const Machine& other) : options_(other.options_), machine_(std:
 }
 
 Machine& Machine::has_committed(std::uint64_t step) {
-  circumstances_.standing.step = step;
+  circumstances_.report.step = step;
   return *this;
 }
-Machine& Machine::does_not_hear(Seat peer) {
+Machine& Machine::does_not_reach(Seat peer) {
   circumstances_.deaf_to.insert(peer);
   return *this;
 }
@@ -236,14 +236,14 @@ Machine& Machine::disk_is_full(bool full) {
 
 void Machine::answer(const MembershipAction& action, std::uint64_t now_ms) {
   if (const auto* freeze = std::get_if<Freeze>(&action)) {
-    Standing standing = circumstances_.standing;
+    FreezeReport report = circumstances_.report;
     for (const Seat seat : options_.names.places())
-      if (seat != options_.self && !circumstances_.deaf_to.contains(seat)) standing.hears.push_back(seat);
-    machine_->stands(freeze->key, standing, now_ms);
+      if (seat != options_.self && !circumstances_.deaf_to.contains(seat)) report.reachable.push_back(seat);
+    machine_->on_frozen(freeze->run_key, report, now_ms);
   }
   if (const auto* write = std::get_if<WriteVote>(&action)) {
     if (!circumstances_.full) vote_ = write->vote;
-    machine_->voted(write->key, !circumstances_.full, now_ms);
+    machine_->on_vote_written(write->run_key, !circumstances_.full, now_ms);
   }
 }
 
@@ -290,26 +290,27 @@ std::string Machine::resumes(const schema::Resume& resume, const std::string& id
 std::string Machine::connects(Seat peer, std::uint16_t weight) {
   circumstances_.deaf_to.erase(peer);
   return after([=](Membership& machine, std::uint64_t now_ms) {
-    machine.weighs(peer, weight);
-    machine.connection(peer, true, now_ms);
+    machine.set_weight(peer, weight);
+    machine.on_connection_changed(peer, true, now_ms);
   });
 }
 std::string Machine::cannot_join(Seat peer, const std::string& why) {
-  return after([=](Membership& machine, std::uint64_t now_ms) { machine.cannot_join(peer, why, now_ms); });
+  return after([=](Membership& machine, std::uint64_t now_ms) { machine.on_incompatible_peer(peer, why, now_ms); });
 }
 std::string Machine::disconnects(Seat peer) {
   circumstances_.deaf_to.insert(peer);
-  return after([=](Membership& machine, std::uint64_t now_ms) { machine.connection(peer, false, now_ms); });
+  return after([=](Membership& machine, std::uint64_t now_ms) { machine.on_connection_changed(peer, false, now_ms); });
 }
 std::string Machine::is_back(Seat peer) {
   const std::string message = options_.names[options_.self] + " lost the connection to " + options_.names[peer];
-  return after([=](Membership& machine, std::uint64_t now_ms) { machine.gave_up(peer, message, true, now_ms); });
+  return after([=](Membership& machine, std::uint64_t now_ms) { machine.on_link_lost(peer, message, true, now_ms); });
 }
 std::string Machine::rekeys(Seat peer) {
-  return after([=](Membership& machine, std::uint64_t now_ms) { machine.connection(peer, false, now_ms, true); });
+  return after(
+      [=](Membership& machine, std::uint64_t now_ms) { machine.on_connection_changed(peer, false, now_ms, true); });
 }
 // Votes and commits say of whom they are, as all nodes' do.
-std::string Machine::hears(Seat from, const schema::FrameBody& said, std::uint64_t key, std::uint32_t view) {
+std::string Machine::receives(Seat from, const schema::FrameBody& said, std::uint64_t key, std::uint32_t view) {
   schema::FrameBody body = said;
   if (auto* const vote = std::get_if<schema::Vote>(&body)) {
     vote->directory = directory_of(from);
@@ -317,56 +318,60 @@ std::string Machine::hears(Seat from, const schema::FrameBody& said, std::uint64
   }
   if (auto* const commit = std::get_if<schema::Commit>(&body); commit != nullptr && commit->members.empty())
     commit->members = first_view(options_.names.size()).members;
-  return after([=](Membership& machine, std::uint64_t now_ms) { machine.frame(from, {key, view, 0}, body, now_ms); });
+  return after([=](Membership& machine, std::uint64_t now_ms) {
+    machine.on_frame(from, {key, view, 0}, body, now_ms);
+  });
 }
 std::string Machine::offers(const schema::Offer& offer, std::uint32_t known_lineage) {
-  return after([=](Membership& machine, std::uint64_t now_ms) { machine.offered(kKey, offer, known_lineage, now_ms); });
+  return after(
+      [=](Membership& machine, std::uint64_t now_ms) { machine.on_offer(kKey, offer, known_lineage, now_ms); });
 }
 std::string Machine::prepares(const schema::Vote& vote, const engine::EachName& names) {
-  return after([=](Membership& machine, std::uint64_t now_ms) { machine.prepared(kKey, vote, now_ms, names); });
+  return after([=](Membership& machine, std::uint64_t now_ms) { machine.on_prepared(kKey, vote, now_ms, names); });
 }
-std::string Machine::gets_on(Seat seat) {
-  return after([=](Membership& machine, std::uint64_t now_ms) { machine.prepares(seat, now_ms); });
+std::string Machine::makes_progress(Seat seat) {
+  return after([=](Membership& machine, std::uint64_t now_ms) { machine.on_prepare_progress(seat, now_ms); });
 }
 std::string Machine::loses(Seat peer, const std::string& message) {
   circumstances_.deaf_to.insert(peer);
-  return after([=](Membership& machine, std::uint64_t now_ms) { machine.lost(peer, message, now_ms); });
+  return after([=](Membership& machine, std::uint64_t now_ms) { machine.on_peer_lost(peer, message, now_ms); });
 }
 std::string Machine::fails(const schema::Fail& cause) {
-  return after([=](Membership& machine, std::uint64_t now_ms) { machine.failed(cause, now_ms); });
+  return after([=](Membership& machine, std::uint64_t now_ms) { machine.on_failed(cause, now_ms); });
 }
 std::string Machine::finishes(schema::RunState state, const std::string& reason) {
-  return after([=](Membership& machine, std::uint64_t now_ms) { machine.finished(state, reason, now_ms); });
+  return after([=](Membership& machine, std::uint64_t now_ms) { machine.on_finished(state, reason, now_ms); });
 }
 std::string Machine::stopping() {
-  return after([](Membership& machine, std::uint64_t) { machine.stopping(); });
+  return after([](Membership& machine, std::uint64_t) { machine.on_stopping(); });
 }
 std::string Machine::finished(Seat peer) {
-  return after([=](Membership& machine, std::uint64_t) { machine.peer_finished(peer); });
+  return after([=](Membership& machine, std::uint64_t) { machine.on_peer_finished(peer); });
 }
 std::string Machine::remembers(PastRun run, std::uint64_t key) {
-  return after([=](Membership& machine, std::uint64_t) { machine.remember(key, run); });
+  return after([=](Membership& machine, std::uint64_t) { machine.add_past_run(key, run); });
 }
 std::string Machine::remembers_voter(const VoterState& vote) {
-  return after([=](Membership& machine, std::uint64_t) { machine.remember_voter(vote, "run-1"); });
+  return after([=](Membership& machine, std::uint64_t) { machine.add_past_voter(vote, "run-1"); });
 }
-std::string Machine::hears_beat(Seat from, std::uint32_t view, std::uint32_t lineage) {
-  return after([=](Membership& machine, std::uint64_t now_ms) { machine.beats(from, "run-1", lineage, view, now_ms); });
+std::string Machine::receives_heartbeat(Seat from, std::uint32_t view, std::uint32_t lineage) {
+  return after(
+      [=](Membership& machine, std::uint64_t now_ms) { machine.on_heartbeat(from, "run-1", lineage, view, now_ms); });
 }
-std::string Machine::hears_that_it_is_on() {
-  return after([](Membership& machine, std::uint64_t now_ms) { machine.is_on("run-1", now_ms); });
+std::string Machine::discovers_run() {
+  return after([](Membership& machine, std::uint64_t now_ms) { machine.on_run_discovered("run-1", now_ms); });
 }
-std::string Machine::is_held() {
-  return after([](Membership& machine, std::uint64_t now_ms) { machine.held(kKey, now_ms); });
+std::string Machine::is_quiesced() {
+  return after([](Membership& machine, std::uint64_t now_ms) { machine.on_quiesced(kKey, now_ms); });
 }
-std::string Machine::feeds(const schema::Feed& feed) {
-  return after([=](Membership& machine, std::uint64_t now_ms) { machine.feeds(kKey, feed, now_ms); });
+std::string Machine::offers_snapshot(const schema::SnapshotOffer& feed) {
+  return after([=](Membership& machine, std::uint64_t now_ms) { machine.on_snapshot_offer(kKey, feed, now_ms); });
 }
-std::string Machine::is_fed(const std::string& why_not) {
-  return after([=](Membership& machine, std::uint64_t now_ms) { machine.fed(kKey, why_not, now_ms); });
+std::string Machine::has_snapshot(const std::string& why_not) {
+  return after([=](Membership& machine, std::uint64_t now_ms) { machine.on_snapshot_done(kKey, why_not, now_ms); });
 }
 std::string Machine::saves(const schema::Ended& own) {
-  return after([=](Membership& machine, std::uint64_t now_ms) { machine.saved(kKey, own, now_ms); });
+  return after([=](Membership& machine, std::uint64_t now_ms) { machine.on_saved(kKey, own, now_ms); });
 }
 std::string Machine::stops(const std::string& id) {
   const auto no = std::make_shared<std::string>();
@@ -383,7 +388,7 @@ std::string Machine::leaves() {
   return *no + done;
 }
 std::string Machine::stays_out() {
-  return after([](Membership& machine, std::uint64_t) { machine.stays_out(); });
+  return after([](Membership& machine, std::uint64_t) { machine.stay_out(); });
 }
 std::string Machine::shuts_down() {
   return after([](Membership& machine, std::uint64_t now_ms) { machine.shut_down(now_ms); });
@@ -411,8 +416,8 @@ Machine proposing() {
 Machine running_proposer() {
   Machine a = proposing();
   a.prepares(yes());
-  a.hears(kB, yes());
-  a.hears(kC, yes());
+  a.receives(kB, yes());
+  a.receives(kC, yes());
   return a;
 }
 Machine running(Seat self, std::size_t members) {
@@ -421,14 +426,14 @@ Machine running(Seat self, std::size_t members) {
     one.start();
     one.prepares(yes());
     for (const Seat seat : places<Seat>(members))
-      if (seat != kA) one.hears(seat, yes());
+      if (seat != kA) one.receives(seat, yes());
     return one;
   }
   schema::Propose proposal{"run-1", "steps = 5\n", {}};
   proposal.weights.assign(members, 1);
-  one.hears(kA, proposal);
+  one.receives(kA, proposal);
   one.prepares(yes());
-  one.hears(kA, schema::Commit{});
+  one.receives(kA, schema::Commit{});
   return one;
 }
 Machine restarted(Seat self, std::size_t members) {
@@ -453,14 +458,14 @@ schema::NextView next_view(const std::vector<Seat>& members, std::uint64_t start
 schema::Promise promise(Seat from, schema::Ballot ballot, std::uint64_t step) {
   schema::Promise promise{ballot, directory_of(from), incarnation_of(from), true, step};
   for (const Seat seat : {kA, kB, kC, kD})
-    if (seat != from) promise.hears.push_back(static_cast<std::uint32_t>(seat.index()));
+    if (seat != from) promise.reachable.push_back(static_cast<std::uint32_t>(seat.index()));
   return promise;
 }
 schema::Accepted accepted(Seat from, schema::Ballot ballot) { return {ballot, directory_of(from)}; }
 
 Machine preparing() {
   Machine b(kB, 3);
-  b.hears(kC, proposal("run-1", "steps = 5\n"));
+  b.receives(kC, proposal("run-1", "steps = 5\n"));
   return b;
 }
 schema::Ended an_end(schema::RunState state, std::int64_t since_ms, const std::string& reason, schema::SaveState save,
@@ -471,7 +476,7 @@ schema::Ended an_end(schema::RunState state, std::int64_t since_ms, const std::s
   end.since_ms = since_ms;
   end.save = save;
   end.held_step = end.held_digest = held_step;
-  if (schema::is_fact(state)) end.step = end.digest = held_step;
+  if (schema::is_authoritative(state)) end.step = end.digest = held_step;
   return end;
 }
 
@@ -482,8 +487,8 @@ Machine voted() {
 }
 Machine running_member() {
   Machine b = voted();
-  b.hears(kC, schema::Commit{schema::ExchangeKind::kSharded, schema::Coding::kRaw, schema::kMaxWindowBytes,
-                             schema::kLargeChunkParameters});
+  b.receives(kC, schema::Commit{schema::ExchangeKind::kSharded, schema::Coding::kRaw, schema::kMaxWindowBytes,
+                                schema::kLargeChunkParameters});
   return b;
 }
 
@@ -500,7 +505,7 @@ Machine finding() {
 }
 Machine looking() {
   Machine b(kB, 3);
-  b.hears(kC, to_go_on());
+  b.receives(kC, to_go_on());
   return b;
 }
 Machine offering() {

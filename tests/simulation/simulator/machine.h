@@ -33,7 +33,7 @@ class Machine {
   Machine(const Machine& other);  // at the same point: it has seen the same events
   // How it will stand when it is asked. It hears whom it is connected to and has not lost, but for these.
   Machine& has_committed(std::uint64_t step);
-  Machine& does_not_hear(Seat peer);
+  Machine& does_not_reach(Seat peer);
   Machine& disk_is_full(bool full = true);
   const Membership* operator->() const { return machine_.get(); }
 
@@ -48,27 +48,27 @@ class Machine {
   std::string is_back(Seat peer);  // its connection broke, and there is another one
   std::string rekeys(Seat peer);   // disconnects, for one of both gets another cluster key
   std::string cannot_join(Seat peer, const std::string& why);
-  std::string hears(Seat from, const schema::FrameBody& body, std::uint64_t key = kKey,
-                    std::uint32_t view = View::kFirst);
+  std::string receives(Seat from, const schema::FrameBody& body, std::uint64_t key = kKey,
+                       std::uint32_t view = View::kFirst);
   // run-1, with what is on its own disk.
   std::string offers(const schema::Offer& offer, std::uint32_t known_lineage = 1);
   // run-1, with this own vote; names: of the own data's files.
   std::string prepares(
       const schema::Vote& vote, const engine::EachName& names = [](const auto&) {});
-  std::string gets_on(Seat seat);                            // with preparing
+  std::string makes_progress(Seat seat);                     // with preparing
   std::string loses(Seat peer, const std::string& message);  // liveness gives up on it
   std::string fails(const schema::Fail& cause);              // the run itself cannot go on
   std::string finishes(schema::RunState state, const std::string& reason);
   std::string stopping();           // the union of flags says stop
   std::string finished(Seat peer);  // its last report is in
   std::string remembers(PastRun run, std::uint64_t key = kKey);
-  std::string remembers_voter(const VoterState& vote);                               // of run-1
-  std::string hears_beat(Seat from, std::uint32_t view, std::uint32_t lineage = 1);  // of run-1
-  std::string saves(const schema::Ended& own);                                       // run-1's state, or not
-  std::string hears_that_it_is_on();                                                 // run-1, without this node
-  std::string is_held();                                                             // with all members
-  std::string feeds(const schema::Feed& feed);                                       // what it can give
-  std::string is_fed(const std::string& why_not = "");                               // it has the state
+  std::string remembers_voter(const VoterState& vote);                                       // of run-1
+  std::string receives_heartbeat(Seat from, std::uint32_t view, std::uint32_t lineage = 1);  // of run-1
+  std::string saves(const schema::Ended& own);                                               // run-1's state, or not
+  std::string discovers_run();                                                               // run-1, without this node
+  std::string is_quiesced();                                                                 // with all members
+  std::string offers_snapshot(const schema::SnapshotOffer& feed);                            // what it can give
+  std::string has_snapshot(const std::string& why_not = "");                                 // it has the state
   std::string stops(const std::string& id = "run-1");  // a client's stop; "no: ..." where it is refused
   std::string leaves();                                // a client's leave; "no: ..." where it is refused
   std::string shuts_down();
@@ -89,7 +89,7 @@ class Machine {
  private:
   using Happens = std::function<void(Membership& machine, std::uint64_t now_ms)>;
   struct Circumstances {
-    Standing standing;
+    FreezeReport report;
     std::set<Seat> deaf_to;
     bool full = false;
   };

@@ -44,9 +44,9 @@ VirtualNode::VirtualNode(Network& network, NodeOptions options)
     record.ended = true;
     record.end = run.end;
     ids_[key] = record.id;
-    membership_.remember(key, std::move(run));
+    membership_.add_past_run(key, std::move(run));
     if (const auto vote = options_.disk->votes.find(key); vote != options_.disk->votes.end())
-      membership_.remember_voter(vote->second, record.id);
+      membership_.add_past_voter(vote->second, record.id);
   }
 }
 
@@ -58,7 +58,7 @@ std::vector<Seat> VirtualNode::others() const {
 }
 
 std::optional<std::uint64_t> VirtualNode::running_key() const {
-  return running_ ? std::optional(running_->key) : std::nullopt;
+  return running_ ? std::optional(running_->run_key) : std::nullopt;
 }
 
 // --- what happens to it ---
@@ -87,43 +87,44 @@ void VirtualNode::shut_down() {
 }
 
 void VirtualNode::lose(Seat peer, const std::string& message) {
-  membership_.lost(peer, message, network_.now_ms());
+  membership_.on_peer_lost(peer, message, network_.now_ms());
   carry_out_all();
 }
 
 void VirtualNode::on_frame(Seat from, const SharedMessage& message) {
-  liveness_.heard(from, network_.now_ms());
+  liveness_.on_data(from, network_.now_ms());
   if (stuck_) return;
   const bool of_a_run = message->bytes || std::holds_alternative<schema::StepFrame>(message->body) ||
                         std::holds_alternative<schema::Scalers>(message->body) ||
                         std::holds_alternative<schema::Report>(message->body);
   if (!of_a_run)
-    membership_.frame(from, message->header, message->body, network_.now_ms());
+    membership_.on_frame(from, message->header, message->body, network_.now_ms());
   else if (saving_)
     return carry_out_all();
   else if (running_ || run_is_prepared())
     run_frame(from, message);
-  else if (membership_.current() != nullptr && membership_.current()->key == message->header.run)
+  else if (membership_.current() != nullptr && membership_.current()->run_key == message->header.run)
     before_run_.push_back({from, message});
   carry_out_all();
 }
 
 void VirtualNode::on_connection(Seat peer, bool up) {
-  if (!up) view_links_.broke(peer);
-  if (up && last_words_.came_back(peer)) return;
+  if (!up) view_links_.mark_broken(peer);
+  if (up && disconnect_grace_.on_reconnected(peer)) return;
   if (up || !running_)
-    membership_.connection(peer, up, network_.now_ms(), options_.links_rekey);
+    membership_.on_connection_changed(peer, up, network_.now_ms(), options_.links_rekey);
   else
-    last_words_.broke(peer, options_.names[options_.self] + " lost the connection to " + options_.names[peer],
-                      network_.now_ms());
+    disconnect_grace_.on_disconnected(
+        peer, options_.names[options_.self] + " lost the connection to " + options_.names[peer], network_.now_ms());
   carry_out_all();
 }
 
 void VirtualNode::on_beat(Seat from, const schema::Beat& beat) {
-  liveness_.beat(from, beat, network_.now_ms());
+  liveness_.on_heartbeat(from, beat, network_.now_ms());
   if (stuck_ || beat.view == 0) return;
-  membership_.beats(from, beat.run_id, beat.lineage, beat.view, network_.now_ms());
-  if (!running_ && !leaving_ && beat.run_id != left_by_order_) membership_.is_on(beat.run_id, network_.now_ms());
+  membership_.on_heartbeat(from, beat.run_id, beat.lineage, beat.view, network_.now_ms());
+  if (!running_ && !leaving_ && beat.run_id != left_by_order_)
+    membership_.on_run_discovered(beat.run_id, network_.now_ms());
   carry_out_all();
 }
 
@@ -141,12 +142,13 @@ void VirtualNode::on_tick() {
                             running_ ? membership_.view().number() : 0,
                             membership_.current() != nullptr ? membership_.current()->lineage() : 1};
     for (const Seat peer : others()) network_.send_beat(options_.self, peer, beat);
-    liveness_.beat(options_.self, beat, now_ms);
+    liveness_.on_heartbeat(options_.self, beat, now_ms);
   }
   if (stuck_) return;
-  for (const daemon::LastWords::Gone& gone : last_words_.take_due(now_ms))
-    membership_.gave_up(gone.peer, gone.message, gone.up_again, now_ms);
-  for (const daemon::Verdict& verdict : liveness_.tick(now_ms)) membership_.lost(verdict.seat, verdict.message, now_ms);
+  for (const daemon::DisconnectGrace::Disconnect& lost : disconnect_grace_.take_due(now_ms))
+    membership_.on_link_lost(lost.peer, lost.message, lost.up_again, now_ms);
+  for (const daemon::Suspicion& verdict : liveness_.tick(now_ms))
+    membership_.on_peer_lost(verdict.seat, verdict.message, now_ms);
   membership_.tick(now_ms);
   carry_out_all();
 }
@@ -168,7 +170,7 @@ void VirtualNode::carry_out(const daemon::SendFrame& action) {
 }
 
 void VirtualNode::carry_out(const daemon::FindStates& action) {
-  ids_[action.run.key] = action.run.id;
+  ids_[action.run.run_key] = action.run.id;
   phase_ = schema::Phase::kPrepare;
   liveness_.watch(action.run.id, options_.step_timeout_ms, network_.now_ms());
   const std::uint64_t delay_ms = network_.random().between(options_.least_prepare_ms, options_.most_prepare_ms);
@@ -176,13 +178,13 @@ void VirtualNode::carry_out(const daemon::FindStates& action) {
     if (stuck_) return;
     schema::Offer offer;
     offer.states = options_.disk->states[run.id];
-    membership_.offered(run.key, offer, options_.disk->lineage_of(run.id), network_.now_ms());
+    membership_.on_offer(run.run_key, offer, options_.disk->lineage_of(run.id), network_.now_ms());
     carry_out_all();
   });
 }
 
 void VirtualNode::carry_out(const daemon::PrepareRun& action) {
-  ids_[action.run.key] = action.run.id;
+  ids_[action.run.run_key] = action.run.id;
   phase_ = schema::Phase::kPrepare;
   before_run_.clear();
   const std::size_t accused = action.joins ? options_.names.size() : 0;  // or nobody
@@ -190,19 +192,19 @@ void VirtualNode::carry_out(const daemon::PrepareRun& action) {
   const std::uint64_t delay_ms = network_.random().between(options_.least_prepare_ms, options_.most_prepare_ms);
   network_.after(options_.self, delay_ms * 1000, [this, run = action.run] {
     if (stuck_ || running_) return;
-    membership_.prepared(run.key, prepare_run(run), network_.now_ms());
+    membership_.on_prepared(run.run_key, prepare_run(run), network_.now_ms());
     carry_out_all();
   });
 }
 
 Outcome& VirtualNode::begin(const daemon::RunIdentity& run) {
   TG_CHECK(!running_, run.id);
-  if (options_.on_begin_or_end) options_.on_begin_or_end(options_.self, run.key, true);
+  if (options_.on_begin_or_end) options_.on_begin_or_end(options_.self, run.run_key, true);
   running_ = run;
   view_links_.begin_view();
   // A record is of the newest beginning.
   std::erase_if(options_.disk->runs, [&](const auto& record) { return record.second.id == run.id; });
-  VirtualDisk::Record& record = options_.disk->runs[run.key];
+  VirtualDisk::Record& record = options_.disk->runs[run.run_key];
   record.id = run.id;
   record.lineage = run.lineage();
   Outcome& one = outcomes_[run.id];
@@ -227,7 +229,7 @@ void VirtualNode::carry_out(const daemon::BeginRun& action) {
 
 void VirtualNode::carry_out(const daemon::DropRun& action) {
   TG_CHECK(!running_);
-  if (ids_.contains(action.key)) outcomes_[ids_[action.key]].dropped = true;
+  if (ids_.contains(action.run_key)) outcomes_[ids_[action.run_key]].dropped = true;
   liveness_.unwatch();
   phase_ = schema::Phase::kIdle;
 }
@@ -243,25 +245,25 @@ void VirtualNode::carry_out(const daemon::SaveRun& action) {
   own.since_ms = static_cast<std::int64_t>(network_.now_ms());
   own.held_step = held().step;
   own.held_digest = held().digest;
-  if (schema::is_fact(own.state)) {
+  if (schema::is_authoritative(own.state)) {
     own.step = own.held_step;
     own.digest = own.held_digest;
   }
   own.save = options_.disk->full ? schema::SaveState::kNotSaved : schema::SaveState::kSaved;
   own.problem = options_.disk->full ? "no space" : "";
   const std::uint64_t delay_ms = network_.random().between(options_.least_save_ms, options_.most_save_ms);
-  network_.after(options_.self, delay_ms * 1000, [this, key = action.key, own] {
+  network_.after(options_.self, delay_ms * 1000, [this, key = action.run_key, own] {
     VirtualDisk::Record& record = options_.disk->runs[key];
     record.ended = true;
     record.end = {own, {}};
     ++progress_;
-    membership_.saved(key, own, network_.now_ms());
+    membership_.on_saved(key, own, network_.now_ms());
     carry_out_all();
   });
 }
 
 void VirtualNode::carry_out(const daemon::RecordEnd& action) {
-  VirtualDisk::Record& record = options_.disk->runs[action.key];
+  VirtualDisk::Record& record = options_.disk->runs[action.run_key];
   record.end = action.end;
   Outcome& one = outcomes_[record.id];
   one.end = action.end.truth.state;
@@ -274,23 +276,23 @@ void VirtualNode::carry_out(const daemon::EndRun& action) {
   Outcome& one = outcomes_[action.id];
   TG_CHECK(!one.end, action.id);
   one.end = action.state;
-  if (action.by_order) left_by_order_ = action.id;
+  if (action.by_user) left_by_order_ = action.id;
   one.told.push_back(action.state);
   if (running_) {
     one.verdict = action.end;
-    options_.disk->runs[action.key].end = action.end;
+    options_.disk->runs[action.run_key].end = action.end;
   }
   one.reason = action.reason;
   one.end_ms = network_.now_ms();
   saving_ = false;
   if (running_) {
-    if (options_.on_begin_or_end) options_.on_begin_or_end(options_.self, action.key, false);
+    if (options_.on_begin_or_end) options_.on_begin_or_end(options_.self, action.run_key, false);
   }
   running_.reset();
   liveness_.unwatch();
   phase_ = schema::Phase::kIdle;
-  for (const daemon::LastWords::Gone& gone : last_words_.take_all())
-    membership_.gave_up(gone.peer, gone.message, gone.up_again, network_.now_ms());
+  for (const daemon::DisconnectGrace::Disconnect& lost : disconnect_grace_.take_all())
+    membership_.on_link_lost(lost.peer, lost.message, lost.up_again, network_.now_ms());
 }
 
 void VirtualNode::carry_out(const daemon::AnswerStart& action) {
@@ -298,33 +300,33 @@ void VirtualNode::carry_out(const daemon::AnswerStart& action) {
   answers_[action.token] = {action.run_id, action.status, network_.now_ms()};
 }
 
-void VirtualNode::carry_out(const daemon::StartAnew& action) {
+void VirtualNode::carry_out(const daemon::RestartProposal& action) {
   daemon::RunIdentity run = action.run;
-  run.key = network_.random().word();
+  run.run_key = network_.random().word();
   membership_.start(action.token, run, network_.now_ms());
 }
 
-void VirtualNode::carry_out(const daemon::AskStop& action) {
-  TG_CHECK(running_ && running_->key == action.key);
+void VirtualNode::carry_out(const daemon::RequestStop& action) {
+  TG_CHECK(running_ && running_->run_key == action.run_key);
   run_asked_to_stop();
 }
 
 void VirtualNode::finish(schema::RunState state, const std::string& reason) {
-  membership_.finished(state, reason, network_.now_ms());
+  membership_.on_finished(state, reason, network_.now_ms());
   carry_out_all();
 }
 
 void VirtualNode::carry_out(const daemon::Freeze& action) {
-  daemon::Standing standing{.leaves = leaving_};
+  daemon::FreezeReport report{.leaving = leaving_};
   for (const Seat peer : others())
-    if (network_.hear_each_other(options_.self, peer, options_.peer_timeout_ms)) standing.hears.push_back(peer);
-  if (running_key() == action.key && !saving_) {
+    if (network_.hear_each_other(options_.self, peer, options_.peer_timeout_ms)) report.reachable.push_back(peer);
+  if (running_key() == action.run_key && !saving_) {
     const Frozen own = run_freezes();
-    standing.has_state = true;
-    standing.step = own.step;
-    standing.unfit = own.unfit;
+    report.has_state = true;
+    report.step = own.step;
+    report.unfit = own.unfit;
   }
-  membership_.stands(action.key, standing, network_.now_ms());
+  membership_.on_frozen(action.run_key, report, network_.now_ms());
 }
 
 void VirtualNode::carry_out(const daemon::WriteVote& action) {
@@ -332,7 +334,7 @@ void VirtualNode::carry_out(const daemon::WriteVote& action) {
   const bool decides = vote.promised.count == 0, accepts = vote.accepted_in == vote.promised;
   reaches(decides ? Moment::kDecide : accepts ? Moment::kAccept : Moment::kPromise);
   if (dead()) return;
-  daemon::VoterState& written = options_.disk->votes[action.key];
+  daemon::VoterState& written = options_.disk->votes[action.run_key];
   // P4: nothing that was told is taken back.
   EXPECT_GE(vote.view.number, written.view.number) << options_.names[options_.self];
   if (vote.view.number == written.view.number) {
@@ -342,55 +344,55 @@ void VirtualNode::carry_out(const daemon::WriteVote& action) {
   written = vote;
   reaches(decides ? Moment::kDecided : accepts ? Moment::kAccepted : Moment::kPromised);
   if (dead()) return;
-  membership_.voted(action.key, true, network_.now_ms());
+  membership_.on_vote_written(action.run_key, true, network_.now_ms());
 }
 
 void VirtualNode::carry_out(const daemon::InstallView& action) {
   reaches(Moment::kInstall);
-  if (dead() || running_key() != action.key || saving_) return;
-  outcomes_[ids_[action.key]].views.push_back(action.next);
+  if (dead() || running_key() != action.run_key || saving_) return;
+  outcomes_[ids_[action.run_key]].views.push_back(action.next);
   view_links_.begin_view();
-  for (const Seat seat : last_words_.broken()) view_links_.broke(seat);
+  for (const Seat seat : disconnect_grace_.disconnected()) view_links_.mark_broken(seat);
   run_changes(action.next);
   watch();
 }
 
 void VirtualNode::carry_out(const daemon::LeaveView& action) {
-  if (running_key() == action.key && !saving_) run_is_left(action.next.start);
+  if (running_key() == action.run_key && !saving_) run_is_left(action.next.start);
 }
 
 // --- a node comes into a run ---
 
-void VirtualNode::carry_out(const daemon::HoldRun& action) {
-  if (running_key() == action.key && !saving_) run_is_to_hold();
+void VirtualNode::carry_out(const daemon::QuiesceRun& action) {
+  if (running_key() == action.run_key && !saving_) run_is_to_hold();
 }
 
-void VirtualNode::carry_out(const daemon::ReadPast& action) {
-  reaches(Moment::kHold);
+void VirtualNode::carry_out(const daemon::ReadHistory& action) {
+  reaches(Moment::kQuiesce);
   const std::uint64_t delay_us = network_.random().between(1, 20'000);
-  network_.after(options_.self, delay_us, [this, key = action.key] {
+  network_.after(options_.self, delay_us, [this, key = action.run_key] {
     if (stuck_ || running_key() != key || saving_) return;
-    membership_.feeds(key, run_feeds(), network_.now_ms());
+    membership_.on_snapshot_offer(key, run_feeds(), network_.now_ms());
     carry_out_all();
   });
 }
 
-void VirtualNode::carry_out(const daemon::SendSlices& action) {
-  if (running_key() == action.key && !saving_) run_gives(action.to, action.want);
+void VirtualNode::carry_out(const daemon::SendSnapshotChunks& action) {
+  if (running_key() == action.run_key && !saving_) run_gives(action.to, action.want);
 }
 
-void VirtualNode::carry_out(const daemon::GoOn& action) {
-  if (running_key() == action.key && !saving_) run_goes_on();
+void VirtualNode::carry_out(const daemon::ReleaseRun& action) {
+  if (running_key() == action.run_key && !saving_) run_goes_on();
 }
 
-void VirtualNode::carry_out(const daemon::TakeFeed& action) {
+void VirtualNode::carry_out(const daemon::ReceiveSnapshot& action) {
   if (!running_) run_takes(action);
 }
 
 void VirtualNode::carry_out(const daemon::JoinRun& action) {
   reaches(Moment::kJoin);
   if (dead()) return;
-  ids_[action.run.key] = action.run.id;
+  ids_[action.run.run_key] = action.run.id;
   Outcome& one = begin(action.run);
   one.joined = true;
   one.views.push_back(action.next);
@@ -410,7 +412,7 @@ void VirtualNode::watch() {
 
 void VirtualNode::run_begins(const schema::Commit&) {
   if (options_.run_ms == 0) return;
-  network_.after(options_.self, options_.run_ms * 1000, [this, key = running_->key] {
+  network_.after(options_.self, options_.run_ms * 1000, [this, key = running_->run_key] {
     if (running_key() == key) finish(schema::RunState::kCompleted, "");
   });
 }
@@ -418,11 +420,11 @@ void VirtualNode::run_begins(const schema::Commit&) {
 void VirtualNode::run_frame(Seat from, const SharedMessage& message) {
   if (running_key() != message->header.run) return;
   if (message->header.view != membership_.view().number())
-    return membership_.speaks(from, message->header.run, message->header.view, network_.now_ms());
+    return membership_.on_stale_view(from, message->header.run, message->header.view, network_.now_ms());
   const auto* step = std::get_if<schema::StepFrame>(&message->body);
   if (step == nullptr || (step->flags & schema::kStopAfterStep) == 0) return;
-  membership_.stopping();
-  network_.after(options_.self, 20'000, [this, key = running_->key] {
+  membership_.on_stopping();
+  network_.after(options_.self, 20'000, [this, key = running_->run_key] {
     if (running_key() == key) finish(schema::RunState::kStopped, "stopped by a user");
   });
 }
@@ -431,7 +433,7 @@ void VirtualNode::run_asked_to_stop() {
   schema::StepFrame step;
   step.flags = schema::kStopAfterStep;
   const auto message = std::make_shared<const Message>(
-      Message{schema::FrameHeader{running_->key, membership_.view().number(), 0}, step, nullptr});
+      Message{schema::FrameHeader{running_->run_key, membership_.view().number(), 0}, step, nullptr});
   send(others(), message);
   run_frame(options_.self, message);
 }

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "daemon/membership/last_words.h"
+#include "daemon/membership/disconnect_grace.h"
 #include "daemon/membership/liveness.h"
 #include "daemon/membership/membership.h"
 #include "daemon/membership/view_links.h"
@@ -22,7 +22,7 @@ struct VirtualDisk {
   struct Record {
     std::string id;
     bool ended = false;
-    daemon::RunEnd end;
+    daemon::RunOutcome end;
     std::uint32_t lineage = 1;
   };
   std::uint64_t directory = 0;
@@ -46,8 +46,8 @@ enum class Moment : std::uint8_t {
   kDecide,  // and of what it learns to be decided
   kDecided,
   kInstall,
-  kHold,  // all members are held
-  kFed,   // the newcomer has the state
+  kQuiesce,       // all members are held
+  kSnapshotDone,  // the newcomer has the state
   kJoin,
   kScalerWait,
   kReduce,
@@ -82,7 +82,7 @@ struct Outcome {
   bool dropped = false;
   std::optional<schema::RunState> end;
   std::string reason;
-  std::optional<daemon::RunEnd> verdict;
+  std::optional<daemon::RunOutcome> verdict;
   std::vector<schema::RunState> told;   // every end that status has shown, in order, since it last began
   std::optional<schema::StateId> from;  // where it last began
   std::vector<schema::NextView> views;  // that it went on in
@@ -145,10 +145,10 @@ class VirtualNode : public Machine {
   virtual void run_is_left(std::uint64_t /*start*/) {}
   // A newcomer is fed, by a member and as one. The clockwork has no state to be fed.
   virtual void run_is_to_hold() {}
-  virtual schema::Feed run_feeds() { return {}; }
-  virtual void run_gives(Seat, const schema::Want&) {}
+  virtual schema::SnapshotOffer run_feeds() { return {}; }
+  virtual void run_gives(Seat, const schema::SnapshotRequest&) {}
   virtual void run_goes_on() {}
-  virtual void run_takes(const daemon::TakeFeed&) {}
+  virtual void run_takes(const daemon::ReceiveSnapshot&) {}
   virtual void run_is_joined(const schema::NextView&, const schema::Commit&) {}
   virtual void run_tick() { ++progress_; }
   virtual bool run_is_prepared() const { return false; }  // it takes frames before its begin
@@ -183,18 +183,18 @@ class VirtualNode : public Machine {
   void carry_out(const daemon::EndRun& action);
   void carry_out(const daemon::RecordEnd& action);
   void carry_out(const daemon::AnswerStart& action);
-  void carry_out(const daemon::StartAnew& action);
-  void carry_out(const daemon::AskStop& action);
+  void carry_out(const daemon::RestartProposal& action);
+  void carry_out(const daemon::RequestStop& action);
   void carry_out(const daemon::Freeze& action);
   void carry_out(const daemon::WriteVote& action);
   void carry_out(const daemon::InstallView& action);
   void carry_out(const daemon::LeaveView& action);
-  void carry_out(const daemon::HoldRun& action);
-  void carry_out(const daemon::ReadPast& action);
-  void carry_out(const daemon::SendSlices& action);
-  void carry_out(const daemon::NoteHold&) {}
-  void carry_out(const daemon::GoOn& action);
-  void carry_out(const daemon::TakeFeed& action);
+  void carry_out(const daemon::QuiesceRun& action);
+  void carry_out(const daemon::ReadHistory& action);
+  void carry_out(const daemon::SendSnapshotChunks& action);
+  void carry_out(const daemon::NoteJoin&) {}
+  void carry_out(const daemon::ReleaseRun& action);
+  void carry_out(const daemon::ReceiveSnapshot& action);
   void carry_out(const daemon::JoinRun& action);
   Outcome& begin(const daemon::RunIdentity& run);
   void watch();
@@ -203,7 +203,7 @@ class VirtualNode : public Machine {
     Seat from;
     SharedMessage message;
   };
-  daemon::LastWords last_words_;
+  daemon::DisconnectGrace disconnect_grace_;
   bool leaving_ = false;
   std::vector<BeforeRun> before_run_;  // frames of a run that has not begun here yet
   bool saving_ = false;

@@ -30,13 +30,13 @@ void expect_one_truth(TrainingCluster& cluster, Said& said) {
     for (const auto& [key, record] : cluster.node(seat).disk().runs) {
       // What it has of a fact is that state.
       const schema::Ended& truth = record.end.truth;
-      if (!schema::is_fact(truth.state) || truth.save != schema::SaveState::kSaved) continue;
+      if (!schema::is_authoritative(truth.state) || truth.save != schema::SaveState::kSaved) continue;
       EXPECT_EQ(truth.held_step, truth.step);
       EXPECT_EQ(truth.held_digest, truth.digest);
     }
     const std::vector<schema::RunState>& told = cluster.node(seat).outcome("run-1").told;
     for (std::size_t i = 1; i < told.size(); ++i) {
-      EXPECT_TRUE(!schema::is_fact(told[i - 1]) || told[i] == told[i - 1]) << "a fact was taken back";
+      EXPECT_TRUE(!schema::is_authoritative(told[i - 1]) || told[i] == told[i - 1]) << "a fact was taken back";
       EXPECT_TRUE(told[i - 1] != schema::RunState::kFailed || told[i] != schema::RunState::kInterrupted);
       said.changed += told[i] != told[i - 1];
     }

@@ -27,15 +27,15 @@ using daemon::SimulatedNode;
 using daemon::SimulatedView;
 using schema::GradientFormat;
 
-constexpr std::uint64_t kBatch = 37;  // no number of members divides it
-constexpr std::uint64_t kSteps = 12;
+constexpr std::uint64_t kViewBatch = 37;  // no number of members divides it
+constexpr std::uint64_t kViewSteps = 12;
 
-struct Mode {
+struct ViewMode {
   const char* name;
   void (*set)(schema::JobSpec& job);
-  friend void PrintTo(const Mode& mode, std::ostream* out) { *out << mode.name; }
+  friend void PrintTo(const ViewMode& mode, std::ostream* out) { *out << mode.name; }
 };
-constexpr Mode kModes[] = {
+constexpr ViewMode kViewModes[] = {
     {"ternary_direct", [](schema::JobSpec& job) { job.exchange = schema::ExchangeKind::kDirect; }},
     {"ternary_sharded", [](schema::JobSpec&) {}},
     {"float32_adam",
@@ -83,14 +83,14 @@ struct DrawnLearning : daemon::SimulatedLearning {
 
 struct Part {  // of a run: a view
   std::vector<std::size_t> seats;
-  std::uint64_t last = kSteps;
+  std::uint64_t last = kViewSteps;
 };
 
 class Room {
  public:
-  explicit Room(const Mode& mode, std::uint64_t seed = 7) {
+  explicit Room(const ViewMode& mode, std::uint64_t seed = 7) {
     job.seed = seed;
-    job.steps = kSteps;
+    job.steps = kViewSteps;
     job.exchange = schema::ExchangeKind::kSharded;
     job.bucket_parameters = 1'000;
     job.chunk_parameters = 1'024;
@@ -118,7 +118,7 @@ class Room {
       for (const std::size_t seat : part.seats) reference.weights.push_back(kWeights[seat]);
       by_step.resize(part.last, reference);
     }
-    const ReferenceState reference = train_reference(job, by_step, kBatch);
+    const ReferenceState reference = train_reference(job, by_step, kViewBatch);
     for (const std::size_t seat : parts.back().seats)
       EXPECT_EQ(difference(reference, *nodes[seat].replica), "") << seat;
   }
@@ -160,7 +160,7 @@ class Room {
          .names = {"node-0", "node-1", "node-2", "node-3"},
          .job = job,
          .choice = {*job.exchange, schema::Coding::kEntropy, schema::kMinWindowBytes, schema::kSmallChunkParameters},
-         .global_batch = kBatch,
+         .global_batch = kViewBatch,
          .has_test_data = true,
          .first = Step(first),
          .last = Step(part.last),
@@ -180,7 +180,7 @@ class Room {
   std::shared_ptr<Replica> newest;
 };
 
-class SimulatedViews : public testing::TestWithParam<std::tuple<Mode, bool>> {
+class SimulatedViews : public testing::TestWithParam<std::tuple<ViewMode, bool>> {
  protected:
   struct RoomOfTest : Room {
     RoomOfTest() : Room(std::get<0>(GetParam())) { one_replica = std::get<1>(GetParam()); }
@@ -190,7 +190,7 @@ class SimulatedViews : public testing::TestWithParam<std::tuple<Mode, bool>> {
 TEST_P(SimulatedViews, EqualTheReference) {
   for (const std::vector<std::size_t>& seats : {std::vector<std::size_t>{2}, {0, 1, 2}, {0, 1, 2, 3}}) {
     RoomOfTest room;
-    const std::vector<Part> parts = {{seats, kSteps}};
+    const std::vector<Part> parts = {{seats, kViewSteps}};
     const Status done = room.run(parts);
     ASSERT_TRUE(done.ok()) << done.error().message;
     room.expect_reference(parts);
@@ -205,38 +205,38 @@ TEST_P(SimulatedViews, WithOtherMembersEqualTheReference) {
   const Status done = room.run(parts);
   ASSERT_TRUE(done.ok()) << done.error().message;
   room.expect_reference(parts);
-  EXPECT_EQ(room.committed.size(), kSteps);
+  EXPECT_EQ(room.committed.size(), kViewSteps);
   EXPECT_EQ(room.evaluated, (std::vector<std::uint64_t>{5, 10, 10, 12}))
       << "that of step 10 by both its views, as where a newcomer comes in with it";
 }
 
 TEST(SimulatedView, AnEngineThatFailsEndsIt) {
-  Room room(kModes[1]);
+  Room room(kViewModes[1]);
   room.learning->fails_at = 4;
-  const Status done = room.run({{{0, 1, 2}, kSteps}});
+  const Status done = room.run({{{0, 1, 2}, kViewSteps}});
   ASSERT_FALSE(done.ok());
   EXPECT_NE(done.error().message.find("the drawing pen is dry"), std::string::npos) << done.error().message;
 }
 
 TEST(SimulatedView, AGradientThatIsNotFiniteEndsItAsOnAMesh) {
-  Room room(kModes[1]);
+  Room room(kViewModes[1]);
   room.learning->not_finite_at = 4;
-  const Status done = room.run({{{0, 1, 2}, kSteps}});
+  const Status done = room.run({{{0, 1, 2}, kViewSteps}});
   ASSERT_FALSE(done.ok());
   EXPECT_NE(done.error().message.find("conv1.weight"), std::string::npos) << done.error().message;
 }
 
 TEST(SimulatedView, WithOneReplicaTheOthersKeepNoState) {
-  Room room(kModes[1]);
+  Room room(kViewModes[1]);
   room.one_replica = true;
-  ASSERT_TRUE(room.run({{{0, 1, 3}, kSteps}}).ok());
+  ASSERT_TRUE(room.run({{{0, 1, 3}, kViewSteps}}).ok());
   EXPECT_TRUE(room.nodes[0].replica->keeps_state());
   EXPECT_FALSE(room.nodes[1].replica->keeps_state());
   EXPECT_EQ(room.nodes[0].replica->parameters().address(), room.nodes[1].replica->parameters().address());
 }
 
 TEST(SimulatedViewDeathTest, ToReadOfAKeeperThatStandsElsewhereIsABug) {
-  Room room(kModes[1]);
+  Room room(kViewModes[1]);
   SimulatedNode keeper{std::make_shared<Replica>(*room.space, tiny_model(), 1, 7), {}};
   const SimulatedNode ahead = daemon::follower_of(keeper, *room.space, tiny_model());
   EXPECT_DEATH(ahead.replica->commit({}), "keeper_");
@@ -247,7 +247,7 @@ TEST(SimulatedViewDeathTest, ToReadOfAKeeperThatStandsElsewhereIsABug) {
 
 // A simulated view ends with a confirmed state, or the whole run with it: nobody goes back, so no rule says who first.
 TEST(SimulatedViewDeathTest, ToUndoOfAKeeperIsABug) {
-  Room room(kModes[1]);
+  Room room(kViewModes[1]);
   SimulatedNode keeper{std::make_shared<Replica>(*room.space, tiny_model(), 1, 7), {}};
   const SimulatedNode node = daemon::follower_of(keeper, *room.space, tiny_model());
   keeper.replica->commit(draw_statistics(7, 0, 0));
@@ -255,7 +255,7 @@ TEST(SimulatedViewDeathTest, ToUndoOfAKeeperIsABug) {
   EXPECT_DEATH(node.replica->undo(), "keeps_state");
 }
 
-INSTANTIATE_TEST_SUITE_P(All, SimulatedViews, testing::Combine(testing::ValuesIn(kModes), testing::Bool()),
+INSTANTIATE_TEST_SUITE_P(All, SimulatedViews, testing::Combine(testing::ValuesIn(kViewModes), testing::Bool()),
                          [](const auto& test) {
                            return std::string(std::get<0>(test.param).name) +
                                   (std::get<1>(test.param) ? "_one_replica" : "");

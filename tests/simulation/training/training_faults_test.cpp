@@ -147,7 +147,7 @@ TEST(TrainingFaults, ALeaveCostsNoStep) {
     EXPECT_TRUE(cluster.run_until([&] { return cluster.node(victim).outcome("run-1").end.has_value(); }, 3'000));
     const Outcome& outcome = cluster.node(victim).outcome("run-1");
     EXPECT_EQ(outcome.end, schema::RunState::kInterrupted);
-    EXPECT_EQ(outcome.reason, cluster.name(victim) + " left, as it was told to; the run goes on without it");
+    EXPECT_EQ(outcome.reason, cluster.name(victim) + " left on request; the run continues without it");
     const std::vector<Seat> rest = cluster.all_but({victim});
     EXPECT_TRUE(cluster.run_until([&] { return cluster.train_alone(rest, 1); }, kChangeMs));
     for (const Seat seat : cluster.seats()) {

@@ -7,12 +7,12 @@ namespace {
 using schema::ExchangeKind, schema::GradientFormat;
 
 // What a job may be besides tiny.
-struct Mode {
+struct ScenarioMode {
   const char* name;
   void (*set)(schema::JobSpec& job);
 };
 
-constexpr Mode kModes[] = {
+constexpr ScenarioMode kScenarioModes[] = {
     {"ternary", [](schema::JobSpec&) {}},
     {"float32", [](schema::JobSpec& job) { job.gradients = GradientFormat::kFloat32; }},
     {"mixed",
@@ -51,7 +51,7 @@ constexpr Mode kModes[] = {
 struct Case {
   std::size_t nodes;
   ExchangeKind exchange;
-  Mode mode;
+  ScenarioMode mode;
   std::string name() const { return "n" + std::to_string(nodes) + "_" + to_word(exchange) + "_" + mode.name; }
   schema::JobSpec job(std::uint64_t seed) const {
     schema::JobSpec made = tiny_job(seed, nodes > 16 ? 3 : nodes > 7 ? 5 : 12, exchange);
@@ -65,7 +65,7 @@ std::vector<Case> cases() {
   std::vector<Case> all;
   for (const std::size_t nodes : {1, 2, 3, 4, 7, 16, 64})
     for (const ExchangeKind exchange : values_of<ExchangeKind>())
-      for (const Mode& mode : kModes) {
+      for (const ScenarioMode& mode : kScenarioModes) {
         const Case one{nodes, exchange, mode};
         // Scalers of each member's own exchange directly, whatever is asked: once is enough.
         if (one.job(1).scaler_sharing == schema::ScalerSharing::kMax || exchange == ExchangeKind::kDirect)

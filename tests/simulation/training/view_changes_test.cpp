@@ -237,9 +237,9 @@ class ChangingRun {
   void go_to_start(Seat seat, Replica& replica) {
     EXPECT_EQ(replica.committed_rounds().value(), places_[seat].standing) << "committed after its promise";
     node(seat).end_helpers();
-    const bool goes_back = replica.committed_rounds().value() > first_step_;
-    const bool confirms = !goes_back && replica.confirmed_rounds() < replica.committed_rounds();
-    counts_.undone += goes_back;
+    const bool can_undo = replica.committed_rounds().value() > first_step_;
+    const bool confirms = !can_undo && replica.confirmed_rounds() < replica.committed_rounds();
+    counts_.undone += can_undo;
     counts_.confirmed_late += confirms;
     if (confirms && replica.keeps_average() && random.one_in(2)) {  // as far as idle time has come
       EXPECT_FALSE(replica.confirm(engine::average_rate(job.ema, first_step_), kernels::kBlock));

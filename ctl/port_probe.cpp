@@ -1,0 +1,116 @@
+#include "ctl/port_probe.h"
+
+#include <netdb.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <chrono>
+#include <cstring>
+#include <future>
+#include <memory>
+#include <string_view>
+#include <thread>
+
+#include "kernels/base/now.h"
+#include "schema/text.h"
+
+namespace tg::ctl {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr std::size_t kGreetingBytes = 64;
+// ZMTP 3's greeting (RFC 23): signature, version; then 20 bytes with the mechanism's name.
+constexpr std::string_view kOpening("\xff\0\0\0\0\0\0\0\1\x7f\3\0", 12);
+
+struct Resolved {
+  int error = 0;  // of getaddrinfo
+  std::shared_ptr<addrinfo> found;
+};
+
+// On a thread of its own: a resolver may take long and cannot be stopped.
+std::future<Resolved> resolve(const std::string& host, const std::string& port) {
+  std::promise<Resolved> promise;
+  std::future<Resolved> result = promise.get_future();
+  std::thread([host, port, promise = std::move(promise)]() mutable {
+    addrinfo hints{}, *found = nullptr;
+    hints.ai_socktype = SOCK_STREAM;
+    const int error = getaddrinfo(host.c_str(), port.c_str(), &hints, &found);
+    promise.set_value({error, error == 0 ? std::shared_ptr<addrinfo>(found, freeaddrinfo) : nullptr});
+  }).detach();
+  return result;
+}
+
+bool wait_for(int fd, short events, Clock::time_point deadline) {
+  pollfd item{fd, events, 0};
+  return poll(&item, 1, remaining_ms(deadline)) > 0;
+}
+
+// 0, or the errno of the attempt.
+int connect_until(int fd, const addrinfo& to, Clock::time_point deadline) {
+  if (connect(fd, to.ai_addr, to.ai_addrlen) == 0) return 0;
+  if (errno != EINPROGRESS) return errno;
+  if (!wait_for(fd, POLLOUT, deadline)) return ETIMEDOUT;
+  int error = 0;
+  socklen_t bytes = sizeof error;
+  return getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &bytes) == 0 ? error : errno;
+}
+
+// The first bytes that it sends; a complete ZMTP greeting, which requires a greeting from us.
+std::string greeting_of(int fd, Clock::time_point deadline) {
+  std::string greeting;
+  char bytes[kGreetingBytes];
+  while (greeting.size() < kGreetingBytes && wait_for(fd, POLLIN, deadline)) {
+    const ssize_t got = recv(fd, bytes, kGreetingBytes - greeting.size(), 0);
+    if (got <= 0) break;
+    const bool first = greeting.empty();
+    greeting.append(bytes, static_cast<std::size_t>(got));
+    if (greeting[0] != kOpening[0]) break;
+    std::string ours(kOpening);
+    ours.append("NULL").resize(kGreetingBytes);
+    if (first && send(fd, ours.data(), ours.size(), MSG_NOSIGNAL) < 0) break;
+  }
+  return greeting;
+}
+
+PortProbe verdict_on(const std::string& greeting) {
+  if (greeting.empty())
+    return {std::string("the port accepts connections but sends nothing: a tgd that is stopped or hangs (ps -C tgd -o "
+                        "pid,stat,args shows T where it is stopped: kill -CONT PID; else restart it), or no tgd; ") +
+            kPortHint};
+  if (greeting[0] != kOpening[0])
+    return {"the program that listens there is not a tgd: it says \"" +
+            schema::clip_text(greeting.substr(0, greeting.find_first_of("\r\n")), kGreetingBytes) + "\"; " + kPortHint};
+  return {
+      std::string("a ZeroMQ program listens there but does not answer; is it a tgd that is stopped, and ") + kPortHint,
+      true, greeting.find("CURVE") == kOpening.size()};
+}
+
+}  // namespace
+
+PortProbe probe_port(const std::string& address) {
+  const Clock::time_point deadline = Clock::now() + std::chrono::milliseconds(kPortProbeMs);
+  const std::size_t colon = address.rfind(':');
+  std::string host = address.substr(0, colon);
+  if (host.starts_with('[')) host = host.substr(1, host.size() - 2);
+  std::future<Resolved> result = resolve(host, address.substr(colon + 1));
+  if (result.wait_until(deadline) != std::future_status::ready)
+    return {"the name " + host + " has not been resolved in time; does the name server answer?"};
+  const Resolved resolved = result.get();
+  if (resolved.error != 0)
+    return {"the name " + host + " does not resolve (" + gai_strerror(resolved.error) +
+            "); is it spelled as in the peer lines?"};
+  const int fd = ::socket(resolved.found->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+  const int error = fd < 0 ? errno : connect_until(fd, *resolved.found, deadline);
+  const std::string greeting = error == 0 ? greeting_of(fd, deadline) : "";
+  if (fd >= 0) close(fd);
+  if (error == ECONNREFUSED) return {std::string("nothing listens there; is tgd running, and ") + kPortHint};
+  if (error == ETIMEDOUT || error == EAGAIN)
+    return {"the machine does not answer; is it on, and does a firewall let the port through?"};
+  if (error != 0) return {std::string(std::strerror(error)) + "; is the machine on, and the address right?"};
+  return verdict_on(greeting);
+}
+
+}  // namespace tg::ctl

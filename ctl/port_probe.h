@@ -1,0 +1,21 @@
+// A plain connection to an address that has not answered, to find the cause: its name, the machine, the port, or the
+// program there. Ends within kPortProbeMs, whatever the resolver or the network does.
+#pragma once
+
+#include <string>
+
+namespace tg::ctl {
+
+inline constexpr int kPortProbeMs = 1000;
+inline constexpr const char* kPortHint = "is this its control port (the mesh port + 1)?";
+
+struct PortProbe {
+  std::string problem;  // ends with the next action
+  bool is_zeromq = false;
+  bool wants_key = false;  // a ZeroMQ program that accepts only clients with a key
+};
+
+// address: host:port as Client takes it.
+PortProbe probe_port(const std::string& address);
+
+}  // namespace tg::ctl

@@ -1,0 +1,135 @@
+#include "daemon/membership/joiner.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace tg::daemon {
+
+void Joiner::on_run_discovered(const std::string& run_id, std::uint64_t now_ms) {
+  if (phase_ == Phase::kNone) {
+    phase_ = Phase::kAsking;
+    run_id_ = run_id;
+    next_request_ms_ = now_ms;
+  }
+  if (run_id == run_id_) seen_ms_ = now_ms;
+}
+
+std::vector<std::uint32_t> Joiner::reachable_seats() const {
+  std::vector<std::uint32_t> seats;
+  for (const Seat peer : peers_.others())
+    if (peers_.connected(peer)) seats.push_back(static_cast<std::uint32_t>(peer.index()));
+  return seats;
+}
+
+void Joiner::send_join(std::uint64_t now_ms) {
+  next_request_ms_ = now_ms + kRepeatMs;
+  schema::Join join{
+      .run_id = run_id_, .prepared = phase_ == Phase::kReady, .vote = vote_, .reachable = reachable_seats()};
+  join.vote.directory = self_.directory;
+  join.vote.incarnation = self_.incarnation;
+  std::vector<Seat> to = peers_.others();
+  std::erase_if(to, [this](Seat seat) { return !peers_.connected(seat); });
+  out_.send(std::move(to), 0, 0, std::move(join));
+}
+
+void Joiner::on_invite(Seat from, std::uint64_t run_key, const schema::Invite& invite, std::uint64_t now_ms) {
+  if (phase_ == Phase::kNone || invite.run_id != run_id_ || invite.weights.size() != peers_.size() ||
+      invite.view.members.empty() || !peers_.knows(Seat(invite.view.members.back().seat)))
+    return;
+  if (has_reserved() && (run_.run_key != run_key || run_.spec != invite.spec)) {
+    drop();  // the run was resumed under another run key
+    return on_run_discovered(invite.run_id, now_ms);
+  }
+  if (phase_ == Phase::kHasSnapshot) return;
+  donor_ = from;
+  view_ = invite.view;
+  choice_ = invite.choice;
+  if (has_reserved()) return;
+  run_ = {.run_key = run_key, .id = invite.run_id, .spec = invite.spec};
+  run_.weights = Per<Seat, std::uint16_t>(invite.weights.begin(), invite.weights.end());
+  run_.global_batch = invite.global_batch;
+  if (invite.lineage > 1) run_.resume = schema::Resume{.lineage = invite.lineage, .from_step = {}};
+  std::vector<schema::ViewMember> members = view_.members;
+  const auto place = std::ranges::lower_bound(members, peers_.self().index(), {}, &schema::ViewMember::seat);
+  if (place == members.end() || place->seat != peers_.self().index())
+    members.insert(place, {.seat = static_cast<std::uint32_t>(peers_.self().index()),
+                           .weight = weight_of(choice_, peers_.self(), run_.weights[peers_.self()])});
+  phase_ = Phase::kPreparing;
+  out_.emit(PrepareRun{run_, View(view_.number + 1, std::move(members)), true});
+}
+
+void Joiner::on_prepared(std::uint64_t run_key, const schema::Vote& vote, std::uint64_t now_ms) {
+  if (phase_ != Phase::kPreparing || run_.run_key != run_key) return;
+  if (!vote.accepted) return on_failed(run_key, vote.message, now_ms);
+  vote_ = vote;
+  phase_ = Phase::kReady;
+  send_join(now_ms);
+}
+
+void Joiner::on_quiesce(Seat from, std::uint64_t run_key, const schema::Quiesce& quiesce, std::uint64_t now_ms) {
+  if (phase_ == Phase::kNone || quiesce.seat != peers_.self().index()) return;
+  if (has_reserved() && run_.run_key != run_key) return;
+  out_.emit(NoteJoin{run_key, quiesce.why});
+  if (from == donor_) heard_ms_ = now_ms;
+  if (!quiesce.over) return;
+  next_request_ms_ = now_ms + kRefusedMs;
+  if (from == donor_ && (phase_ == Phase::kReceiving || phase_ == Phase::kHasSnapshot)) retry(next_request_ms_);
+}
+
+void Joiner::on_snapshot_offer(Seat from, std::uint64_t run_key, std::uint32_t view, const schema::SnapshotOffer& offer,
+                               std::uint64_t now_ms) {
+  if ((phase_ != Phase::kReady && phase_ != Phase::kReceiving) || run_.run_key != run_key || view != view_.number)
+    return;
+  phase_ = Phase::kReceiving;
+  donor_ = from;
+  heard_ms_ = now_ms;
+  state_ = offer.state;
+  out_.emit(ReceiveSnapshot{run_key, from, view, offer});
+}
+
+bool Joiner::on_snapshot_done(std::uint64_t run_key, std::uint64_t now_ms) {
+  if (phase_ != Phase::kReceiving || run_.run_key != run_key) return false;
+  phase_ = Phase::kHasSnapshot;
+  snapshot_ms_ = now_ms;
+  send_done(now_ms);
+  return true;
+}
+
+// Sent to all members: one that knows a newer view answers with it.
+void Joiner::send_done(std::uint64_t now_ms) {
+  next_request_ms_ = now_ms + kRepeatMs;
+  out_.send(View(view_).seats(), run_.run_key, view_.number, schema::SnapshotDone{state_, reachable_seats()});
+}
+
+void Joiner::on_failed(std::uint64_t run_key, const std::string& why, std::uint64_t now_ms) {
+  if (!is(run_key)) return;
+  out_.emit(NoteJoin{run_key, why});
+  drop();
+  phase_ = Phase::kAsking;
+  seen_ms_ = now_ms;
+  next_request_ms_ = now_ms + kFailedMs;
+}
+
+void Joiner::retry(std::uint64_t now_ms) {
+  if (phase_ != Phase::kReceiving && phase_ != Phase::kHasSnapshot) return;
+  phase_ = Phase::kReady;
+  next_request_ms_ = now_ms;
+}
+
+void Joiner::drop() {
+  const bool reserved = has_reserved();
+  phase_ = Phase::kNone;
+  vote_ = {};
+  if (reserved) out_.emit(DropRun{run_.run_key});
+}
+
+void Joiner::tick(std::uint64_t now_ms) {
+  if (phase_ == Phase::kNone) return;
+  if (now_ms >= seen_ms_ + kOverMs) return drop();
+  if (phase_ == Phase::kReceiving && now_ms >= heard_ms_ + kSilenceMs) retry(now_ms);
+  const bool asks = phase_ == Phase::kAsking || phase_ == Phase::kReady;
+  if (asks && now_ms >= next_request_ms_) send_join(now_ms);
+  if (phase_ == Phase::kHasSnapshot && now_ms >= next_request_ms_) send_done(now_ms);
+}
+
+}  // namespace tg::daemon
