@@ -299,7 +299,7 @@ struct Lasting {
                            .compute = [this] { return device.status(); }},
                           metrics,
                           progress};
-  MetricsServer metrics_server{answers};
+  MetricsServer metrics_server{responder};
 };
 
 // The node until a signal ends it, or until it cannot start. What is made here ends in the reverse order.

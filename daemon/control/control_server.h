@@ -35,7 +35,7 @@ struct ControlCall {  // a request for the node's thread, which answers by reply
 struct LinkView {
   bool up = true;
   std::string problem;            // a sentence; "" = none
-  bool silence = false;           // all that is known of the problem is that no data arrives
+  bool silent = false;            // all that is known of the problem is that no data arrives
   std::uint64_t incarnation = 0;  // the peer's process; 0 = unknown
 };
 

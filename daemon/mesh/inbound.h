@@ -70,7 +70,7 @@ class Inbound {
   void take_links_down();
   bool is_rekeying(Seat peer) const;
   bool peer_will_rebind(Seat peer) const;
-  void rebind();
+  void rebind_port();
   Sender* sender_of(const std::string& id, zmq::message_t& body);
   void on_message(const std::string& id, std::shared_ptr<zmq::message_t> message);
   void on_hello(const std::string& id, Sender& sender, const schema::Hello& hello);

@@ -99,12 +99,12 @@ void Resumption::find(const RunIdentity& run) {
   std::string why = why_none(run, record);
   if (why.empty() && run.resume->unasked && record->left_by_order)
     why = context_.self.config.node + " was told to leave run " + run.id;
-  if (!why.empty()) return queue_.post(StatesFound{run.run_key, run.id, {.states = {}, .refused = {why}}, false});
+  if (!why.empty()) return queue_.post(StatesFound{run.run_key, run.id, {.states = {}, .rejected = {why}}, false});
   context_.disk.saver.post([&context = context_, &queue = queue_, id = run.id, key = run.run_key] {
     const auto advance = [&context] { ++context.news.progress.count; };
     Result<RecoveryPoints> found = context.disk.store.recovery_points(id, advance);
     queue.post(found.ok() ? StatesFound{key, id, *std::move(found)}
-                          : StatesFound{key, id, {.states = {}, .refused = {found.error().message}}, false});
+                          : StatesFound{key, id, {.states = {}, .rejected = {found.error().message}}, false});
   });
 }
 

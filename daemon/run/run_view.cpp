@@ -75,7 +75,7 @@ Status RunView::begin(const schema::Commit& choice) {
     return Error{ErrorKind::kRunFailed, run_.context.self.config.node + ": the engine failed: " + error.what()};
   }
   workers_ = std::make_unique<WorkerPool>(std::move(workers), run_.timeline,
-                                          [&context, key = run_.identity_.run_key](StepEvent&& event) {
+                                          [&context, key = run_.identity.run_key](StepEvent&& event) {
                                             context.tell.happened({key, std::move(event)});
                                           });
   return {};

@@ -76,7 +76,7 @@ TEST(EventQueue, AFloodIsDroppedAndDoesNotBlockOthers) {
     }
     EXPECT_EQ(of_b, taken);
     EXPECT_EQ(of_c, 3u);
-    // All are taken: what it sends from now on is heard again.
+    // The queue is drained: what the peer sends from now on is accepted again.
     EXPECT_EQ(queue.post_frame(frame(kSecond, bytes)), Posted::kQueued);
   }
 }

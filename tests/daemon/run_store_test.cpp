@@ -542,7 +542,7 @@ TEST_F(RunStoreTest, AStateInMemoryStaysUntilItIsDeleted) {
 TEST_F(RunStoreTest, RetentionLeavesAStateThatIsOnlyInMemory) {
   auto opened = RunStore::open(directory.path(), "node-a", warnings, {{1, 1, 0}, [](const Deletion&) {}});
   ASSERT_TRUE(opened.ok());
-  (*opened)->hold("run-1", {}, nullptr, 1000);
+  (*opened)->keep_unsaved("run-1", {}, nullptr, 1000);
   for (const char* id : {"run-1", "run-2", "run-3"}) {
     RunRecord record = sample_record(id, "node-a", RunState::kCompleted);
     record.status.since_ms += id[4];
@@ -551,7 +551,7 @@ TEST_F(RunStoreTest, RetentionLeavesAStateThatIsOnlyInMemory) {
   }
   EXPECT_TRUE((*opened)->exists("run-1"));
   EXPECT_FALSE((*opened)->exists("run-2"));
-  EXPECT_EQ((*opened)->held().runs, "run-1");
+  EXPECT_EQ((*opened)->unsaved().runs, "run-1");
 }
 
 TEST_F(RunStoreTest, TheStateIsSavedOnceTheDiskHasRoom) {
