@@ -25,35 +25,35 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr int kLingerMs = 200;  // a request that could not be sent by then never will be
-constexpr int kProbeMs = 2000;  // between signs of life asked of a busy node
-constexpr int kMeanwhileMs = 1000, kFirstMeanwhileMs = 200;
-constexpr int kSilenceMs = 2 * kProbeMs + schema::kControlReplyMs;  // without any, the node is gone
+constexpr int kLingerMs = 200;  // for a request that is not sent yet
+constexpr int kProbeMs = 2000;  // between probes of a busy node
+constexpr int kPollMs = 1000, kFirstPollMs = 200;
+constexpr int kSilenceMs = 2 * kProbeMs + schema::kControlReplyMs;  // after this time without a reply the node is lost
 constexpr int kReconnectMostMs = 1000;
-constexpr int kMaxUnread = 8;  // answers that wait for us; the rest waits at the node
-// libzmq bounds a message's parts, not their number: whatever comes beyond this before a message is whole is no answer.
+constexpr int kMaxUnread = 8;  // replies queued here; the others wait at the node
+// libzmq bounds a message's parts, not their number. No reply has more bytes than this before its last part.
 constexpr std::uint64_t kMaxUnreadBytes = 2 * kMaxUnread * schema::kMaxControlBytes;
-constexpr int kWatchMs = 50;  // between two looks at it
-// Of a rotation, from a key file's change until every port is bound with the key in use: nodes look each second.
-constexpr std::chrono::seconds kRotationTakes{2};
-constexpr std::chrono::seconds kRotationFresh{10};  // so long after a key file's change refusals may be of a rotation
+constexpr int kWatchMs = 50;  // between checks of that
+// The time from a key file's change until every port is bound with the key in use: nodes check each second.
+constexpr std::chrono::seconds kRotationTime{2};
+constexpr std::chrono::seconds kRotationWindow{10};  // after a key file's change, in which refusals may be due to it
 constexpr int kRotationPauseMs = 50;
 constexpr std::uint64_t kUnreadable = 0;  // the id of a reply to a request that the node could not read
 constexpr std::uint64_t kFirstId = 1;
 
-// The bytes that have come to the kernel on a connection, 0 where it does not count them (local sockets).
-std::uint64_t came_bytes(int descriptor) {
+// The bytes that the kernel has received on a connection, 0 where it does not count them (local sockets).
+std::uint64_t received_bytes(int descriptor) {
   tcp_info info{};
   socklen_t size = sizeof info;
   return ::getsockopt(descriptor, IPPROTO_TCP, TCP_INFO, &info, &size) == 0 ? info.tcpi_bytes_received : 0;
 }
 
-// A local socket's path.
+// True for the path of a local socket.
 bool is_local(const std::string& address) {
   return address.find('/') != std::string::npos && address.find("://") == std::string::npos;
 }
 
-// host:port; an IPv6 address stands in brackets.
+// True for host:port; an IPv6 address has to be in brackets.
 bool is_address(const std::string& address) {
   const std::size_t colon = address.rfind(':');
   if (colon == std::string::npos || colon == 0 || address.size() > schema::kMaxAddressBytes) return false;
@@ -65,7 +65,7 @@ bool is_address(const std::string& address) {
 }
 
 struct KeysRead {
-  std::string text;  // of the file
+  std::string text;  // the file's
   schema::OperatorKeys keys;
 };
 
@@ -78,18 +78,18 @@ Result<KeysRead> read_keys(const std::string& file) {
   return KeysRead{*std::move(text), *std::move(keys)};
 }
 
-bool changed_lately(const std::string& file) {
+bool changed_recently(const std::string& file) {
   struct stat status {};
   if (file.empty() || ::stat(file.c_str(), &status) != 0) return false;
   const std::chrono::system_clock::duration changed =
       std::chrono::seconds(status.st_ctim.tv_sec) + std::chrono::nanoseconds(status.st_ctim.tv_nsec);
-  return std::chrono::abs(std::chrono::system_clock::now().time_since_epoch() - changed) < kRotationFresh;
+  return std::chrono::abs(std::chrono::system_clock::now().time_since_epoch() - changed) < kRotationWindow;
 }
 
 std::string within(int ms) { return " within " + std::to_string(ms / 1000) + " s"; }
 
-// Whether a node that gets it twice does the same as for one.
-bool repeatable(const schema::RequestBody& body) {
+// Whether a request has the same effect if the node receives it twice.
+bool is_idempotent(const schema::RequestBody& body) {
   const auto* start = std::get_if<schema::StartRequest>(&body);
   return (start == nullptr || start->dry_run) && !std::holds_alternative<schema::ResumeRequest>(body);
 }
@@ -112,15 +112,15 @@ struct Client::State {
 
   ~State() { end_events(); }
 
-  // Before the monitor or the socket is closed: an event that nobody can take holds up libzmq's thread for ever.
+  // To be called before the monitor or the socket is closed: an unread event blocks libzmq's thread for ever.
   void end_events() {
     if (socket) zmq_socket_monitor(socket.handle(), nullptr, 0);
   }
 
-  // Dials with the next of our keys, if there are any.
+  // Connects with the next of our keys, if there are any.
   void dial() {
     end_events();
-    if (socket) socket.set(zmq::sockopt::linger, 0);  // what it holds is asked again
+    if (socket) socket.set(zmq::sockopt::linger, 0);  // queued requests are sent again
     socket = zmq::socket_t(context, zmq::socket_type::dealer);
     socket.set(zmq::sockopt::linger, kLingerMs);
     socket.set(zmq::sockopt::rcvhwm, kMaxUnread);
@@ -129,11 +129,11 @@ struct Client::State {
     socket.set(zmq::sockopt::connect_timeout, schema::kControlReplyMs);
     socket.set(zmq::sockopt::handshake_ivl, schema::kControlReplyMs);
     socket.set(zmq::sockopt::ipv6, address.front() == '[');
-    if (!keys.ways.empty() && !is_local(address)) {
-      const schema::OperatorKeys::Way& way = keys.ways[tried % keys.ways.size()];
-      set_key(socket, ZMQ_CURVE_SERVERKEY, way.control);
-      set_key(socket, ZMQ_CURVE_PUBLICKEY, way.own.open);
-      set_key(socket, ZMQ_CURVE_SECRETKEY, way.own.secret);
+    if (!keys.credentials.empty() && !is_local(address)) {
+      const schema::OperatorKeys::Credentials& with = keys.credentials[tried % keys.credentials.size()];
+      set_key(socket, ZMQ_CURVE_SERVERKEY, with.control);
+      set_key(socket, ZMQ_CURVE_PUBLICKEY, with.own.public_key);
+      set_key(socket, ZMQ_CURVE_SECRETKEY, with.own.secret);
     }
     ++tried;
     const std::string endpoint = "inproc://dial-" + std::to_string(++dials);
@@ -146,7 +146,7 @@ struct Client::State {
     socket.connect(is_local(address) ? "ipc://" + address : "tcp://" + address);
   }
 
-  // True if the key file has other keys by now.
+  // True if the key file has changed.
   bool read_keys_again() {
     Result<KeysRead> now = read_keys(key_file);
     if (!now || now->text == key_text) return false;
@@ -155,21 +155,20 @@ struct Client::State {
     return true;
   }
 
-  // While keys are rotated (there are several then, or the file is new) the port may change its own between two tries,
-  // and it does so after the file.
+  // During a rotation (there are several keys, or the file is new) the port may change its key between two tries, and
+  // it does so after the file.
   bool try_next_key() {
-    const bool all_tried = tried >= std::max<std::size_t>(keys.ways.size(), 1);
+    const bool all_tried = tried >= std::max<std::size_t>(keys.credentials.size(), 1);
     if (tried == 1) first_refused = Clock::now();
-    const bool rotating = keys.ways.size() > 1 || changed_lately(key_file);
-    if (all_tried && (!rotating || Clock::now() - first_refused >= kRotationTakes)) return false;
+    const bool rotating = keys.credentials.size() > 1 || changed_recently(key_file);
+    if (all_tried && (!rotating || Clock::now() - first_refused >= kRotationTime)) return false;
     if (all_tried) (void)sleep_unless_interrupted(kRotationPauseMs);
     dial();
     return true;
   }
 
-  // Handles events of the connection. Another key is tried as long as there is one; before a refusal is believed the
-  // key file is read again, for it may be another one since we read it, or since the port let us in. What was asked is
-  // asked again.
+  // Handles events of the connection. After a refusal the other keys are tried, and then the key file is read again,
+  // because it may have changed since it was read or since the port accepted a key. The request is then sent again.
   void take_events(std::uint64_t id, const schema::RequestBody& body) {
     zmq::message_t event, place;
     bool failed = false, cut = false;
@@ -191,9 +190,9 @@ struct Client::State {
       refused = refused || what == ZMQ_EVENT_HANDSHAKE_FAILED_AUTH;
       // Without keys, any other failure means that it is not a tgd; probe_port finds out more.
       const bool wants_key = value == ZMQ_PROTOCOL_ERROR_ZMTP_MECHANISM_MISMATCH;
-      failed = failed || wants_key || !keys.ways.empty();
+      failed = failed || wants_key || !keys.credentials.empty();
     }
-    if (cut && !repeatable(body)) {
+    if (cut && !is_idempotent(body)) {
       lost = true;
       return;
     }
@@ -209,27 +208,28 @@ struct Client::State {
     if (failed || cut) (void)send(id, body);
   }
 
-  Error why_forbidden() const {
-    const std::string who = "the node at " + address;
+  Error forbidden_error() const {
+    const std::string node = "the node at " + address;
     if (rotated)
       return {ErrorKind::kForbidden,
-              who + " let this key in before and does so no longer: your key was rotated out, " +
-                  "or its line was removed. A run goes on; tgctl status shows it with a new key"};
+              node +
+                  " no longer accepts this key: it was rotated out, or its operator line was removed. The run is not " +
+                  "affected; use a new key, and tgctl status shows it"};
     if (refused)
-      return {ErrorKind::kForbidden, who +
+      return {ErrorKind::kForbidden, node +
                                          " does not know this key; list its operator line in the cluster key file of "
                                          "the nodes (tgctl keygen --help)"};
-    if (keys.ways.empty())
+    if (keys.credentials.empty())
       return {ErrorKind::kForbidden,
-              who +
+              node +
                   " is not a tgd, or is one that requires a key: give --key FILE or TGCTL_KEY, or ask "
                   "its local socket (--address STATE-DIR/control.sock); " +
                   kPortHint};
     if (is_local(address)) return unreachable("");
-    // Who has said nothing until the handshake's end has refused nothing.
+    // A peer that sent nothing until the handshake's end has refused nothing.
     const PortProbe probe = probe_port(address);
     if (!probe.is_zeromq) return no_answer(within(schema::kControlReplyMs), probe);
-    return {ErrorKind::kForbidden, who +
+    return {ErrorKind::kForbidden, node +
                                        " is not a tgd, or has another cluster key than this key file, or none; give "
                                        "the key file of its mesh (--key, TGCTL_KEY), and " +
                                        kPortHint};
@@ -245,28 +245,28 @@ struct Client::State {
       return {ErrorKind::kUnreachable, "no tgd answers at the local socket " + address + why + "; is it running?"};
     const PortProbe probe = probe_port(address);
     // Its refusal may have been lost: a reset overtakes what was sent before it.
-    return probe.wants_key && keys.ways.empty() ? why_forbidden() : no_answer(why, probe);
+    return probe.wants_key && keys.credentials.empty() ? forbidden_error() : no_answer(why, probe);
   }
 
-  // It is silent for too long.
-  Error gone() const { return unreachable(answered_before ? " any longer" : ""); }
+  // The node has been silent for too long.
+  Error silence_error() const { return unreachable(answered_before ? " any longer" : ""); }
 
   bool send(std::uint64_t id, const schema::RequestBody& body) {
     const std::string bytes = schema::encode_request({id, body});
     return socket.send(zmq::buffer(bytes), zmq::send_flags::dontwait).has_value();
   }
 
-  // The next reply of any id; nothing at the deadline, on Ctrl-C, or if the node refuses the connection.
+  // The next reply with any id; none at the deadline, on Ctrl-C, or if the node refuses the connection.
   std::optional<Result<schema::Reply>> receive(Clock::time_point deadline, std::uint64_t id,
                                                const schema::RequestBody& body) {
     while (!interrupted() && !forbidden && !lost && !flooded) {
-      given_up = go_on && !go_on();
+      given_up = keep_waiting && !keep_waiting();
       if (given_up) break;
       zmq::pollitem_t items[] = {{socket.handle(), 0, ZMQ_POLLIN, 0}, {monitor.handle(), 0, ZMQ_POLLIN, 0}};
       const int left = remaining_ms(deadline);
       try {
         const int ready = zmq::poll(items, 2, std::chrono::milliseconds(std::min(left, kWatchMs)));
-        flooded = came_bytes(descriptor) > taken_bytes + kMaxUnreadBytes;
+        flooded = received_bytes(descriptor) > taken_bytes + kMaxUnreadBytes;
         if (ready == 0 && left == 0) return std::nullopt;
         if (ready == 0) continue;
         if (items[1].revents != 0) take_events(id, body);
@@ -279,61 +279,60 @@ struct Client::State {
         if (left == 0) return std::nullopt;
         continue;
       }
-      taken_bytes = came_bytes(descriptor);
+      taken_bytes = received_bytes(descriptor);
       return schema::decode_reply({static_cast<const std::byte*>(message.data()), message.size()});
     }
     return std::nullopt;
   }
 
   Result<schema::ReplyBody> ask(const schema::RequestBody& body, int timeout_ms, bool probe,
-                                const Meanwhile* meanwhile = nullptr);
+                                const ProgressPoll* poll = nullptr);
 
   const std::string address, key_file;
-  std::string key_text;  // of the file, as the keys were read
+  std::string key_text;  // contents of the file that the keys are from
   schema::OperatorKeys keys;
   zmq::context_t context;
   zmq::socket_t socket, monitor;
   Clock::time_point first_refused{};
-  std::size_t dials = 0, tried = 0;  // tried: keys since the last one that was let in
+  std::size_t dials = 0, tried = 0;  // tried: keys since the last one that was accepted
   bool accepted = false, refused = false, forbidden = false;
-  bool rotated = false;           // it was let in before
-  bool answered_before = false;   // anything, to any question
-  int descriptor = -1;            // of the connection
-  std::uint64_t taken_bytes = 0;  // that had come on it when the last message was taken
+  bool rotated = false;           // the key was accepted before
+  bool answered_before = false;   // there was a reply to any request
+  int descriptor = -1;            // the connection's
+  std::uint64_t taken_bytes = 0;  // received on it when the last message was read
   bool flooded = false;
-  std::function<bool()> go_on;
+  std::function<bool()> keep_waiting;
   bool given_up = false;
-  bool lost = false;  // the connection was, and with it perhaps what must not be asked twice
+  bool lost = false;  // the connection was cut, perhaps with a request that must not be sent twice
   std::uint64_t next_id;
 };
 
 Result<schema::ReplyBody> Client::State::ask(const schema::RequestBody& body, int timeout_ms, bool probe,
-                                             const Meanwhile* meanwhile) try {
+                                             const ProgressPoll* poll) try {
   const std::uint64_t id = next_id++;
   lost = false;
   if (!send(id, body)) return unreachable("");
-  // The port may be bound anew meanwhile, and other keys be tried: that is not the node's silence.
-  if (changed_lately(key_file)) timeout_ms += static_cast<int>(std::chrono::milliseconds(kRotationTakes).count());
+  // The port may be bound again meanwhile, and other keys be tried, which is not the node's silence.
+  if (changed_recently(key_file)) timeout_ms += static_cast<int>(std::chrono::milliseconds(kRotationTime).count());
   Clock::time_point deadline = Clock::now() + std::chrono::milliseconds(timeout_ms);
   Clock::time_point heard = Clock::now();
-  const std::chrono::milliseconds probe_every(meanwhile != nullptr ? kMeanwhileMs : kProbeMs);
-  const schema::RequestBody question = meanwhile != nullptr ? meanwhile->question : schema::VersionRequest{};
-  Clock::time_point next_probe =
-      heard + (meanwhile != nullptr ? std::chrono::milliseconds(kFirstMeanwhileMs) : probe_every);
+  const std::chrono::milliseconds probe_every(poll != nullptr ? kPollMs : kProbeMs);
+  const schema::RequestBody question = poll != nullptr ? poll->request : schema::VersionRequest{};
+  Clock::time_point next_probe = heard + (poll != nullptr ? std::chrono::milliseconds(kFirstPollMs) : probe_every);
   while (true) {
     std::optional<Result<schema::Reply>> reply = receive(probe ? std::min(deadline, next_probe) : deadline, id, body);
     if (interrupted() || given_up) return Error{ErrorKind::kFailed, "interrupted"};
-    if (forbidden) return why_forbidden();
+    if (forbidden) return forbidden_error();
     if (flooded)
-      return Error{ErrorKind::kCorrupt, "what answers at " + address + " is not a tgd: it sends an answer without end"};
+      return Error{ErrorKind::kCorrupt, "the program at " + address + " is not a tgd: its reply does not end"};
     if (lost)
       return Error{ErrorKind::kUnreachable, "the connection to the node at " + address +
-                                                " was cut before it answered; tgctl list shows what became of it"};
+                                                " was lost before it replied; tgctl list shows whether the run exists"};
     const Clock::time_point now = Clock::now();
     if (reply) {
       if (!reply->ok()) {
         return Error{ErrorKind::kCorrupt,
-                     "what answers at " + address + " is not a tgd of this version: " + reply->error().message};
+                     "the program at " + address + " is not a tgd of this version: " + reply->error().message};
       }
       heard = now;
       answered_before = true;
@@ -343,20 +342,20 @@ Result<schema::ReplyBody> Client::State::ask(const schema::RequestBody& body, in
         if (const auto* error = std::get_if<Error>(&answer)) return *error;
         return std::move(answer);
       }
-      if (meanwhile != nullptr && answered > id && meanwhile->answered(answer))
+      if (poll != nullptr && answered > id && poll->on_reply(answer))
         deadline = now + std::chrono::milliseconds(timeout_ms);
     }
-    // Whoever answers what was not asked holds nobody up beyond the deadline.
+    // Replies to other requests do not extend the deadline.
     if (!probe && now >= deadline) return unreachable(within(timeout_ms));
     if (!probe) continue;
-    if (now - heard >= std::chrono::milliseconds(kSilenceMs)) return gone();
+    if (now - heard >= std::chrono::milliseconds(kSilenceMs)) return silence_error();
     if (now >= deadline) {
       return Error{ErrorKind::kTimeout, "the node at " + address + " is alive but did not finish the request within " +
-                                            std::to_string(timeout_ms / 1000) + " s; see tgctl list"};
+                                            std::to_string(timeout_ms / 1000) + " s; tgctl list shows the runs"};
     }
     if (now < next_probe) continue;
     next_probe = now + probe_every;
-    if (!send(next_id++, question)) return gone();
+    if (!send(next_id++, question)) return silence_error();
   }
 } catch (const zmq::error_t& error) {
   return Error{ErrorKind::kUnreachable, address + ": " + error.what()};
@@ -370,8 +369,8 @@ Result<Client> Client::connect(const std::string& address, const std::string& ke
   if (!is_local(address) && !is_address(address)) {
     return Error{ErrorKind::kUsage,
                  std::string("\"") + schema::clip_text(address, 100) +
-                     "\" is not an address of the form host:port, such as 127.0.0.1:7701 or [::1]:7701, and no path of "
-                     "a node's local socket"};
+                     "\" is not an address of the form host:port, such as 127.0.0.1:7701 or [::1]:7701, and not the "
+                     "path of a node's local socket"};
   }
   Result<KeysRead> keys = read_keys(key_file);
   if (!keys) return keys.error();
@@ -386,12 +385,12 @@ Result<schema::ReplyBody> Client::ask(const schema::RequestBody& body) {
   return state_->ask(body, schema::kControlReplyMs, false);
 }
 
-Result<schema::ReplyBody> Client::ask_patiently(const schema::RequestBody& body, int timeout_ms,
-                                                const Meanwhile* meanwhile) {
-  return state_->ask(body, timeout_ms, true, meanwhile);
+Result<schema::ReplyBody> Client::ask_with_probes(const schema::RequestBody& body, int timeout_ms,
+                                                  const ProgressPoll* poll) {
+  return state_->ask(body, timeout_ms, true, poll);
 }
 
-void Client::while_waiting(std::function<bool()> go_on) { state_->go_on = std::move(go_on); }
+void Client::set_wait_callback(std::function<bool()> keep_waiting) { state_->keep_waiting = std::move(keep_waiting); }
 
 const std::string& Client::address() const { return state_->address; }
 

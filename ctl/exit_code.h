@@ -1,4 +1,4 @@
-// tgctl's exit codes: the whole list, and how an error's kind becomes one. Scripts depend on them; append only.
+// tgctl's exit codes, and the code for each kind of error. Scripts depend on them; append only.
 #pragma once
 
 #include "kernels/base/status.h"
@@ -12,11 +12,11 @@ enum ExitCode : int {
   kUnreachable = 3,
   kNoSuchRun = 4,
   kRunFailed = 5,
-  kNotSaved = 6,         // the run came to its end, but not every member has saved what it made
+  kNotSaved = 6,         // the run ended, but not every member has saved its state
   kForbidden = 7,        // a wrong key, or one without the right
-  kNotWhole = 8,         // status --check: not every node is up
-  kNotWell = 9,          // doctor: a check failed
-  kRunInterrupted = 10,  // the run is INTERRUPTED: tgctl resume goes on
+  kMeshIncomplete = 8,   // status --check: not every node is up
+  kChecksFailed = 9,     // doctor: a check failed
+  kRunInterrupted = 10,  // the run is INTERRUPTED; tgctl resume continues it
   kTimedOut = 124,
   kInterrupted = 130,
 };
@@ -33,8 +33,8 @@ inline constexpr ExitMeaning kExitMeanings[] = {{kOk, "ok"},
                                                 {kRunFailed, "run failed"},
                                                 {kNotSaved, "not saved"},
                                                 {kForbidden, "wrong key"},
-                                                {kNotWhole, "mesh not whole (status --check)"},
-                                                {kNotWell, "not well (doctor)"},
+                                                {kMeshIncomplete, "mesh incomplete (status --check)"},
+                                                {kChecksFailed, "a check failed (doctor)"},
                                                 {kRunInterrupted, "run INTERRUPTED (resume)"},
                                                 {kTimedOut, "timed out (wait, stop, leave)"},
                                                 {kInterrupted, "interrupted"}};

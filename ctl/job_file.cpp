@@ -21,7 +21,7 @@ namespace fs = std::filesystem;
 
 constexpr std::size_t kMaxSuggested = 3;
 
-// Where job files lie: in a clone, beside an installed tgctl, and in the clone where this one was built.
+// The folders for job files: in a clone, beside an installed tgctl, and in the clone where this tgctl was built.
 std::vector<fs::path> job_folders() {
   std::error_code code;
   const fs::path folder = fs::read_symlink("/proc/self/exe", code).parent_path();
@@ -50,7 +50,7 @@ std::string did_you_mean(const std::string& path) {
   std::vector<std::string> names;
   for (const std::string& job : known_jobs()) names.push_back(fs::path(job).stem().string());
   if (names.empty())
-    return "; it takes a job file, whose keys tgctl help job explains (no jobs are installed: neither in " +
+    return "; give a job file, whose keys tgctl help job explains (no jobs are installed in " +
            schema::joined({job_folders()[0], job_folders()[1]}) + ")";
   const std::string asked = fs::path(path).stem().string();
   std::string fitting;
@@ -60,17 +60,17 @@ std::string did_you_mean(const std::string& path) {
       fitting += (count++ == 0 ? "" : " or ") + name;
   if (count == 0) fitting = schema::nearest(asked, names);
   if (!fitting.empty()) return "; did you mean " + fitting + "?";
-  return "; it takes a job file, or the name of an installed one: " + schema::joined(names);
+  return "; give a job file, or the name of an installed one: " + schema::joined(names);
 }
 
-// NAME or NAME.job as an installed job's path; what is a file is taken as it is.
+// The path of the installed job NAME or NAME.job; an existing file's path is returned as it is.
 std::string job_path(const std::string& name) {
   std::error_code code;
   if (name == kStdin || (fs::exists(name, code) && !fs::is_directory(name, code))) return name;
   for (const std::string& job : known_jobs()) {
     const std::string file = fs::path(job).filename().string();
     if (file != name && file != name + ".job") continue;
-    say(name + " is the job " + job);
+    print_note("using job " + job);
     return job;
   }
   return name;
@@ -86,7 +86,7 @@ Result<std::string> read_text(const std::string& path) {
   std::string text(schema::kMaxSpecBytes + 1, '\0');
   file.read(text.data(), static_cast<std::streamsize>(text.size()));
   if (file.bad())
-    return Error{ErrorKind::kInvalidJob, path + " cannot be read; it takes a job file, such as " + path + "/my.job"};
+    return Error{ErrorKind::kInvalidJob, path + " cannot be read; give a job file, such as " + path + "/my.job"};
   text.resize(static_cast<std::size_t>(file.gcount()));
   if (text.empty() && path == kStdin)
     return Error{ErrorKind::kInvalidJob, "stdin is empty: start - takes a job file from there"};

@@ -1,5 +1,5 @@
-// The job that a command line names: its file, an installed one's name, or - for stdin, with the --set values on top,
-// validated as far as a single machine can. Main thread only.
+// Reads the job that a command line names: a file, the name of an installed job, or - for stdin. Applies --set, and
+// validates the job as far as a single machine can. Main thread only.
 #pragma once
 
 #include "ctl/command_line/command_line.h"

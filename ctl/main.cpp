@@ -1,4 +1,4 @@
-// tgctl: reads the command line, connects to one node, runs one verb.
+// tgctl's entry point: reads the command line, connects to one node, runs one command.
 #include <cstdlib>
 
 #include "ctl/client.h"
@@ -18,7 +18,7 @@ int printed(const std::string& text) {
 }
 
 int run(const Command& command) {
-  // A bad job is the user's to mend, whether a node answers or not.
+  // The job is read first, so that a mistake in it is reported whether a node answers or not.
   schema::JobSpec job;
   if (command.verb == Verb::kStart || command.verb == Verb::kPlan || command.verb == Verb::kData) {
     Result<schema::JobSpec> read = read_job(command);

@@ -26,7 +26,7 @@ constexpr std::size_t kGreetingBytes = 64;
 constexpr std::string_view kOpening("\xff\0\0\0\0\0\0\0\1\x7f\3\0", 12);
 
 struct Resolved {
-  int error = 0;  // of getaddrinfo
+  int error = 0;  // getaddrinfo's
   std::shared_ptr<addrinfo> found;
 };
 

@@ -18,14 +18,14 @@ Result<WaitGoal> WaitGoal::parse(std::string_view text) {
     return Error{ErrorKind::kUsage, "--for \"" + std::string(text) + "\": step=N needs a whole number"};
   }
   Result<schema::RunState> state = schema::parse_run_state(lower);
-  if (!state) return Error{ErrorKind::kUsage, "--for " + state.error().message + ", and finished and step=N"};
+  if (!state) return Error{ErrorKind::kUsage, "--for " + state.error().message + ", finished, step=N"};
   goal.state_ = *state;
   return goal;
 }
 
 WaitOutcome WaitGoal::look(const schema::RunStatus& run) const {
   const bool reached = state_ ? run.state == *state_ : step_ ? run.step >= *step_ : schema::is_final(run.state);
-  // FAILED is an end, but whoever waits for the end wants to know by the exit code that it was a bad one.
+  // FAILED is an end too, but the exit code has to tell it from a good one.
   const bool wanted_failure = state_ == schema::RunState::kFailed;
   if (run.state == schema::RunState::kFailed && !wanted_failure && !(step_ && reached)) return WaitOutcome::kRunFailed;
   if (reached) return WaitOutcome::kReached;

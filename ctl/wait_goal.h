@@ -1,4 +1,4 @@
-// The goal of `wait --for`: a state, the end, or a step; and what a run's status means for it. Pure.
+// The goal of `wait --for`: a state, the end, or a step. Decides from a run's status whether it is reached. Pure.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@ enum class WaitOutcome : std::uint8_t {
   kReached,
   kRunFailed,    // the run FAILED and that was not the goal
   kInterrupted,  // the run is INTERRUPTED and that was not the goal
-  kImpossible,   // the run ended otherwise and will not get there
+  kImpossible,   // the run ended in another way and will not reach the goal
 };
 
 class WaitGoal {

@@ -8,15 +8,15 @@
 
 namespace tg::schema {
 
-// Where gradients come from: computed from data, or made once before the first step.
+// The source of gradients: computed from data, or made once before the first step.
 enum class Compute : std::uint8_t { kTrain, kReplay };
 constexpr auto words_of(Compute) { return words("train", "replay"); }
 
-// Weight decay is added to the gradient before ternarizing, or at the update.
+// Where weight decay is added: to the gradient before it is ternarized, or at the update.
 enum class WeightDecayPath : std::uint8_t { kInside, kOutside };
 constexpr auto words_of(WeightDecayPath) { return words("inside", "outside"); }
 
-// How a segment's gradient travels.
+// The form in which a segment's gradient is sent.
 enum class GradientFormat : std::uint8_t { kTernary, kFloat32, kFloat16 };
 constexpr auto words_of(GradientFormat) { return words("ternary", "float32", "float16"); }
 
@@ -35,15 +35,15 @@ constexpr auto words_of(ExchangeKind) { return words("direct", "sharded"); }
 enum class Coding : std::uint16_t { kRaw = 0, kEntropy = 1 };
 constexpr auto words_of(Coding) { return words("raw", "entropy"); }
 
-// By what the members split a batch: the weights in their nodes' configurations, or how fast each computes.
+// The basis on which members split a batch: the weights in their nodes' configurations, or how fast each computes.
 enum class Split : std::uint8_t { kWeight, kSpeed };
 constexpr auto words_of(Split) { return words("weight", "speed"); }
 
-// Which state a run's model file is of: the last one, or the one with the best evaluation.
+// The state that a run's model file holds: the last one, or the one with the best evaluation.
 enum class Keep : std::uint8_t { kLast, kBest };
 constexpr auto words_of(Keep) { return words("last", "best"); }
 
-// Which nodes take part in a run.
+// The nodes that take part in a run.
 enum class Members : std::uint8_t { kAll };
 constexpr auto words_of(Members) { return words("all"); }
 

@@ -1,8 +1,8 @@
 @0xb0ba1dc8f5e13492;
-# Control messages: between tgctl and a node, and the beats between nodes. One request, one reply of the same id; a beat
-# has no reply. Fields are described from the sender's side; an odd value makes the receiver refuse the whole message
-# with the field's name (a node answers an error, tgctl prints it). Bounds have their names from schema/limits.h, texts
-# are printable. Members are appended, never renumbered.
+# Control messages: requests of tgctl, replies of nodes, and heartbeats between nodes. Each request has one reply with the
+# same id, but a heartbeat has none. Fields are described from the sender's side. A receiver refuses a message with an
+# invalid value and names the field (a node replies with an error, tgctl prints it). The names of bounds are those of
+# schema/limits.h. Texts are printable. Members are appended, never renumbered.
 
 using Cxx = import "/capnp/c++.capnp";
 $Cxx.namespace("tg::schema::wire");
@@ -16,7 +16,7 @@ using import "forecast.capnp".Outcome;
 
 struct Request {
   id @0 :UInt64;
-  # Drawn by the asker; the reply carries it back. A reply of another id is a late one and ignored.
+  # Drawn by the client; the reply carries it back. A client ignores a reply with another id, which comes late.
 
   union {
     status @1 :StatusRequest;
@@ -25,7 +25,7 @@ struct Request {
     logs @4 :LogsRequest;
     fetch @5 :FetchRequest;
     version @6 :Void;
-    beat @7 :Beat;
+    beat @7 :Heartbeat;
     obsolete8 @8 :Void;
     forecast @9 :ForecastRequest;
     delete @10 :DeleteRequest;
@@ -33,7 +33,7 @@ struct Request {
     examine @12 :ExamineRequest;
     resume @13 :ResumeRequest;
     leave @14 :LeaveRequest;
-    mistakes @15 :MistakesRequest;
+    misclassifications @15 :MisclassificationsRequest;
   }
 }
 
@@ -42,10 +42,10 @@ struct StatusRequest {
   # A run id, a prefix of one, or empty for all; at most kMaxRunIdBytes.
 
   local @1 :Bool;
-  # True: answer from what this node knows itself; asked by peers, so that questions do not go round in circles.
+  # True: the node answers from its own knowledge. Peers ask so, and questions do not go round in circles.
 
   pick @2 :UInt8;
-  # tg::schema::Pick: which run is meant where several have this prefix, or where it is empty.
+  # tg::schema::Pick: how a run is chosen where several have this prefix, or where it is empty.
 }
 
 struct StartRequest {
@@ -53,16 +53,16 @@ struct StartRequest {
   # Canonical job, at most kMaxSpecBytes.
 
   runId @1 :Text;
-  # Wanted id, or empty: the node draws one.
+  # The run's id, or empty: the node draws one.
 
   dryRun @2 :Bool;
-  # True: validate and predict, start nothing.
+  # True: the node validates and predicts, and starts nothing.
 
   without @3 :List(Text);
-  # Nodes that take no part in the beginning, at most kMaxMembers. Unknown names are refused.
+  # Nodes that take no part in the start, at most kMaxMembers. Unknown names are refused.
 
   pictures @4 :Bool;
-  # With dryRun: predict nothing, and show some of the data.
+  # With dryRun: the reply has sample pictures and no prediction.
 }
 
 struct SamplePicture {
@@ -71,7 +71,7 @@ struct SamplePicture {
   height @2 :UInt32;
   width @3 :UInt32;
   pixels @4 :Data;
-  # Row by row, the channels of a pixel together; at most kMaxPictureBytes.
+  # Row by row, with the channels of a pixel together; at most kMaxPictureBytes.
 }
 
 struct ResumeRequest {
@@ -79,14 +79,14 @@ struct ResumeRequest {
   # The whole id of a run that has ended.
 
   settings @1 :Text;
-  # Job lines that replace those of the run, at most kMaxSpecBytes.
+  # Job lines that replace the run's, at most kMaxSpecBytes.
 
   fromNewest @2 :Bool;
   fromStep @3 :UInt64;
-  # The newest state that all have, or that of this step.
+  # The state to resume from: the newest that all have, or that of this step.
 
   anyBuild @4 :Bool;
-  # True: also where builds, processors or threads differ.
+  # True: builds, processors or threads may differ.
 
   without @5 :List(Text);
   # As in StartRequest.
@@ -97,25 +97,25 @@ struct StopRequest {
   # As in StatusRequest, not empty.
 
   node @1 :Text;
-  # Who stops it: a node name, or empty for the asked node. Each part of a PAUSED run is stopped for itself.
+  # The node that stops it: a name, or empty for the asked node. Each part of a PAUSED run is stopped separately.
 }
 
 struct LeaveRequest {
   node @0 :Text;
-  # Who leaves the run that it is in, or comes back into the one that is on: a node name, or empty for the asked node.
-  # Answered with a DoneReply that names the run: it will, and status shows when it has.
+  # The node that leaves its run, or rejoins the active one: a name, or empty for the asked node. The reply, a DoneReply,
+  # names the run and comes before it has happened; status shows when it has.
 
-  back @1 :Bool;
-  # True: it comes back.
+  rejoin @1 :Bool;
+  # True: it rejoins.
 }
 
 struct LogsRequest {
   run @0 :Text;
   node @1 :Text;
-  # Whose log: a node name, or empty for the asked node.
+  # The node with the log: a name, or empty for the asked node.
 
   offset @2 :UInt64;
-  # Bytes of the log that the asker has.
+  # Bytes of the log that the client has.
 }
 
 struct FetchRequest {
@@ -127,11 +127,11 @@ struct FetchRequest {
   # model.safetensors, model-raw.safetensors, metrics.jsonl or run.json.
 
   offset @3 :UInt64;
-  # Bytes of the file that the asker has.
+  # Bytes of the file that the client has.
 }
 
 struct DeleteRequest {
-  # Everything of an ended run on one node.
+  # Deletes all files of an ended run on one node.
   run @0 :Text;
   # The whole id.
 
@@ -140,7 +140,7 @@ struct DeleteRequest {
 }
 
 struct FetchedRequest {
-  # The run's model was fetched and checked: this node's copy is no longer the only one.
+  # Says that the run's model was fetched and checked: this node's copy is no longer the only one.
   run @0 :Text;
   # The whole id.
 
@@ -148,37 +148,37 @@ struct FetchedRequest {
   # As in LogsRequest.
 }
 
-struct MistakesRequest {
+struct MisclassificationsRequest {
   run @0 :Text;
-  # The whole id of a run that has ended, and whose model is on the asked node.
+  # The whole id of an ended run with its model on the asked node.
 }
 
-struct Beat {
-  # One way, node to node, on the control port: a sign of life that does not wait behind chunks.
+struct Heartbeat {
+  # Goes from node to node on the control port, so that it does not wait behind chunks. It has no reply.
   node @0 :Text;
   incarnation @1 :UInt64;
   # As in the frame Hello.
 
   runId @2 :Text;
-  # The run the sender takes part in, or empty.
+  # The run that the sender takes part in, or empty.
 
   phase @3 :UInt16;
   # tg::schema::Phase.
 
   step @4 :UInt64;
   progress @5 :UInt64;
-  # Grows whenever the sender's run gets anything done; the same number for long means stuck.
+  # Grows with all work that the sender's run gets done. The same number for long: the sender is stuck.
 
   view @6 :UInt32;
-  # The view of that run that the sender is in, 0 without one.
+  # Number of the sender's view of that run, 0 without one.
 
   lineage @7 :UInt32 = 1;
-  # How often the run had begun when the sender came into it.
+  # How often the run had begun when the sender joined it.
 }
 
 struct Reply {
   id @0 :UInt64;
-  # Of the request.
+  # The request's id.
 
   union {
     error @1 :Error;
@@ -192,7 +192,7 @@ struct Reply {
     done @9 :Done;
     examination @10 :Examination;
     diagnosis @11 :Diagnosis;
-    mistakes @12 :Mistakes;
+    misclassifications @12 :Misclassifications;
   }
 }
 
@@ -201,12 +201,12 @@ struct Error {
   # tg::ErrorKind; decides tgctl's exit code.
 
   message @1 :Text;
-  # What, where, what to do; at most kMaxReasonBytes.
+  # What is wrong, where, and the next action; at most kMaxReasonBytes.
 }
 
 struct MeshStatus {
   node @0 :Text;
-  # Who answers.
+  # The node that answers.
 
   build @1 :Text;
   insecure @2 :Bool;
@@ -216,7 +216,7 @@ struct MeshStatus {
   # In the order of seats, at most kMaxMembers.
 
   runs @4 :List(Run);
-  # Newest first, at most kMaxRunsKept; the oldest are left out where the reply would pass kMaxControlBytes.
+  # Newest first, at most kMaxRunsKept; the oldest are left out where the reply would exceed kMaxControlBytes.
 }
 
 struct Node {
@@ -232,26 +232,27 @@ struct Node {
 
   compute :group {
     engine @4 :Text;
-    # What trains there, "cpu" or "cuda", at most kMaxNameBytes; empty = not known: it does not answer.
+    # The engine that trains there, "cpu" or "cuda", at most kMaxNameBytes; empty = unknown, because it does not answer.
 
     device @5 :Text;
-    # Which one, at most kMaxDeviceBytes; empty = the processor.
+    # The device's name, at most kMaxDeviceBytes; empty = the processor.
 
     math @6 :Text;
-    # How it multiplies, a word of the option, at most kMaxNameBytes.
+    # The option's word for how it multiplies, at most kMaxNameBytes.
 
     freeBytes @7 :UInt64;
     totalBytes @8 :UInt64;
-    # Of its memory, now.
+    # The device's memory at present.
 
     problem @11 :Text;
-    # Why it does not answer, at most kMaxReasonBytes; empty = nothing is wrong with it.
+    # Why the device does not answer, at most kMaxReasonBytes; empty = it does.
 
     whyCpu @9 :Text;
-    # Why the processor trains although a device might, at most kMaxReasonBytes; empty = nobody asked for another.
+    # Why the processor trains although a device might, at most kMaxReasonBytes; empty = no
+    # device was configured.
 
     moduleMissing @10 :Bool;
-    # True: because no module is installed.
+    # True: no module for a device is installed.
   }
 }
 
@@ -263,25 +264,25 @@ struct Run {
   reason @2 :Text;
   sinceMs @3 :Int64;
   startedMs @4 :Int64;
-  # Unix time in milliseconds: since when it is in this state; when it was committed.
+  # Unix times in milliseconds at which it entered this state, and at which its start was committed.
 
   model @5 :Text;
   data @6 :Text;
   exchange @7 :Text;
   gradients @8 :Text;
   lastLayer @43 :Text;
-  # Words of the job, each at most kMaxNameBytes; lastLayer: how its gradient travels.
+  # Words of the job, each at most kMaxNameBytes; lastLayer: the format of its gradient.
 
   step @9 :UInt64;
   steps @10 :UInt64;
-  # Committed and wanted.
+  # Committed steps, and those of the whole run.
 
   loss @11 :Float64;
   # Mean over the last step's global batch; not finite where the run diverged.
 
   learningRate @12 :Float64;
   evaluated @13 :Bool;
-  # False: the three evaluation fields say nothing yet.
+  # False: there was no evaluation yet, and the evaluation fields are 0.
 
   evaluationStep @14 :UInt64;
   evaluationAccuracy @15 :Float64;
@@ -289,13 +290,13 @@ struct Run {
 
   evaluationLoss @16 :Float64;
   samplesPerSecond @17 :Float64;
-  # Of the whole mesh.
+  # The rate of the whole mesh.
 
   codeBitsPerParameter @18 :Float64;
   # Payload bits of one member's codes per parameter.
 
   sentBitsPerParameter @19 :Float64;
-  # Everything one member sends in a step, per parameter.
+  # All bits that one member sends in a step, per parameter.
 
   sentBytesPerStep @20 :Float64;
   zeros @21 :Float64;
@@ -306,7 +307,7 @@ struct Run {
   digestStep @24 :UInt64;
   initialDigest @25 :UInt64;
   coding @27 :Text;
-  # Of ternary payloads, "raw" or "entropy", at most kMaxNameBytes; empty before the run began.
+  # "raw" or "entropy", for ternary payloads, at most kMaxNameBytes; empty before the run began.
 
   members @26 :List(Member);
   # In the order of names, at most kMaxMembers.
@@ -315,43 +316,45 @@ struct Run {
   # 0..1: the label has one of the five highest logits; 0 where there are five classes or fewer.
 
   lineage @29 :UInt32 = 1;
-  # How often the run has begun: at its start, and with every resume.
+  # How often the run has begun: at its start, and at each resume.
 
   fromStep @30 :UInt64;
   # The step at which it began last.
 
   view @31 :UInt32 = 1;
-  # Number of the present list of members; viewStep and viewSinceMs: with which committed steps it began, and when.
+  # The present view's number; viewStep and viewSinceMs: the committed steps at which it began, and when.
 
   viewStep @32 :UInt64;
   viewSinceMs @33 :Int64;
-  left @34 :List(Departure);
+  departed @34 :List(Departure);
+  # Former members, in the order of names, at most kMaxMembers.
+
   next @35 :Text;
-  # Who was a member once and is none now, in the order of names, at most kMaxMembers.
+  # For an INTERRUPTED run: when the nodes resume it, or why they do not; at most kMaxReasonBytes.
 
   trainingSamples @39 :UInt64;
   globalBatch @40 :UInt64;
-  # Of an epoch, and of a step; 0 = not known.
+  # Samples per epoch, and per step; 0 = not known.
 
   bestAccuracy @41 :Float64;
   bestStep @42 :UInt64;
-  # Of all evaluations; 0 = none yet.
+  # The highest accuracy over all evaluations, and its step; 0 = none yet.
 
   dataRead @36 :Text;
-  # What the run trains on, in a sentence of at most kMaxSeenBytes.
+  # The data that the run trains on, in a sentence of at most kMaxSentenceBytes.
 
   dataWarnings @37 :Text;
-  # What in that may not be what its user meant: lines, at most kMaxWarningsBytes.
+  # Likely mistakes of the user in the data: lines, at most kMaxWarningsBytes.
 
   settings @38 :Text;
-  # The job's keys that are not the defaults, KEY = VALUE: lines, at most kMaxSettingsBytes.
+  # The job's keys that differ from the defaults, KEY = VALUE: lines, at most kMaxSettingsBytes.
 }
 
 struct Departure {
   node @0 :Text;
   sinceMs @1 :Int64;
   step @2 :UInt64;
-  # With so many committed steps the others went on.
+  # Committed steps at which the others continued.
 
   why @3 :Text;
   # At most kMaxProblemBytes.
@@ -369,11 +372,11 @@ struct Member {
   # Share of their time that the other members, on average, wait for this one, 0..1.
 
   phase @6 :UInt16;
-  # tg::schema::Phase: what it does now.
+  # tg::schema::Phase at present.
 
   phaseMs @7 :UInt64;
   phaseLimitMs @8 :UInt64;
-  # For how long it has got nothing done there, and after what time of that it is left out; limit 0 = not known.
+  # Time without progress, and the time without progress after which it is evicted; limit 0 = not known.
 
   save @9 :UInt16;
   # tg::schema::SaveState of the state at digestStep.
@@ -382,7 +385,7 @@ struct Member {
   # Why it is not saved, at most kMaxProblemBytes.
 
   samples @11 :UInt32;
-  # Of each step that are its share; 0 = not known.
+  # Its share of each step; 0 = not known.
 
   dataWaitShare @12 :Float64;
   # Share of its time that its engine waits for samples, 0..1.
@@ -391,16 +394,16 @@ struct Member {
   # Steps of the states on its disk that a resume may begin at, newest first; at most kMaxStates.
 
   seniority @14 :UInt32;
-  # Its place in the present view, 1 = who has been a member longest; 0 = not known.
+  # Its position in the present view, 1 = the most senior; 0 = not known.
 
   waitingShare @15 :Float64;
   # Share of its time that it waits for other members, 0..1.
 }
 
 struct Plan {
-  # What a start did, or would do.
+  # The plan of a start, or of one that is not made (dryRun).
   runId @0 :Text;
-  # Empty for a dry run without a wanted id.
+  # Empty for a dry run without an id.
 
   parameters @1 :UInt64;
   members @2 :UInt64;
@@ -410,7 +413,7 @@ struct Plan {
 
   exchange @5 :Text;
   coding @6 :Text;
-  # Of ternary payloads, "raw" or "entropy". Words, each at most kMaxNameBytes.
+  # "raw" or "entropy", for ternary payloads. Words, each at most kMaxNameBytes.
 
   memoryBytes @7 :UInt64;
   # Per node.
@@ -419,39 +422,39 @@ struct Plan {
   # Forward and backward of the sender's share of a step, timed while the run was prepared.
 
   linkMbps @9 :Float64;
-  # Payload rate that is predicted with; without a prediction as measured, 0 = not.
+  # Payload rate that the prediction uses; without a prediction as measured, 0 = not measured.
 
   predicted @10 :Outcome;
-  # All of it 0 where unpredicted says why.
+  # All 0 where unpredicted says why.
 
   obsolete11 @11 :Int64;
   unpredicted @12 :Text;
   # Why there is no prediction, at most kMaxReasonBytes; empty = there is one.
 
   shares @13 :List(Share);
-  # Of the global batch, by rank; at most kMaxMembers.
+  # Parts of the global batch, by rank; at most kMaxMembers.
 
   deviceBytes @14 :UInt64;
-  # Of a device's memory, beside memoryBytes; 0 = the sender's processor computes.
+  # Device memory, beside memoryBytes; 0 = the sender's processor computes.
 
   fromStep @15 :UInt64;
-  # The step at which the run begins: 0, or of the state that it is resumed from.
+  # The step at which the run begins: 0, or that of the resumed state.
 
   diskBytes @16 :UInt64;
-  # What the run takes at most on the disk of a node's state directory, metrics and log aside; 0 = not said.
+  # Bound of what the run needs on the disk of a node's state directory, without metrics and log; 0 = not given.
 
   dataRead @17 :Text;
   dataWarnings @18 :Text;
   # As in Run.
 
   pictures @19 :List(SamplePicture);
-  # Training samples as the network sees them, at most kMaxPictures; none unless they were asked for.
+  # Training samples as the network sees them, at most kMaxPictures; empty unless the request asked for them.
 
   steps @20 :UInt64;
-  # At which the run is complete, where they follow from epochs as well; 0 = not said.
+  # Steps of the whole run, also where they follow from epochs; 0 = not given.
 
   trainingSamples @21 :UInt64;
-  # An epoch's; 0 = none, or not said.
+  # Samples per epoch; 0 = none, or not given.
 }
 
 struct Share {
@@ -462,43 +465,43 @@ struct Share {
 struct Stop {
   runId @0 :Text;
   state @1 :UInt16;
-  # tg::schema::RunState after the request was taken.
+  # tg::schema::RunState after the request was accepted.
 }
 
 struct Slice {
   # A part of a log or file.
   runId @0 :Text;
   node @1 :Text;
-  # Whose it is.
+  # The node that has it.
 
   totalBytes @2 :UInt64;
-  # Of the whole, as far as it exists.
+  # Bytes of the whole, as far as it exists.
 
   data @3 :Data;
-  # From the asked offset, at most kFileSliceBytes.
+  # From the requested offset, at most kFileSliceBytes.
 
   final @4 :Bool;
-  # True: nothing comes after this part.
+  # True: no part follows.
 }
 
 struct Done {
-  # A run was deleted, or marked as fetched.
+  # A run was deleted or marked as fetched, or a node leaves it.
   runId @0 :Text;
   node @1 :Text;
-  # Where.
+  # The node that did it.
 
   freedBytes @2 :UInt64;
-  # Of the files that are gone.
+  # Bytes of the deleted files.
 }
 
-struct Mistakes {
-  # What the model of an ended run says of its test data.
+struct Misclassifications {
+  # How the model of an ended run classifies its test data.
   runId @0 :Text;
   node @1 :Text;
-  # Who answers.
+  # The node that evaluated it.
 
   step @2 :UInt64;
-  # Of the model.
+  # The model's step.
 
   samples @3 :UInt64;
   correct @4 :UInt64;
@@ -507,38 +510,38 @@ struct Mistakes {
   # Names, each at most kMaxNameBytes; empty where there are more than kMaxMatrixClasses.
 
   counts @7 :List(UInt32);
-  # Samples by what they are and what was said of them: a row of all classes for each class.
+  # The confusion matrix: samples by actual class (row) and predicted class.
 
-  confused @8 :List(Confusion);
-  # The most first, at most kMaxConfusions.
+  confusions @8 :List(Confusion);
+  # The most frequent first, at most kMaxConfusions.
 
-  wrongest @9 :List(Mistake);
-  # The least probability of what it is first, at most kMaxPictures; empty where samples are no pictures.
+  worst @9 :List(Misclassification);
+  # The lowest probability of the actual class first, at most kMaxPictures; empty where samples are not pictures.
 }
 
 struct Confusion {
-  # Samples of one class that were taken for another.
-  is @0 :Text;
-  said @1 :Text;
+  # Samples of one class that were classified as another.
+  actual @0 :Text;
+  predicted @1 :Text;
   # Names, each at most kMaxNameBytes.
 
   count @2 :UInt64;
-  of @3 :UInt64;
-  # Of all samples of that class.
+  total @3 :UInt64;
+  # All samples of the actual class.
 }
 
-struct Mistake {
+struct Misclassification {
   picture @0 :SamplePicture;
-  # Its label is what it is.
+  # Its label is the actual class.
 
-  said @1 :Text;
+  predicted @1 :Text;
   probability @2 :Float64;
-  # Of what was said, 0..1.
+  # The probability that the model gives the predicted class, 0..1.
 }
 
 struct Version {
   node @0 :Text;
   build @1 :Text;
   protocol @2 :UInt16;
-  # kProtocolVersion of that node; 0 = of a time when it was not said.
+  # kProtocolVersion of that node; 0 = an old node, which does not send it.
 }

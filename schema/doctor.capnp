@@ -120,7 +120,7 @@ struct Finding {
 
   seen @4 :Text;
   fix @5 :Text;
-  # At most kMaxSeenBytes each; what passes needs no fix.
+  # At most kMaxSentenceBytes each; what passes needs no fix.
 }
 
 struct Diagnosis {

@@ -1,8 +1,8 @@
-// A node's place in a list. There are two kinds, which never mix, because the list of all nodes and the list of a
+// The index of a node in a list. There are two kinds, which never mix, because the list of all nodes and the list of a
 // view's members differ.
 //
-//   Seat   place among all configured names, in the order of names; fixed for a run. Configuration, mesh and control.
-//   Rank   place among the members of a view (daemon/membership/view.h). Layout, exchange and step.
+//   Seat   index among all configured names, sorted; fixed for a run. Configuration, mesh and control use it.
+//   Rank   index among the members of a view (daemon/membership/view.h). Layout, exchange and step use it.
 #pragma once
 
 #include <algorithm>
@@ -33,7 +33,7 @@ auto places(std::size_t count) {
   return std::views::iota(std::size_t{0}, count) | std::views::transform([](std::size_t index) { return P(index); });
 }
 
-// A value for every place: a vector that only its own kind of place can index.
+// A vector with a value for each place, which only its own kind of place can index.
 template <class P, class T>
 class Per : public std::vector<T> {
  public:
@@ -41,7 +41,7 @@ class Per : public std::vector<T> {
   decltype(auto) operator[](P place) { return std::vector<T>::operator[](place.index()); }
   decltype(auto) operator[](P place) const { return std::vector<T>::operator[](place.index()); }
   auto places() const { return tg::places<P>(this->size()); }
-  // The first that has this value.
+  // The first place with this value.
   std::optional<P> place_of(const auto& value) const {
     const auto found = std::ranges::find(*this, value);
     return found == this->end() ? std::nullopt : std::optional(P(static_cast<std::size_t>(found - this->begin())));

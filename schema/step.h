@@ -1,10 +1,10 @@
-// How far a run is. There are two numbers, which never mix, because a round may come to be several steps
+// The two counts of a run's progress. They never mix, because a round may come to be several steps
 // (DESIGN.md, section 4b); today they are equal, and only daemon/step/member.cpp turns one into the other.
 //
-//   Step    one forward and backward. Stream position, schedule, evaluation, `steps` of the job.
-//   Round   one exchange. Frames, draws, gates, digests, commit, undo.
+//   Step    one forward and backward pass. The data stream, the schedule, evaluation and the job's `steps` count these.
+//   Round   one exchange. Frames, draws, gates, digests, commit and undo count these.
 //
-// As a count: so many of them are done. On the wire and in records both are plain integers.
+// The value is the number that is done. On the wire and in records both are plain integers.
 #pragma once
 
 #include <compare>

@@ -17,7 +17,7 @@ namespace {
 bool is_lower_or_digit(char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9'); }
 bool is_alphanumeric(char c) { return is_lower_or_digit(c) || (c >= 'A' && c <= 'Z'); }
 
-// The number of bytes of the control character at text[i], 0 if there is none.
+// The length in bytes of the control character at text[i], 0 if there is none.
 std::size_t control_bytes(std::string_view text, std::size_t i) {
   const auto c = static_cast<unsigned char>(text[i]);
   if (c < 0x20 || c == 0x7f) return 1;
@@ -72,15 +72,15 @@ bool is_printable_lines(std::string_view text) {
   return true;
 }
 
-std::string clip_text(std::string_view text, std::size_t most) {
+std::string clip_text(std::string_view text, std::size_t max_bytes) {
   std::string clipped;
-  clipped.reserve(text.size() < most ? text.size() : most);
-  for (std::size_t i = 0; i < text.size() && clipped.size() < most; ++i) {
+  clipped.reserve(text.size() < max_bytes ? text.size() : max_bytes);
+  for (std::size_t i = 0; i < text.size() && clipped.size() < max_bytes; ++i) {
     const std::size_t control = control_bytes(text, i);
     clipped += control == 0 ? text[i] : ' ';
     if (control == 2) ++i;
   }
-  if (clipped.size() < most) return clipped;
+  if (clipped.size() < max_bytes) return clipped;
   // A UTF-8 sequence that the cut may have hit is removed as a whole: its continuation bytes, then its first byte.
   std::size_t end = clipped.size();
   while (end > 0 && (static_cast<unsigned char>(clipped[end - 1]) & 0xc0) == 0x80) --end;

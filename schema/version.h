@@ -1,6 +1,6 @@
-// The identity of this build: nodes compare it in their hello, both programs print it with --version. Nodes of
-// different builds share no run, even if they understand each other: their replicas would have to agree bit for bit.
-// Whether they understand each other is decided by kProtocolVersion (limits.h).
+// The identity of this build: nodes compare it in their hello, both programs print it with --version. Nodes with
+// different builds never share a run, because replicas have to agree bit for bit. kProtocolVersion (limits.h) decides
+// whether they can talk to each other at all.
 #pragma once
 
 #include <string>

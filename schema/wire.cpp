@@ -10,15 +10,16 @@ constexpr int kNestingLimit = 8;
 
 }  // namespace
 
-AlignedMessage::AlignedMessage(std::span<const std::byte> bytes, std::size_t most_bytes) : bytes_(bytes) {
-  if (bytes.size() % kWordBytes != 0 || bytes.size() < (kTableWords + 1) * kWordBytes || bytes.size() > most_bytes) {
-    throw Odd{std::to_string(bytes.size()) + " bytes are no message"};
+AlignedMessage::AlignedMessage(std::span<const std::byte> bytes, std::size_t max_bytes) : bytes_(bytes) {
+  if (bytes.size() % kWordBytes != 0 || bytes.size() < (kTableWords + 1) * kWordBytes || bytes.size() > max_bytes) {
+    throw DecodeError{std::to_string(bytes.size()) + " bytes are not a message"};
   }
   std::uint32_t table[2];
   std::memcpy(table, bytes.data(), sizeof table);
-  if (table[0] != 0) throw Odd{"more than one segment"};
+  if (table[0] != 0) throw DecodeError{"more than one segment"};
   const std::size_t count = bytes.size() / kWordBytes;
-  if (table[1] != count - kTableWords) throw Odd{"its segment table says " + std::to_string(table[1]) + " words"};
+  if (table[1] != count - kTableWords)
+    throw DecodeError{"its segment table says " + std::to_string(table[1]) + " words"};
 
   const void* words = bytes.data();
   if (reinterpret_cast<std::uintptr_t>(words) % kWordBytes != 0) {
@@ -45,7 +46,7 @@ capnp::ReaderOptions reader_options(std::size_t words) {
 
 std::uint64_t checked_below(std::uint64_t value, std::uint64_t bound, const char* field) {
   if (value >= bound)
-    throw Odd{std::string(field) + " is " + std::to_string(value) + ", at most " + std::to_string(bound - 1)};
+    throw DecodeError{std::string(field) + " is " + std::to_string(value) + ", at most " + std::to_string(bound - 1)};
   return value;
 }
 

@@ -1,5 +1,5 @@
-// The parts that both decoders share: from untrusted bytes to a Cap'n Proto reader, and the bounds of single fields.
-// Functions that refuse throw Odd. guarded() catches it, and kj's exceptions too, so nothing is thrown out of
+// What both decoders share: untrusted bytes become a Cap'n Proto reader, and single fields are checked against bounds.
+// Functions that refuse throw DecodeError. guarded() catches it, and kj's exceptions too, so nothing is thrown out of
 // frame_decode.cpp and control*.cpp.
 #pragma once
 
@@ -23,18 +23,18 @@ namespace tg::schema {
 inline constexpr std::size_t kWordBytes = sizeof(capnp::word);
 inline constexpr std::size_t kTableWords = 1;  // u32 segments - 1, u32 words
 
-// Says in words what is odd about a message.
-struct Odd {
+// The sentence that says why a message is refused.
+struct DecodeError {
   std::string what;
 };
 
-// One message's words at an 8-byte boundary: the caller's bytes if they are aligned, else a copy. Refuses a size that
-// is not a whole number of words, more than most_bytes, more than one segment, and a segment table that disagrees.
+// The words of one message at an 8-byte boundary: the caller's bytes if they are aligned, else a copy. Refuses a size
+// that is not a whole number of words, more than max_bytes, more than one segment, and a segment table that disagrees.
 class AlignedMessage {
  public:
-  AlignedMessage(std::span<const std::byte> bytes, std::size_t most_bytes);
+  AlignedMessage(std::span<const std::byte> bytes, std::size_t max_bytes);
   kj::ArrayPtr<const capnp::word> words() const { return words_; }
-  // The caller's bytes behind a part of words().
+  // The caller's bytes that a part of words() was read from.
   std::span<const std::byte> original(kj::ArrayPtr<const kj::byte> part) const;
 
  private:
@@ -43,20 +43,20 @@ class AlignedMessage {
   kj::ArrayPtr<const capnp::word> words_;
 };
 
-// Cap'n Proto counts the words that are read, and counts a list again with each getter: here each word may be read
-// twice. Pointers may nest as deep as the schema does, with room to grow.
+// Limits for a message of this size. Cap'n Proto counts each word that is read, and counts a list again with each
+// getter, so each word may be read twice. Pointers may nest as deep as the schema does, with room to grow.
 capnp::ReaderOptions reader_options(std::size_t words);
 
-// A check of a field; `field` is its name in the refusal.
+// Returns the value, or throws with the field's name in the sentence.
 std::uint64_t checked_below(std::uint64_t value, std::uint64_t bound, const char* field);
 
-// One of the enum's values, of which it has as many as words.
+// The enum's value with this number; words_of(Enum()) has one word for each.
 template <class Enum>
 Enum checked_enum(std::uint64_t value, const char* field) {
   return static_cast<Enum>(checked_below(value, words_of(Enum()).size(), field));
 }
 
-// Runs `read` and turns whatever it throws into an error.
+// Calls `read` and turns each exception into an error.
 template <class Value, class Read>
 Result<Value> guarded(const char* what, Read read) {
   const auto corrupt = [what](std::string why) {
@@ -64,7 +64,7 @@ Result<Value> guarded(const char* what, Read read) {
   };
   try {
     return read();
-  } catch (const Odd& odd) {
+  } catch (const DecodeError& odd) {
     return corrupt(odd.what);
   } catch (const kj::Exception& exception) {
     return corrupt(exception.getDescription().cStr());

@@ -101,7 +101,7 @@ const std::vector<OptionRow>& option_rows() {
       {"seconds", "", "S", "seconds per link and direction, 1 to 20; else 3",
        whole(&Command::seconds, {1, schema::kMaxExamineSeconds})},
       {"no-bandwidth", "", "", "do not measure links: disturbs nothing", on(&Command::no_bandwidth)},
-      {"compute", "", "DURATION", "a node's computing in a step, such as 80ms; else as timed",
+      {"compute", "", "DURATION", "compute time of a step, such as 80ms; else as timed",
        parsed(&Command::compute_ms, schema::parse_duration_ms)},
       {"operator", "", "NAME", "make keys for this operator and list them", text(&Command::operator_name)},
       {"read-only", "", "", "the operator may look and fetch, but change nothing", on(&Command::read_only)},

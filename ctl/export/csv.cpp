@@ -33,7 +33,7 @@ Status write_csv(const MetricsFile& from, PartFile& to) {
                                     if (names.size() <= kMaxColumns) return {};
                                     return Error{ErrorKind::kCorrupt, from.name + " has more than " +
                                                                           std::to_string(kMaxColumns) +
-                                                                          " metrics; no run has so many"};
+                                                                          " metrics; that is not a run's file"};
                                   });
       !read)
     return read;

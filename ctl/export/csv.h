@@ -1,5 +1,5 @@
-// metrics.jsonl as a table (RFC 4180, but lines end with \n): a column for each metric that any line has, in the order
-// of their first lines, and nothing where a line lacks it. Main thread only.
+// Writes metrics.jsonl as a table (RFC 4180, but lines end with \n): a column for each metric in any line, in the order
+// of first occurrence, with empty cells for lines without it. Main thread only.
 #pragma once
 
 #include "ctl/export/metric_lines.h"

@@ -42,7 +42,7 @@ void put_time(std::string& to, std::int64_t time_ms) {
   put_word(to, std::bit_cast<std::uint64_t>(static_cast<double>(time_ms) / 1000));
 }
 
-// So that a record that holds records is not taken for one of its own.
+// TensorBoard's masked checksum, which keeps the checksum of records inside a record apart from its own.
 std::uint32_t masked(std::uint32_t crc) { return std::rotr(crc, 15) + 0xa282ead8u; }
 
 }  // namespace

@@ -1,5 +1,5 @@
-// metrics.jsonl as a file of TensorBoard's: a record that names the version, then one for each line, with its step, its
-// time and a scalar for each number in it. Main thread only, but for the pure functions.
+// Writes metrics.jsonl as a TensorBoard event file: a record with the version, then one for each line, with its step,
+// its time and a scalar for each number in it. Main thread only, except for the pure functions.
 //
 //   file   = record*
 //   record = length:u64 crc(length):u32 event[length] crc(event):u32     little-endian; crc is a masked CRC-32C
@@ -17,7 +17,7 @@
 namespace tg::ctl {
 
 std::uint32_t crc32c(std::string_view bytes);
-std::string event_record(std::string_view event);  // the record of these bytes
+std::string event_record(std::string_view event);  // the record with this event
 std::string version_event(std::int64_t time_ms);
 std::string event_of(const MetricLine& line);
 

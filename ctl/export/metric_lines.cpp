@@ -12,7 +12,7 @@ namespace {
 
 using Json = schema::OrderedJson;
 
-constexpr std::size_t kMaxLineBytes = 64 * 1024;  // of 127 members some 6,000 are used
+constexpr std::size_t kMaxLineBytes = 64 * 1024;  // with 127 members a line has some 6,000
 
 Metric metric_of(std::string name, const Json& value) {
   Metric metric{std::move(name), "", std::nullopt};
@@ -58,7 +58,7 @@ Status for_each_line(const MetricsFile& file, const std::function<Status(const M
     const std::optional<MetricLine> line = read ? parse_metric_line(text.c_str()) : std::nullopt;
     if (!line)
       return Error{ErrorKind::kCorrupt, file.name + ":" + std::to_string(number) +
-                                            ": not a JSON object with the number of a step; fetch the run again"};
+                                            ": not a JSON object with a step number; fetch the run again"};
     if (Status taken = take(*line); !taken) return taken;
   }
   if (stream.bad()) return Error{ErrorKind::kIo, file.name + " cannot be read; is it a file?"};

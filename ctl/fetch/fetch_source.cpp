@@ -13,7 +13,7 @@ namespace {
 using schema::MemberStatus;
 using schema::RunStatus;
 
-// Whether it can give the state that it reports.
+// Whether the member can provide the state that it reports.
 bool answers(const MemberStatus& member) {
   return member.digest != 0 && (member.save == schema::SaveState::kNone || schema::has_state(member.save));
 }
@@ -24,17 +24,17 @@ std::string describe(const MemberStatus& member) {
   return member.node + " has " + hex_digest(member.digest) + " at step " + std::to_string(member.digest_step);
 }
 
-// The most common state; among equally common ones the furthest.
+// The most common state; among equally common ones, the furthest.
 std::pair<std::uint64_t, std::uint64_t> common_state(const RunStatus& run) {
   std::map<std::pair<std::uint64_t, std::uint64_t>, std::size_t> counts;  // (step, digest)
   for (const MemberStatus& member : run.members) {
     if (answers(member)) ++counts[{member.digest_step, member.digest}];
   }
   std::pair<std::uint64_t, std::uint64_t> best{};
-  std::size_t most = 0;
+  std::size_t max = 0;
   for (const auto& [state, count] : counts) {
-    if (count < most) continue;
-    most = count;
+    if (count < max) continue;
+    max = count;
     best = state;
   }
   return best;
@@ -52,7 +52,7 @@ Result<FetchSource> agreed_source(const RunStatus& run) {
       silent += (silent.empty() ? "" : ", ") + member.node;
     } else if (!schema::has_ended(member.state)) {
       return Error{ErrorKind::kRefused, member.node + " is still " + std::string(to_word(member.state)) + " in run " +
-                                            run.id + "; try again when it has ended there too"};
+                                            run.id + "; try again when it has ended there"};
     } else if (std::pair(member.digest_step, member.digest) != common) {
       odd += (odd.empty() ? "" : ", ") + describe(member);
     } else {
@@ -65,8 +65,8 @@ Result<FetchSource> agreed_source(const RunStatus& run) {
                                          ", but " + odd + ". Nothing was fetched"};
   }
   if (source.nodes.empty())
-    return Error{ErrorKind::kFailed, "no member that answers has the state of run " + run.id + "; not there: " +
-                                         silent + ". Is tgd running there? tgctl status " + run.id + " says more"};
+    return Error{ErrorKind::kFailed, "no reachable member has the state of run " + run.id + "; missing: " + silent +
+                                         ". Is tgd running there? tgctl status " + run.id + " says more"};
   if (!silent.empty()) source.notes.push_back(silent + " has no copy, or did not answer; it was not compared");
   return source;
 }
@@ -77,7 +77,7 @@ Result<FetchSource> furthest_source(const RunStatus& run) {
     if (answers(member) && (best == nullptr || member.digest_step > best->digest_step)) best = &member;
   }
   if (best == nullptr) {
-    return Error{ErrorKind::kFailed, "no member of run " + run.id + " that answers has a committed state of it"};
+    return Error{ErrorKind::kFailed, "no reachable member of run " + run.id + " has a committed state of it"};
   }
   FetchSource source{{}, best->digest_step, best->digest, {"taking the furthest state: " + describe(*best)}};
   for (const MemberStatus& member : run.members) {
@@ -101,7 +101,7 @@ Result<FetchSource> choose_fetch_source(const RunStatus& run, const std::string&
   std::set<std::string> names;
   for (const MemberStatus& member : run.members)
     if (!names.insert(member.node).second)
-      return Error{ErrorKind::kCorrupt, "run " + run.id + " is said to have two members called " + member.node +
+      return Error{ErrorKind::kCorrupt, "the node's reply has two members named " + member.node + " in run " + run.id +
                                             "; nothing was fetched. Ask another node (--address)"};
   if (run.members.empty()) return Error{ErrorKind::kFailed, "run " + run.id + " has no members to fetch from"};
   if (run.state == schema::RunState::kFailed && !partial) {
@@ -112,7 +112,7 @@ Result<FetchSource> choose_fetch_source(const RunStatus& run, const std::string&
   if (run.state == schema::RunState::kInterrupted && !partial) {
     return Error{ErrorKind::kRefused, "run " + run.id + " is INTERRUPTED at step " + std::to_string(run.step) +
                                           "; --partial fetches its newest state, and tgctl resume " + run.id +
-                                          " goes on with it"};
+                                          " continues it"};
   }
   Result<FetchSource> source = schema::is_authoritative(run.state) ? agreed_source(run) : furthest_source(run);
   if (source)

@@ -19,7 +19,7 @@ Result<MemberRecord> parse_member_record(const std::string& node, std::string js
   try {
     const nlohmann::json root = nlohmann::json::parse(json);
     if (root.at("id") != run || root.at("own").at("node") != node)
-      return Error{ErrorKind::kCorrupt, "it is of another run or node"};
+      return Error{ErrorKind::kCorrupt, "it belongs to another run or node"};
     const auto digest = parse_hex_digest(root.at("own").at("digest").get<std::string>());
     if (!digest) return Error{ErrorKind::kCorrupt, "it has no valid digest"};
     record.digest = *digest;
@@ -36,7 +36,7 @@ Result<MemberRecord> parse_member_record(const std::string& node, std::string js
 }
 
 std::string members_json(const std::vector<MemberRecord>& records) {
-  // What a member's bits depend on; the rest is in run.json.
+  // The keys that a member's bits depend on; all others are in run.json.
   constexpr const char* kKeys[] = {"engine_build", "threads", "kernels", "engine", "device", "math", "engine_choices"};
   nlohmann::ordered_json members = nlohmann::ordered_json::object();
   for (const MemberRecord& record : records) {
@@ -51,14 +51,14 @@ std::string members_json(const std::vector<MemberRecord>& records) {
 
 std::optional<FileMark> common_mark(const std::vector<MemberRecord>& records, const std::string& file) {
   std::optional<FileMark> common;
-  std::ptrdiff_t most = 0;
+  std::ptrdiff_t max = 0;
   for (const MemberRecord& record : records) {
     const std::optional<FileMark> mark = record.mark(file);
     if (!mark) continue;
     const auto count = std::count_if(records.begin(), records.end(),
                                      [&](const MemberRecord& other) { return other.mark(file) == mark; });
-    if (count > most) {
-      most = count;
+    if (count > max) {
+      max = count;
       common = mark;
     }
   }

@@ -7,9 +7,9 @@ namespace tg::ctl {
 namespace {
 
 using Json = nlohmann::ordered_json;
-constexpr int kMaxDepth = 32;  // of what is nested
+constexpr int kMaxDepth = 32;  // levels of nesting
 
-// The members of an object or list, each on a line of its own.
+// Writes the members of an object or list, each on its own line.
 void write_lines(const Json& json, const std::string& indent, std::string& text) {
   const bool object = json.is_object();
   text += object ? "{" : "[";
@@ -27,7 +27,7 @@ void write_lines(const Json& json, const std::string& indent, std::string& text)
   text += "\n" + indent + (object ? "}" : "]");
 }
 
-// What is written out again is walked recursively: nothing may be nested deeper than any description is.
+// Limits the depth, because write_lines is recursive. No description is nested that deep.
 Json parse(const std::string& text) {
   const auto bounded = [](int depth, Json::parse_event_t, const Json&) {
     if (depth > kMaxDepth) throw std::length_error("it is nested more than " + std::to_string(kMaxDepth) + " deep");
@@ -41,7 +41,7 @@ Json compose(const Json& description, const Json& record, std::uint64_t best_ste
   if (best_step > 0 && evaluation.is_object() && evaluation.at("step") != best_step)
     evaluation = {{"step", best_step}, {"accuracy", record.at("best_accuracy")}, {"loss", nullptr}};
   const Json& data = description.at("data");
-  // Where damaged files are skipped, fewer have been evaluated, and nobody says how many.
+  // Where damaged files are skipped, fewer were evaluated, and their number is unknown.
   if (evaluation.is_object() && data.at("damaged") != "skip") evaluation["samples"] = data.at("test_samples");
   Json json{{"model", description.at("model")},
             {"tgd", record.at("build")},

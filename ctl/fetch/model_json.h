@@ -1,5 +1,5 @@
-// model.json: what a fetched model is, for programs and people: of which run and state, how well it did, and what its
-// nodes have written into it of network, preprocessing and classes (daemon/run/description.h). Pure.
+// Composes model.json, the description of a fetched model: its run and state, its evaluation, and the network,
+// preprocessing and classes that nodes wrote into the model file (daemon/run/description.h). Pure.
 #pragma once
 
 #include <cstdint>
@@ -9,16 +9,16 @@
 
 namespace tg::ctl {
 
-// description: of the metadata of a model file. record: run.json of the member that it is from. best_step: of the best
-// evaluation, if that is what the file is of; else 0, and it is of the run's last state, whose digest is said in any
-// case. One key, class list or operator a line. Never throws, whatever the texts; an error (kCorrupt) completes "NODE's
+// description: from the metadata of a model file. record: run.json of the member with that file. best_step: the step of
+// the best evaluation if the file is from it; 0 if it is from the run's last state. The digest is the last state's in
+// either case. One key, class list or operator per line. Never throws; an error (kCorrupt) completes "NODE's
 // model.safetensors is damaged: ".
 //
 //   {"model": WORD, "tgd": BUILD, "run": ID, "step": n, "digest": HEX,
 //    "evaluation": {"step": n, "accuracy": x, "loss": x, "samples": n} or null, then as in the description}
 //
-// Of a best evaluation that was not the last one, its loss is not in the record: null. Without samples where damaged
-// files are skipped: how many were evaluated is not in the record either.
+// The loss of a best evaluation that was not the last one is null, because the record does not have it. "samples" is
+// absent where damaged files are skipped, because the record does not have the number evaluated.
 Result<std::string> compose_model_json(const std::string& description, const std::string& record,
                                        std::uint64_t best_step = 0);
 

@@ -13,7 +13,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Where permission is lacking: who may write there, or in the next folder above it that is there.
+// If permission is denied, the error has the owner and mode of the folder, or of the nearest existing one above it.
 Error refused_folder(const std::string& what, const std::string& folder, std::error_code cause) {
   Error error{ErrorKind::kIo, folder + " cannot be " + what + ": " + cause.message()};
   std::error_code code;

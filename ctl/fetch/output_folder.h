@@ -7,7 +7,7 @@
 
 namespace tg::ctl {
 
-// It is there and can be written to; the error says who may.
+// Creates the folder if needed, and checks that it can be written to; the error names the user that may.
 Status prepare_folder(const std::string& folder);
 
 }  // namespace tg::ctl

@@ -61,16 +61,16 @@ Status PartFile::keep() {
 
 std::uint64_t PartFile::room() const {
   std::error_code code;
-  return std::filesystem::space(part_path_, code).available;  // all there is, where it cannot be told
+  return std::filesystem::space(part_path_, code).available;  // the maximum if it is unknown
 }
 
-Status may_write(const std::string& path, bool force) {
+Status check_writable(const std::string& path, bool force) {
   std::error_code code;
   if (path.empty() || force || !std::filesystem::exists(std::filesystem::symlink_status(path, code))) return {};
   return Error{ErrorKind::kRefused, path + " already exists; --force replaces it"};
 }
 
-Status write_whole(const std::string& path, std::string_view text) {
+Status write_file(const std::string& path, std::string_view text) {
   PartFile file(path);
   if (const Status status = file.open(); !status) return status;
   if (const Status status = file.write(text); !status) return status;

@@ -1,5 +1,5 @@
-// A file that appears whole or not at all: written beside its place under another name, synced, then renamed. What was
-// not kept is removed by the destructor. Errors are kIo with path and cause. Main thread only.
+// A file that appears complete or not at all: written under a temporary name, synced, then renamed. The destructor
+// removes a file that was not kept. Errors are kIo with path and cause. Main thread only.
 #pragma once
 
 #include <cstdint>
@@ -19,11 +19,11 @@ class PartFile {
 
   Status open();
   Status write(std::string_view bytes);
-  Status close();              // synced to the disk
-  Status keep();               // takes its place; what was there is replaced
-  std::uint64_t room() const;  // bytes that its disk has left for it
+  Status close();              // after a sync to disk
+  Status keep();               // renames it, and replaces an existing file
+  std::uint64_t room() const;  // bytes left on its disk
   const std::string& path() const { return path_; }
-  const std::string& part_path() const { return part_path_; }  // where it lies until it is kept
+  const std::string& part_path() const { return part_path_; }  // its temporary name
 
  private:
   Error error(const char* what) const;
@@ -34,12 +34,12 @@ class PartFile {
   bool exists_ = false;
 };
 
-// Refused where something has that name and nobody said --force. No name, "", is free.
-Status may_write(const std::string& path, bool force);
-// A file of this text.
-Status write_whole(const std::string& path, std::string_view text);
+// Refuses an existing path without --force; "" is not refused.
+Status check_writable(const std::string& path, bool force);
+// Writes a file with this text.
+Status write_file(const std::string& path, std::string_view text);
 
-// So that renames survive a power cut.
+// Syncs a folder, so that renames in it survive a power failure.
 Status sync_folder(const std::string& folder);
 
 }  // namespace tg::ctl

@@ -1,16 +1,17 @@
 #!/usr/bin/env python3
-"""Runs the model beside this file in PyTorch as tgd evaluates it: picture in, class out.
+"""Runs the model beside this file in PyTorch, as tgd evaluates it: classifies pictures, or scores a test set.
 
-  python predict.py PICTURE...          a line each: picture, class, probability
-  python predict.py SAMPLES.npy         the same, for every sample of an array
-  python predict.py --test FOLDER       accuracy on a test set, counted as tgd does
+  python predict.py PICTURE...          prints picture, class, probability, a line each
+  python predict.py SAMPLES.npy         the same for each sample of an array
+  python predict.py --test FOLDER       prints the accuracy on a test set, counted as tgd does
 
 FOLDER is a data-dir, or a test set alone: a folder per class, there or in test/ or val/ (or as test.txt lists them);
-x_test.npy and y_test.npy; MNIST's or CIFAR's test files. Where tgd held back a part of the data itself (test-share),
+x_test.npy and y_test.npy; MNIST's or CIFAR's test files. If tgd held back a part of the data itself (test-share),
 --held-back scores that part of the same data.
 
 Needs PyTorch and numpy, and Pillow for pictures: pip install torch numpy pillow, or on Debian sudo apt-get install
-python3-torch python3-pil. `tgctl fetch` wrote it, and model.json and model.safetensors, which have to lie beside it.
+python3-torch python3-pil. `tgctl fetch` writes this file, model.json and model.safetensors into one folder, where they
+have to stay together.
 """
 
 import argparse
@@ -29,16 +30,16 @@ import zlib
 HERE = pathlib.Path(__file__).resolve().parent
 
 
-# What a damaged file may raise in whoever reads it.
+# The exceptions that reading a damaged file may raise.
 UNREADABLE = (OSError, EOFError, SyntaxError, ValueError, IndexError, struct.error, zlib.error)
 
 
 class Problem(Exception):
-    """What went wrong and what to do, in one line."""
+    """A line that says what went wrong and what to do."""
 
 
 class Missing:
-    """Stands for a package that is not installed, and says so when it is used."""
+    """A stand-in for a package that is not installed: raises a Problem when it is used."""
 
     def __init__(self, what, pip, debian):
         self.__dict__["sentence"] = f"{what} is missing: pip install {pip}, or on Debian sudo apt-get install {debian}"
@@ -62,14 +63,14 @@ torch = package("torch", "PyTorch", "torch", "python3-torch")
 
 
 def count_windows(one, size, before, after):
-    """Along one side. With `ceil` a last window counts that begins in the image or the padding before it."""
+    """The windows along one side. With `ceil` a last window counts if it begins in the image or the padding before it."""
     space = size + before + after - one["dilation"] * (one["kernel"] - 1) - 1
     count = (space + (one["stride"] - 1 if one["ceil"] else 0)) // one["stride"] + 1
     return count - 1 if one["ceil"] and (count - 1) * one["stride"] >= size + before else count
 
 
 def padded(one, x, value):
-    """To just what the windows cover."""
+    """Pads x to exactly the area that the windows cover."""
 
     def missing(size, before, after):
         covered = (count_windows(one, size, before, after) - 1) * one["stride"] + one["dilation"] * (one["kernel"] - 1) + 1
@@ -129,13 +130,13 @@ OPERATORS = {
 
 
 class Network:
-    """tensors: arrays by name."""
+    """model.json's graph with its tensors (arrays by name)."""
 
     def __init__(self, graph, tensors, device="cpu"):
         self.operators, self.output = graph["operators"], graph["output"]
         for one in self.operators:
             if one["kind"] not in OPERATORS:
-                raise Problem(f"model.json has an operator {one['kind']}, which this predict.py does not know; fetch it with the nodes' tgctl")
+                raise Problem(f"model.json has an operator {one['kind']}, which this predict.py does not know; fetch the run with the nodes' tgctl")
             for name in (one.get(key) for key in ("weight", "bias", "gamma", "beta", "mean", "variance")):
                 if isinstance(name, str) and name not in tensors:
                     raise Problem(f"model.safetensors has no {name}, which {one['name']} needs")
@@ -147,7 +148,7 @@ class Network:
             raise Problem(f"--device {device}: {str(error).splitlines()[0]}") from None
 
     def __call__(self, batch):
-        """Logits of an array N x C x H x W, as one."""
+        """Returns the logits of an array N x C x H x W as an array."""
         last = {value: i for i, one in enumerate(self.operators) for value in one["inputs"]}
         with torch.no_grad():
             values = {"input": torch.from_numpy(batch).to(self.device)}
@@ -163,7 +164,7 @@ class Network:
 
 
 def plain(image):
-    """Grey or RGB of 8 bits: 16 bits keep their high byte, alpha is dropped."""
+    """Converts to grey or RGB with 8 bits: 16 bits keep their high byte, alpha is dropped."""
     if image.mode.startswith("I"):
         return Image.fromarray((np.asarray(image).astype(np.int64) >> 8).astype(np.uint8))
     return image.convert("L" if image.mode in ("1", "L", "LA") else "RGB")
@@ -182,7 +183,7 @@ def resized(image, shorter, square):
 
 
 def is_square(recipe):
-    return recipe.get("resize-shape") == "square"  # a model of an older tgd does not say
+    return recipe.get("resize-shape") == "square"  # absent in models of an older tgd
 
 
 def centre(pixels, height, width):
@@ -191,7 +192,7 @@ def centre(pixels, height, width):
 
 
 def picture(path, model):
-    """The bytes that the network sees of a picture: C x H x W."""
+    """Returns a picture's bytes as the network sees them: C x H x W."""
     recipe, stored = model["preprocessing"], model["data"]["stored"]
     channels, height, width = recipe["input"]
     if recipe["samples"] == "floats" or channels not in (1, 3):
@@ -200,7 +201,7 @@ def picture(path, model):
         with Image.open(path, formats=("JPEG", "PNG")) as image:
             shorter = recipe["resize"]
             if shorter == 0 and [image.height, image.width] != stored[1:]:
-                shorter = max(stored[1:])  # not of the training pictures' size: made so
+                shorter = max(stored[1:])  # scaled to the training pictures' size
             if shorter != 0 and image.format in ("JPEG", "MPO"):
                 image.draft("RGB", (shorter, shorter))
             image = resized(plain(image).convert("L" if channels == 1 else "RGB"), shorter, is_square(recipe))
@@ -211,7 +212,7 @@ def picture(path, model):
 
 
 def array_bytes(sample, recipe):
-    """The same of a sample of bytes that lies in an array."""
+    """The same for a sample of bytes from an array."""
     shorter, (_, height, width) = recipe["resize"], recipe["input"]
     if shorter != 0:
         sample = np.stack([np.asarray(resized(Image.fromarray(np.ascontiguousarray(plane)), shorter, is_square(recipe))) for plane in sample])
@@ -219,7 +220,7 @@ def array_bytes(sample, recipe):
 
 
 def normalized(sample, recipe):
-    """float32 of bytes or floats, C x H x W. One rounding per operation, sums one value after the other, as tgd's."""
+    """Normalizes bytes or floats, C x H x W, to float32. Rounds once per operation and sums value by value, as tgd does."""
     kind = recipe["normalization"]
     x = sample.astype(np.float32)
     if recipe["samples"] == "bytes":
@@ -238,7 +239,7 @@ def normalized(sample, recipe):
 
 
 def make_input(sample, model):
-    """Of a path or a sample of an array."""
+    """Returns the network's input for a path or for a sample of an array."""
     recipe = model["preprocessing"]
     if not isinstance(sample, np.ndarray):
         return normalized(picture(sample, model), recipe)
@@ -249,7 +250,7 @@ def make_input(sample, model):
 
 
 def read_tensors(path):
-    """Arrays by name, and the metadata, of a safetensors file of float32."""
+    """Reads a float32 safetensors file: arrays by name, and metadata."""
     with open(path, "rb") as file:
         header = json.loads(file.read(int.from_bytes(file.read(8), "little")))
         values = bytearray(file.read())
@@ -259,7 +260,7 @@ def read_tensors(path):
 
 
 def read_bytes(path):
-    """Plain or .gz."""
+    """Reads a file, which may be a .gz."""
     try:
         raw = path.read_bytes()
         return gzip.decompress(raw) if raw[:2] == b"\x1f\x8b" else raw
@@ -271,7 +272,7 @@ IDX_TYPES = {8: "u1", 9: "i1", 11: ">i2", 12: ">i4", 13: ">f4", 14: ">f8"}
 
 
 def read_array(path):
-    """Of .npy or IDX."""
+    """Reads a .npy or IDX file."""
     try:
         if str(path).endswith(".npy"):
             return np.load(path, allow_pickle=False)
@@ -283,7 +284,7 @@ def read_array(path):
 
 
 def samples_of(array, path, model):
-    """An array of samples as N x C x H x W; one sample alone is one of them."""
+    """Returns an array of samples, or one sample, as N x C x H x W."""
     shape, floats = model["data"]["stored"], model["preprocessing"]["samples"] == "floats"
     if array.dtype.kind == "f" and array.dtype != np.float32:
         array = array.astype(np.float32)
@@ -302,11 +303,11 @@ def samples_of(array, path, model):
     return array
 
 
-# --- test sets: each finds (samples, labels) in a folder, or nothing ---
+# --- test sets: each function returns (samples, labels) from a folder, or None ---
 
 
 class Drawn:
-    """tgd's random numbers (Philox 4x32-10) for one class of what is held back."""
+    """tgd's random numbers (Philox 4x32-10) for one class of held-back samples."""
 
     def __init__(self, seed, label):
         self.seed, self.counter, self.words = seed, [0, label, 0x40000005, 0], []
@@ -327,7 +328,7 @@ class Drawn:
 
 
 def held_back(labels, model):
-    """Indices of the samples that tgd's test-share held back, ascending: a share of each class."""
+    """Returns the ascending indices of the samples that tgd's test-share held back: a share of each class."""
     share, held, by_class = model["data"]["test_share"], [], {}
     for i, label in enumerate(labels):
         by_class.setdefault(int(label), []).append(i)
@@ -345,7 +346,7 @@ def is_picture(name):
 
 
 def by_class(folder, prefix):
-    """(file, class) of the pictures in a folder per class."""
+    """Returns (file, class) for the pictures in a folder per class."""
     found = []
     for name in os.listdir(folder / prefix):
         if not name.startswith(".") and (folder / prefix / name).is_dir():
@@ -356,7 +357,7 @@ def by_class(folder, prefix):
 
 
 def by_list(path):
-    """(file, class) of the lines of a list: the class behind a tab, or a number behind a picture's name, or its folder."""
+    """Returns (file, class) for the lines of a list: the class follows a tab, or is a number after a picture's name, or its folder."""
     found = []
     for line in filter(None, (os.fsdecode(one.removesuffix(b"\r")) for one in path.read_bytes().split(b"\n"))):
         file, tab, name = line.rpartition("\t")
@@ -371,7 +372,7 @@ def by_list(path):
 
 
 def files_of(folder, held):
-    """What by_class and by_list find, what tgd prefers first."""
+    """Yields the results of by_class and by_list in tgd's order of preference."""
     listed, parts = (folder / "train.txt").exists(), ("train",) if held else ("test", "val")
     for lists in (listed,) if listed or held else (False, True):  # a list of a test set alone comes last
         for part in parts:
@@ -387,7 +388,7 @@ def find_folder(folder, held, model):
     if not files:
         return None
     if model["classes"] is None:
-        raise Problem("model.json does not name the classes: tgd leaves them out where they take more than 4 MiB")
+        raise Problem("model.json does not name the classes, which tgd leaves out if they take more than 4 MiB")
     number = {name: i for i, name in enumerate(model["classes"])}
     known = lambda name: os.fsencode(name).decode(errors="replace")  # noqa: E731  as model.json has it
     for file, name in files:
@@ -404,7 +405,7 @@ def first_file(folders, names):
 
 
 def read_pair(samples, labels, model):
-    """Of two arrays; nothing where one is missing."""
+    """Reads a pair of arrays; None if one is missing."""
     if not samples or not labels:
         return None
     array, classes = samples_of(read_array(samples), samples, model), read_array(labels).ravel()
@@ -414,7 +415,7 @@ def read_pair(samples, labels, model):
 
 
 def npy_names(part, letters, words):
-    """As tgd looks for them, the first that is there."""
+    """Returns the names in the order in which tgd looks for them."""
     if not part:
         return [f"{name}.npy" for name in (*letters, *words)]
     lettered = [f"{name}.npy" for letter in letters for between in "_-" for name in (letter + between + part, part + between + letter)]
@@ -430,7 +431,7 @@ def find_npy(folder, held, model):
 
 
 def find_idx(folder, held, model):
-    """By a word in the names."""
+    """Finds IDX files by a word in their names."""
     names = sorted(name for name in os.listdir(folder) if not name.startswith("."))
     for part in ("train-", "") if held else ("t10k-", "test-"):
         both = [[name for name in names if part + word in name] for word in ("images", "labels")]
@@ -456,7 +457,7 @@ CIFAR = {"cifar10": ("cifar-10-batches-bin", "test_batch.bin", 1), "cifar100": (
 
 
 def find_cifar(folder, held, model):
-    """The model's own, or either."""
+    """Finds the CIFAR files of the model's kind, or of either."""
     kind = model["data"]["kind"]
     for place, name, label_bytes in [CIFAR[kind]] if kind in CIFAR else CIFAR.values():
         path = first_file((folder, folder / place), [name])
@@ -494,11 +495,11 @@ def find_test_set(folder, held, model):
     raise Problem(f"{folder} holds no test set: a folder per class, x_test.npy and y_test.npy, or the test files of MNIST or CIFAR")
 
 
-# --- what a person asks for ---
+# --- commands ---
 
 
 def logits_of(network, samples, model, batch):
-    """Of each sample its row of logits, or the Problem that it is."""
+    """Yields each sample's row of logits, or its Problem."""
 
     def attempt(sample):
         try:
@@ -515,12 +516,12 @@ def logits_of(network, samples, model, batch):
                 yield one if isinstance(one, Problem) else next(rows)
 
 
-def say(text):
+def print_note(text):
     print(f"predict.py: {text}", file=sys.stderr)
 
 
 def predict(network, model, options):
-    """Exit status: whether everything could be read."""
+    """Returns the exit status: 1 if something could not be read."""
     names, status = model["classes"] or [], 0
     pictures, arrays = [path for path in options.pictures if not path.endswith(".npy")], {}
     for path in options.pictures:
@@ -530,7 +531,7 @@ def predict(network, model, options):
     for titles, samples in sets:
         for title, row in zip(titles, logits_of(network, samples, model, options.batch)):
             if isinstance(row, Problem):
-                say(row)
+                print_note(row)
                 status = 1
                 continue
             powers = np.exp(row.astype(np.float64) - row.max())
@@ -546,30 +547,30 @@ def test(network, model, options):
     loss = 0.0
     for label, row in zip(labels, logits_of(network, samples, model, options.batch)):
         if isinstance(row, Problem):
-            say(f"left out: {row}")
+            print_note(f"left out: {row}")
             left_out += 1
             continue
         if not 0 <= label < len(row):
             raise Problem(f"{options.test} has label {label}, and the model has {len(row)} classes")
         exact = row.astype(np.float64)
         loss += math.log(np.exp(exact - exact.max()).sum()) - (exact[label] - exact.max())
-        correct += int(row.argmax() == label)  # of equal ones the first
+        correct += int(row.argmax() == label)  # the first of equal ones
         among += int(label in np.argsort(-row, kind="stable")[: options.top])
         total += 1
     if total == 0:
         raise Problem(f"{options.test}: no sample could be read")
     top = f", top-{options.top} {100 * among / total:.2f} %" if options.top > 1 else ""
     print(f"accuracy {100 * correct / total:.2f} % of {total}{top}, loss {loss / total:.4f}")
-    said = model["evaluation"]
-    if not said or said["accuracy"] is None:
-        print("tgd said nothing: model.json has no accuracy")
+    own = model["evaluation"]
+    if not own or own["accuracy"] is None:
+        print("tgd reported no accuracy (model.json)")
     else:
-        its_top = f", top-5 {100 * said['accuracy_5']:.2f} %" if options.top == 5 and "accuracy_5" in said else ""
-        its_loss = "" if said["loss"] is None else f", loss {said['loss']:.4f}"
-        of = f" of {said['samples']}" if "samples" in said else ""  # damaged ones may have been skipped
-        print(f"tgd said {100 * said['accuracy']:.2f} %{of} at step {said['step']}{its_top}{its_loss}")
+        its_top = f", top-5 {100 * own['accuracy_5']:.2f} %" if options.top == 5 and "accuracy_5" in own else ""
+        its_loss = "" if own["loss"] is None else f", loss {own['loss']:.4f}"
+        of = f" of {own['samples']}" if "samples" in own else ""  # damaged ones may have been skipped
+        print(f"tgd reported {100 * own['accuracy']:.2f} %{of} at step {own['step']}{its_top}{its_loss}")
     if model["data"]["test_share"] and not options.held_back:
-        say(f"tgd held back {model['data']['test_share']:g} of its data and scored that part: --held-back does so")
+        print_note(f"tgd held back {model['data']['test_share']:g} of its data and scored that part; --held-back does the same")
     return int(left_out > 0 and model["data"]["damaged"] != "skip")
 
 
@@ -578,9 +579,9 @@ def load_model():
         model = json.loads((HERE / "model.json").read_text(encoding="utf-8"))
         tensors, metadata = read_tensors(HERE / "model.safetensors")
     except (OSError, ValueError) as error:
-        raise Problem(f"model.json and model.safetensors have to lie beside predict.py: {error}") from None
+        raise Problem(f"predict.py needs model.json and model.safetensors in its folder: {error}") from None
     if metadata.get("digest") != model["digest"]:
-        raise Problem("model.json and model.safetensors are not of the same state; fetch them together")
+        raise Problem("model.json and model.safetensors are from different states; fetch them together")
     return model, tensors
 
 
@@ -588,26 +589,26 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("pictures", nargs="*", metavar="PICTURE", help="a JPEG or PNG, or samples in a .npy")
     parser.add_argument("--test", metavar="FOLDER", help="score a test set")
-    parser.add_argument("--held-back", action="store_true", help="of FOLDER only what tgd's test-share held back")
+    parser.add_argument("--held-back", action="store_true", help="score only the part of FOLDER that tgd's test-share held back")
     parser.add_argument("--top", type=int, default=1, metavar="N", help="the N most likely classes")
     parser.add_argument("--device", default="cpu", help="cpu, cuda, cuda:1, ...")
-    parser.add_argument("--batch", type=int, default=64, metavar="N", help="samples at a time")
+    parser.add_argument("--batch", type=int, default=64, metavar="N", help="samples per batch")
     options = parser.parse_args()
     if bool(options.pictures) == bool(options.test):
         parser.error("give pictures, or --test FOLDER")
     if options.batch < 1 or options.top < 1:
         parser.error("--batch and --top are 1 or more")
-    sys.stdout.reconfigure(errors="backslashreplace")  # a file's name may be any bytes
+    sys.stdout.reconfigure(errors="backslashreplace")  # file names may be any bytes
     try:
         model, tensors = load_model()
         if options.held_back and not model["data"]["test_share"]:
-            raise Problem("--held-back: nothing was, the data have a test set")
+            raise Problem("--held-back: nothing was held back, because the data have a test set")
         network = Network(model["graph"], tensors, options.device)
         return (test if options.test else predict)(network, model, options)
     except Problem as problem:
-        say(problem)
+        print_note(problem)
         return 1
-    except BrokenPipeError:  # who reads has seen enough
+    except BrokenPipeError:  # the reader has closed the pipe
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
 

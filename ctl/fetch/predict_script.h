@@ -1,4 +1,4 @@
-// predict.py, as it lies beside this file: fetch writes it beside each model.
+// The text of predict.py in this folder, which fetch writes beside each model.
 #pragma once
 
 #include <string_view>

@@ -12,7 +12,7 @@ namespace tg::ctl {
 namespace {
 
 constexpr std::size_t kBufferBytes = 1024 * 1024;
-constexpr std::uint64_t kMaxHeaderBytes = std::uint64_t{1} << 24;  // of a safetensors file
+constexpr std::uint64_t kMaxHeaderBytes = std::uint64_t{1} << 24;  // a safetensors header
 
 Error damaged(std::string what) { return {ErrorKind::kCorrupt, std::move(what)}; }
 
@@ -29,7 +29,7 @@ Result<FileMark> mark_of_rest(std::ifstream& file, const std::string& path) {
   return mark;
 }
 
-// The file is left where the values begin.
+// Leaves the file at the beginning of the values.
 Result<nlohmann::json> read_header(std::ifstream& file) {
   std::uint64_t header_bytes = 0;
   if (!file.read(reinterpret_cast<char*>(&header_bytes), sizeof header_bytes) || header_bytes > kMaxHeaderBytes)
@@ -47,15 +47,15 @@ Status check_metadata(const nlohmann::json& about, const ModelState& state, cons
   const auto differs = [&](const char* key, const std::string& wanted) -> Status {
     const std::string found = about.at(key).get<std::string>();
     if (found == wanted) return {};
-    return damaged(std::string("it says ") + key + " " + found + " where " + wanted + " is expected");
+    return damaged(std::string("it has ") + key + " " + found + " instead of " + wanted);
   };
   if (Status status = differs("run", state.run); !status) return status;
   if (Status status = differs("step", std::to_string(state.step)); !status) return status;
   if (Status status = differs("digest", hex_digest(state.digest)); !status) return status;
-  if (!about.contains("values-sha256")) return {};  // of an older tgd
+  if (!about.contains("values-sha256")) return {};  // an older tgd wrote it
   const std::string recorded = about.at("values-sha256").get<std::string>();
   if (recorded == values_sha256) return {};
-  return damaged("the SHA-256 of its values is " + values_sha256 + ", its header says " + recorded);
+  return damaged("the SHA-256 of its values is " + values_sha256 + ", its header has " + recorded);
 }
 
 }  // namespace
@@ -68,10 +68,9 @@ Result<FileMark> mark_of(const std::string& path) {
 
 Status check_mark(const FileMark& received, const FileMark& recorded) {
   if (received.bytes != recorded.bytes)
-    return damaged("it has " + std::to_string(received.bytes) + " bytes, " + std::to_string(recorded.bytes) +
-                   " were written");
+    return damaged("it has " + std::to_string(received.bytes) + " bytes instead of " + std::to_string(recorded.bytes));
   if (received.sha256 != recorded.sha256)
-    return damaged("its SHA-256 is " + received.sha256 + ", of what was written " + recorded.sha256);
+    return damaged("its SHA-256 is " + received.sha256 + " instead of " + recorded.sha256);
   return {};
 }
 
@@ -88,7 +87,7 @@ Status check_model(const std::string& path, const ModelState& state) {
   }
 }
 
-Result<std::string> said_in(const std::string& path, const char* name) {
+Result<std::string> metadata_value(const std::string& path, const char* name) {
   std::ifstream file(path, std::ios::binary);
   const Result<nlohmann::json> header = read_header(file);
   if (!header) return header.error();

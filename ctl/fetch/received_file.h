@@ -1,5 +1,5 @@
-// Checks that a fetched file is what the member wrote. Reads it again from its final place, so that the user gets what
-// was checked. Errors (kCorrupt) complete "NODE's FILE is damaged: ".
+// Checks that a fetched file is what the member wrote. It is read again from the disk, so that the user gets what was
+// checked. Errors (kCorrupt) complete "NODE's FILE is damaged: ".
 #pragma once
 
 #include <cstdint>
@@ -10,17 +10,17 @@
 
 namespace tg::ctl {
 
-Result<FileMark> mark_of(const std::string& path);  // kIo where it cannot be read
+Result<FileMark> mark_of(const std::string& path);  // kIo if it cannot be read
 Status check_mark(const FileMark& received, const FileMark& recorded);
 
-// The state that a model file must be of.
+// The state that a model file must hold.
 struct ModelState {
   std::string run;
   std::uint64_t step = 0, digest = 0;
 };
 // Checks the file's own metadata: run, step and digest, and the hash of its values.
 Status check_model(const std::string& path, const ModelState& state);
-// What a model file that was checked says of itself under this name; "" where it says nothing.
-Result<std::string> said_in(const std::string& path, const char* name);
+// The metadata of a checked model file under this name; "" if it has none.
+Result<std::string> metadata_value(const std::string& path, const char* name);
 
 }  // namespace tg::ctl

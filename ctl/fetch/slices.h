@@ -1,5 +1,5 @@
-// The slices of one file of an ended run, as they come: never more than its writer's record says, never less than a
-// whole slice before the end. So a node that lies costs neither the disk nor endless time. Pure.
+// Checks the slices of one file of an ended run as they arrive: together never more bytes than its writer's record has,
+// and each a full slice before the last. So a faulty node can neither fill the disk nor send without end. Pure.
 #pragma once
 
 #include <cstdint>
@@ -11,19 +11,19 @@ namespace tg::ctl {
 
 class Slices {
  public:
-  // recorded: the file's bytes by its writer's record, nothing where it does not say. most: what there is room for.
-  Slices(std::optional<std::uint64_t> recorded, std::uint64_t most) : recorded_(recorded), most_(most) {}
+  // recorded: the file's bytes in its writer's record, if it has them. max: the bytes that there is room for.
+  Slices(std::optional<std::uint64_t> recorded, std::uint64_t max) : recorded_(recorded), max_(max) {}
 
-  // Call it before the data goes anywhere. An error completes "NODE's FILE: ", one that is kCorrupt "NODE's FILE is
+  // Must be called before the data are used. An error completes "NODE's FILE: ", or for kCorrupt "NODE's FILE is
   // damaged: ".
-  Status take(const schema::SliceReply& slice);
-  std::uint64_t offset() const { return offset_; }  // of the next slice
+  Status add(const schema::SliceReply& slice);
+  std::uint64_t offset() const { return offset_; }  // where the next slice begins
   bool whole() const { return offset_ == total_; }
 
  private:
   const std::optional<std::uint64_t> recorded_;
-  const std::uint64_t most_;
-  std::optional<std::uint64_t> total_;  // as the first slice said
+  const std::uint64_t max_;
+  std::optional<std::uint64_t> total_;  // from the first slice
   std::uint64_t offset_ = 0;
 };
 

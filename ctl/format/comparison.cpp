@@ -19,7 +19,7 @@ std::string value_of(const Settings& settings, const std::string& key) {
   return value.empty() ? "none" : value;
 }
 
-// In the order of the reference, then those that this tgctl does not know.
+// Known keys in the order of the reference, then those that this tgctl does not know.
 std::vector<std::string> differing_keys(const std::vector<Settings>& runs) {
   std::set<std::string> known;
   std::vector<std::string> keys;
@@ -42,22 +42,22 @@ std::vector<Settings> settings_of_all(const std::vector<schema::RunStatus>& runs
   return all;
 }
 
-std::string taken(const schema::RunStatus& run) {
+std::string duration(const schema::RunStatus& run) {
   if (!schema::has_ended(run.state) || run.started_ms <= 0) return "-";
   constexpr double kMsPerSecond = 1000;
   return format_span(static_cast<double>(run.since_ms - run.started_ms) / kMsPerSecond);
 }
 
-struct Findings {
+struct ResultRow {
   const char* name;
   std::string (*text)(const schema::RunStatus&);
 };
-constexpr Findings kResults[] = {
+constexpr ResultRow kResults[] = {
     {"data", [](const schema::RunStatus& run) { return run.data_read; }},
     {"members", [](const schema::RunStatus& run) { return std::to_string(run.members.size()); }},
     {"state", [](const schema::RunStatus& run) { return std::string(to_word(run.state)); }},
     {"step", [](const schema::RunStatus& run) { return std::to_string(run.step); }},
-    {"took", taken},
+    {"duration", duration},
     {"loss", [](const schema::RunStatus& run) { return format_fixed(run.loss, 4); }},
     {"accuracy",
      [](const schema::RunStatus& run) { return run.evaluated ? format_percent(run.evaluation_accuracy, 2) : "-"; }},
@@ -97,7 +97,7 @@ Rows comparison_rows(const std::vector<schema::RunStatus>& runs) {
     Rows::value_type& row = rows.emplace_back(Rows::value_type{key});
     for (const Settings& one : settings) row.push_back(value_of(one, key));
   }
-  for (const Findings& result : kResults) {
+  for (const ResultRow& result : kResults) {
     Rows::value_type row{result.name};
     for (const schema::RunStatus& run : runs) row.push_back(result.text(run));
     if (std::any_of(row.begin() + 1, row.end(), [&](const std::string& text) { return text != row[1]; }))
@@ -108,7 +108,7 @@ Rows comparison_rows(const std::vector<schema::RunStatus>& runs) {
 
 std::string format_comparison(const std::vector<schema::RunStatus>& runs, std::size_t columns) {
   const Rows rows = comparison_rows(runs);
-  if (rows.size() == 1) return "nothing differs: neither the jobs nor what came of them\n";
+  if (rows.size() == 1) return "no differences\n";
   return format_table(rows, {}, columns);
 }
 

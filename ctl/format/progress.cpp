@@ -12,11 +12,11 @@ namespace tg::ctl {
 namespace {
 
 constexpr std::int64_t kWindowMs = 20'000;
-constexpr std::int64_t kMinWindowMs = 1'000;  // a shorter one gives no rate worth a forecast
+constexpr std::int64_t kMinWindowMs = 1'000;  // a shorter one gives no useful rate
 constexpr std::int64_t kPlainMs = 10'000;
 constexpr std::uint64_t kPlainSteps = 100;
 
-// Parts two spaces apart; what does not fit any more is left out, and all behind it.
+// Joins parts with two spaces. The first that does not fit is left out, with all after it.
 std::string join_parts(const std::vector<std::string>& parts, std::size_t columns) {
   std::string line;
   for (const std::string& part : parts) {
@@ -40,10 +40,10 @@ std::string span_since(std::int64_t since_ms, std::int64_t now_ms) {
 }  // namespace
 
 std::optional<double> seconds_left(const schema::RunStatus& run, std::int64_t now_ms) {
-  const bool on = run.state == schema::RunState::kRunning;
+  const bool running = run.state == schema::RunState::kRunning;
   const std::int64_t since_ms = std::max(run.since_ms, run.view_since_ms);
   const std::uint64_t from_step = std::max(run.from_step, run.view_step);
-  if (!on || run.step <= from_step || run.step > run.steps || run.since_ms <= 0 || now_ms <= since_ms)
+  if (!running || run.step <= from_step || run.step > run.steps || run.since_ms <= 0 || now_ms <= since_ms)
     return std::nullopt;
   const double seconds = static_cast<double>(now_ms - since_ms) / 1000;
   return seconds * static_cast<double>(run.steps - run.step) / static_cast<double>(run.step - from_step);
@@ -77,9 +77,9 @@ std::string ProgressLine::update(const schema::RunStatus& run, std::int64_t now_
   return join_parts(parts, columns);
 }
 
-std::string RunNews::update(const schema::RunStatus& run) {
+std::string RunNotices::update(const schema::RunStatus& run) {
   std::string left;
-  for (const schema::Departure& one : run.left) {
+  for (const schema::Departure& one : run.departed) {
     if (std::ranges::count(left_, one.node) > 0) continue;
     left_.push_back(one.node);
     left += (left.empty() ? "" : ", ") + departure_text(one);
@@ -90,13 +90,13 @@ std::string RunNews::update(const schema::RunStatus& run) {
   const bool newly = !std::exchange(paused_, paused) && paused;
   if (newly) return paused_text(run);
   if (!changed || paused || schema::has_ended(run.state)) return "";
-  return "run " + run.id + " goes on at step " + std::to_string(run.view_step) + " with " +
+  return "run " + run.id + " continues at step " + std::to_string(run.view_step) + " with " +
          (left.empty() ? "the same members" : members_text(run) + ": " + left);
 }
 
 std::string preparing_line(const schema::MeshStatus& mesh, const schema::RunStatus& run, std::int64_t now_ms,
                            std::size_t columns) {
-  const std::string away = nodes_away(mesh);
+  const std::string away = unavailable_nodes(mesh);
   const std::string waiting = !away.empty()        ? "waiting for " + away
                               : run.reason.empty() ? "waiting for its turn"
                                                    : run.reason;
@@ -107,12 +107,12 @@ std::string preparing_line(const schema::MeshStatus& mesh, const schema::RunStat
                     columns);
 }
 
-std::string looking_line(const std::string& asked, const std::string& what, std::int64_t began_ms, std::int64_t now_ms,
-                         std::size_t columns) {
+std::string activity_line(const std::string& asked, const std::string& what, std::int64_t began_ms, std::int64_t now_ms,
+                          std::size_t columns) {
   return join_parts({asked, span_since(began_ms, now_ms), what}, columns);
 }
 
-bool PlainPace::due(const schema::RunStatus& run, std::int64_t now_ms) {
+bool LineThrottle::due(const schema::RunStatus& run, std::int64_t now_ms) {
   if (run.state == schema::RunState::kPaused) {
     last_state_ = run.state;
     return false;

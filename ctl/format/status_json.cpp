@@ -46,7 +46,7 @@ Json runs_json(const std::vector<schema::RunStatus>& runs, std::int64_t now_ms) 
   return rows;
 }
 
-// A text that is no UTF-8 (a path in a reason) must not end the program.
+// Replaces bytes that are not UTF-8 (a path in a reason), for which dump would throw.
 std::string text_of(const Json& json, int indent) {
   return json.dump(indent, ' ', false, Json::error_handler_t::replace);
 }

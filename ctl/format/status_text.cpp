@@ -13,7 +13,7 @@ namespace tg::ctl {
 namespace {
 
 constexpr std::string_view kNothing = "-";
-constexpr std::size_t kWideColumns = 110;  // from here on a list has a column for what differs
+constexpr std::size_t kWideColumns = 110;  // from this width on a list has a column for differences
 
 std::string or_nothing(std::string text) { return text.empty() ? std::string(kNothing) : text; }
 
@@ -29,32 +29,32 @@ std::string age(std::int64_t since_ms, std::int64_t now_ms) {
   return since_ms <= 0 ? std::string(kNothing) : format_span(static_cast<double>(now_ms - since_ms) / 1000);
 }
 
-std::string left(const schema::RunStatus& run, std::int64_t now_ms) {
+std::string eta(const schema::RunStatus& run, std::int64_t now_ms) {
   const std::optional<double> seconds = seconds_left(run, now_ms);
   return seconds ? format_span(*seconds) : std::string(kNothing);
 }
 
-// "2, from step 203 on, node-a is the most senior member"; "" where the members are those of the beginning.
+// "2, since step 203, 3 of 4 members, most senior: node-a"; "" in the first view.
 std::string view(const schema::RunStatus& run) {
   if (run.view <= 1) return "";
-  std::string text = std::to_string(run.view) + ", from step " + std::to_string(run.view_step) + " on";
-  if (!run.left.empty()) text += ", " + members_text(run);
+  std::string text = std::to_string(run.view) + ", since step " + std::to_string(run.view_step);
+  if (!run.departed.empty()) text += ", " + members_text(run);
   for (const schema::MemberStatus& member : run.members)
-    if (member.seniority == 1) text += ", " + member.node + " is the most senior";
+    if (member.seniority == 1) text += ", most senior: " + member.node;
   return text;
 }
 
-std::string way_out(const schema::RunStatus& run) {
-  return run.next.empty() ? "tgctl resume " + run.id + " goes on" : run.next;
+std::string next_step(const schema::RunStatus& run) {
+  return run.next.empty() ? "tgctl resume " + run.id + " continues it" : run.next;
 }
 
-// Why it is in its state, and the way out.
-std::string note(const schema::RunStatus& run) {
+// Why the run is in its state, and the next action.
+std::string reason_text(const schema::RunStatus& run) {
   if (run.state != schema::RunState::kInterrupted) return run.reason;
-  return run.reason + (run.reason.empty() ? "" : "; ") + way_out(run);
+  return run.reason + (run.reason.empty() ? "" : "; ") + next_step(run);
 }
 
-// "900, 600 (node-b: 600)": the steps that all members have a state of, and who has others.
+// "900, 600 (node-b: 600)": the steps of the states that all members have, and the members that have others.
 std::string states(const schema::RunStatus& run) {
   const auto listed = [](const std::vector<std::uint64_t>& steps) {
     return steps.empty() ? "none" : joined(steps, ", ", [](std::uint64_t step) { return std::to_string(step); });
@@ -71,7 +71,7 @@ std::string states(const schema::RunStatus& run) {
 
 std::string digest(std::uint64_t value) { return value == 0 ? std::string(kNothing) : hex_digest(value); }
 
-// "backward 12 s of 60 s": for how long it has got nothing done there, and after what time it is left out.
+// "backward 12 s of 60 s": the time without progress, and that after which the member is evicted.
 std::string phase_text(const schema::MemberStatus& member) {
   if (schema::has_ended(member.state)) return std::string(kNothing);
   if (member.phase_limit_ms == 0) return to_word(member.phase);
@@ -79,7 +79,7 @@ std::string phase_text(const schema::MemberStatus& member) {
          std::to_string(member.phase_limit_ms / 1000) + " s";
 }
 
-// The shares of the members whose share of a step is known.
+// The shares of a step that are known.
 std::vector<schema::MemberShare> shares_of(const schema::RunStatus& run) {
   std::vector<schema::MemberShare> shares;
   for (const schema::MemberStatus& member : run.members)
@@ -87,23 +87,23 @@ std::vector<schema::MemberShare> shares_of(const schema::RunStatus& run) {
   return shares;
 }
 
-// A row for each line.
+// Adds a row for each line.
 void add_lines(const std::string& name, const std::string& lines, Rows& rows) {
   for (const std::string& line : lines_of(lines)) rows.push_back({name, line});
 }
 
-// "seed = 3, steps = 200": what its job sets.
+// "seed = 3, steps = 200": the keys that the run's job sets.
 std::string one_line(const schema::RunStatus& run) {
   return joined(settings_of(run), ", ", [](const auto& setting) { return setting.first + " = " + setting.second; });
 }
 
 // "64, at most 16 per member", "64, split by weight: node-a 48, node-b 16"
 std::string batch(const schema::StartReply& plan) {
-  std::uint64_t most = plan.local_batch;
-  for (const schema::MemberShare& share : plan.shares) most = std::max(most, share.samples);
+  std::uint64_t max = plan.local_batch;
+  for (const schema::MemberShare& share : plan.shares) max = std::max(max, share.samples);
   const std::string uneven = schema::uneven_shares(plan.shares);
   return std::to_string(plan.global_batch) +
-         (uneven.empty() ? ", at most " + std::to_string(most) + " per member" : ", split by weight: " + uneven);
+         (uneven.empty() ? ", at most " + std::to_string(max) + " per member" : ", split by weight: " + uneven);
 }
 
 // "2.5", "61"
@@ -125,7 +125,7 @@ std::string steps(const schema::StartReply& plan) {
 
 std::string interrupted_text(const schema::RunStatus& run) {
   return "run " + run.id + " is INTERRUPTED at step " + std::to_string(run.step) +
-         (run.reason.empty() ? "" : ": " + run.reason) + "; " + way_out(run);
+         (run.reason.empty() ? "" : ": " + run.reason) + "; " + next_step(run);
 }
 
 std::string paused_text(const schema::RunStatus& run) {
@@ -133,8 +133,8 @@ std::string paused_text(const schema::RunStatus& run) {
 }
 
 std::string members_text(const schema::RunStatus& run) {
-  if (run.left.empty()) return "";
-  return std::to_string(run.members.size()) + " of " + std::to_string(run.members.size() + run.left.size()) +
+  if (run.departed.empty()) return "";
+  return std::to_string(run.members.size()) + " of " + std::to_string(run.members.size() + run.departed.size()) +
          " members";
 }
 
@@ -142,7 +142,7 @@ std::string departure_text(const schema::Departure& one) {
   return one.node + " left at step " + std::to_string(one.step) + ": " + one.why;
 }
 
-std::string nodes_away(const schema::MeshStatus& mesh) {
+std::string unavailable_nodes(const schema::MeshStatus& mesh) {
   std::string away;
   for (const schema::NodeStatus& node : mesh.nodes) {
     const bool up = node.state == schema::NodeState::kUp;
@@ -155,7 +155,7 @@ std::string nodes_away(const schema::MeshStatus& mesh) {
 
 namespace {
 
-// The device that trains on each node; "" if all use the processor and have no module for anything else.
+// The device that trains on each node; "" if all use the processor and have no module for a device.
 std::string format_devices(const schema::MeshStatus& mesh, std::size_t columns) {
   Rows rows{{"NODE", "ENGINE", "MATH", "GPU MEMORY FREE"}};
   std::vector<std::string> notes{""};
@@ -186,12 +186,12 @@ std::string format_runs(const std::vector<schema::RunStatus>& runs, std::int64_t
   std::vector<std::string> notes{""};
   for (std::size_t i = 0; i < runs.size(); ++i) {
     const schema::RunStatus& run = runs[i];
-    rows.push_back({run.id, std::string(to_word(run.state)), age(run.since_ms, now_ms), left(run, now_ms),
+    rows.push_back({run.id, std::string(to_word(run.state)), age(run.since_ms, now_ms), eta(run, now_ms),
                     std::to_string(run.step) + "/" + std::to_string(run.steps),
                     when_stepped(run, format_fixed(run.loss, 4)), accuracy(run)});
     if (column) rows.back().push_back(fit_line(differing[i], columns - kColumns));
     std::string text = schema::has_ended(run.state) ? "" : members_text(run);
-    for (const std::string& more : {note(run), column ? std::string() : differing[i]})
+    for (const std::string& more : {reason_text(run), column ? std::string() : differing[i]})
       text += (text.empty() || more.empty() ? "" : "; ") + more;
     notes.push_back(text);
   }
@@ -213,13 +213,13 @@ std::string format_mesh(const schema::MeshStatus& mesh, std::int64_t now_ms, std
 }
 
 std::string format_run(const schema::RunStatus& run, std::int64_t now_ms, std::size_t columns) {
-  const std::string rest = left(run, now_ms);
+  const std::string rest = eta(run, now_ms);
   Rows rows{
       {"run", run.id},
       {"state", std::string(to_word(run.state)) + " for " + age(run.since_ms, now_ms) +
                     (rest == kNothing ? "" : ", about " + rest + " left")},
   };
-  if (const std::string why = note(run); !why.empty()) rows.push_back({"reason", why});
+  if (const std::string why = reason_text(run); !why.empty()) rows.push_back({"reason", why});
   rows.push_back({"started", or_nothing(format_second(run.started_ms))});
   if (schema::has_ended(run.state)) rows.push_back({"ended", or_nothing(format_second(run.since_ms))});
   rows.push_back({"model, data", or_nothing(run.model) + ", " + or_nothing(run.data)});
@@ -227,17 +227,17 @@ std::string format_run(const schema::RunStatus& run, std::int64_t now_ms, std::s
   add_lines("warning", run.data_warnings, rows);
   if (!run.settings.empty()) rows.push_back({"job", one_line(run)});
   const bool alike = run.last_layer.empty() || run.last_layer == run.gradients;
-  rows.push_back({"gradients", or_nothing(run.gradients) + (alike ? "" : ", of the last layer " + run.last_layer) +
+  rows.push_back({"gradients", or_nothing(run.gradients) + (alike ? "" : ", last layer " + run.last_layer) +
                                    ", exchange " + or_nothing(run.exchange) + ", coding " + or_nothing(run.coding)});
   if (const std::string uneven = schema::uneven_shares(shares_of(run)); !uneven.empty())
-    rows.push_back({"samples a step", uneven});
+    rows.push_back({"samples/step", uneven});
   rows.push_back({"step", std::to_string(run.step) + " of " + std::to_string(run.steps)});
   if (const std::string members = view(run); !members.empty()) rows.push_back({"view", members});
   if (run.lineage > 1)
     rows.push_back({"resumed", std::to_string(run.lineage - 1) + (run.lineage == 2 ? " time" : " times") +
                                    ", last from step " + std::to_string(run.from_step)});
   if (const std::string from = schema::has_ended(run.state) ? states(run) : ""; !from.empty())
-    rows.push_back({"can resume at", from});
+    rows.push_back({"resume points", from});
   if (run.step > 0) {
     rows.push_back({"loss", format_fixed(run.loss, 4) + ", learning rate " + format_fixed(run.learning_rate, 6)});
     rows.push_back({"samples/s", format_fixed(run.samples_per_second, 0)});
@@ -261,7 +261,7 @@ std::string format_run(const schema::RunStatus& run, std::int64_t now_ms, std::s
   const bool ended = std::any_of(run.members.begin(), run.members.end(), [](const schema::MemberStatus& member) {
     return member.save != schema::SaveState::kNone;
   });
-  Rows members{{"MEMBER", "STATE", "STEP", "DIGEST", ended ? "STATE IS" : "PHASE", "WAITED FOR"}};
+  Rows members{{"MEMBER", "STATE", "STEP", "DIGEST", ended ? "SAVED" : "PHASE", "WAITED FOR"}};
   std::vector<std::string> notes{""};
   for (const schema::MemberStatus& member : run.members) {
     const bool waits = member.data_wait_share > schema::kMinDataWaitShare;
@@ -270,7 +270,7 @@ std::string format_run(const schema::RunStatus& run, std::int64_t now_ms, std::s
                        digest(member.digest), ended ? std::string(to_word(member.save)) : phase_text(member),
                        format_percent(member.wait_share, 0) + (member.holds_up() ? ", holds the run up" : "")});
   }
-  for (const schema::Departure& one : run.left) {
+  for (const schema::Departure& one : run.departed) {
     const std::string nothing(kNothing);
     members.push_back({one.node, "left", std::to_string(one.step), nothing, nothing, nothing});
     notes.push_back("left at step " + std::to_string(one.step) + ", " + or_nothing(format_second(one.since_ms)) + ": " +
@@ -304,7 +304,7 @@ std::string format_plan(const schema::StartReply& plan) {
     return format_table(rows);
   }
   const schema::Outcome& step = plan.predicted;
-  rows.push_back({"step", format_seconds(step.step) + ", of it compute " + format_seconds(step.compute) + ", wire " +
+  rows.push_back({"step", format_seconds(step.step) + ": compute " + format_seconds(step.compute) + ", wire " +
                               format_seconds(step.wire) + " at " + format_mbps(plan.link_mbps) + " of payload"});
   rows.push_back({"bound by", bound_of(step)});
   rows.push_back({"sent", format_bytes(step.sent_bytes) + " per node and step"});
@@ -315,7 +315,7 @@ std::string format_plan(const schema::StartReply& plan) {
   return format_table(rows);
 }
 
-void running_first(std::vector<schema::RunStatus>& runs) {
+void sort_active_first(std::vector<schema::RunStatus>& runs) {
   std::stable_partition(runs.begin(), runs.end(),
                         [](const schema::RunStatus& run) { return !schema::has_ended(run.state); });
 }
@@ -325,10 +325,9 @@ std::optional<std::string> speed_up_warning(const schema::StartReply& plan) {
   if (!plan.unpredicted.empty() || step.speed_up <= 0 || !(step.speed_up < kMinSpeedUp) || plan.members < 2)
     return std::nullopt;
   return std::to_string(plan.members) + " members are predicted to be only " + format_fixed(step.speed_up, 2) +
-         " x as fast as one node: a step of " + format_seconds(step.step) + " computes for " +
-         format_seconds(step.compute) + " and sends for " + format_seconds(step.wire) + " at " +
-         format_mbps(plan.link_mbps) + ", one node takes " + format_seconds(step.step * step.speed_up) +
-         " alone. A larger global-batch helps";
+         " x as fast as one node: a step of " + format_seconds(step.step) + " has " + format_seconds(step.compute) +
+         " of computing and " + format_seconds(step.wire) + " of sending at " + format_mbps(plan.link_mbps) +
+         "; one node alone takes " + format_seconds(step.step * step.speed_up) + ". A larger global-batch helps";
 }
 
 }  // namespace tg::ctl

@@ -18,8 +18,8 @@ namespace {
 using schema::text_width;
 
 constexpr std::size_t kGap = 2;       // between columns
-constexpr std::size_t kMinName = 8;   // of a name that is cut
-constexpr std::size_t kMinText = 20;  // a last column that is narrower is not worth wrapping
+constexpr std::size_t kMinName = 8;   // width of a name that is cut
+constexpr std::size_t kMinText = 20;  // a narrower last column is not wrapped
 
 std::vector<std::size_t> widths_of(const Rows& rows) {
   std::vector<std::size_t> widths;
@@ -46,7 +46,7 @@ std::vector<std::string> lines_of_row(const std::vector<std::string>& row, const
   return lines;
 }
 
-// The lines of each row, every one at most so many columns wide.
+// The lines of each row, each at most `columns` wide.
 std::vector<std::vector<std::string>> layout(const Rows& rows, std::size_t columns) {
   const std::vector<std::size_t> widths = widths_of(rows);
   const std::size_t last = widths.empty() ? 0 : widths.back();
@@ -67,7 +67,7 @@ std::vector<std::vector<std::string>> layout(const Rows& rows, std::size_t colum
   return lines;
 }
 
-// The lines of each row, and below them its note.
+// Joins the lines of all rows, with each row's note below.
 std::string with_notes(const std::vector<std::vector<std::string>>& lines, const std::vector<std::string>& notes,
                        std::size_t columns) {
   std::string text;

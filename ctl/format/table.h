@@ -1,4 +1,4 @@
-// Numbers and tables for people. Pure.
+// Formats numbers and tables for people. Pure.
 #pragma once
 
 #include <cstddef>
@@ -14,29 +14,29 @@ namespace tg::ctl {
 
 using Rows = std::vector<std::vector<std::string>>;
 
-// What a terminal is taken to hold where it does not say.
+// The width of a terminal that does not report one.
 inline constexpr std::size_t kColumns = 80;
-inline constexpr std::size_t kMinColumns = 20;                                           // nothing is made narrower
-inline constexpr std::size_t kAnyColumns = std::numeric_limits<std::size_t>::max() / 2;  // a pipe or a file
+inline constexpr std::size_t kMinColumns = 20;                                           // no output is narrower
+inline constexpr std::size_t kAnyColumns = std::numeric_limits<std::size_t>::max() / 2;  // for a pipe or a file
 
-// Columns as wide as their widest cell, two spaces apart, a line per row; the first row is the heading. Where that is
-// wider than `columns` the last column is wrapped, and where that does not help the first column gets lines of its own.
-// notes: below each row, indented; "" for none, and there may be fewer notes than rows. With kAnyColumns they end their
-// row: then a row is a line, always.
+// A table with columns as wide as their widest cell, two spaces apart; the first row is the heading. If it is wider
+// than `columns`, the last column is wrapped; if that does not help, the first column gets lines of its own. notes:
+// indented below each row; "" = none, and there may be fewer than rows. With kAnyColumns a note follows its row on the
+// same line.
 std::string format_table(const Rows& rows, const std::vector<std::string>& notes = {}, std::size_t columns = kColumns);
-// The same, but a row is a line in any case: where it is too wide, the columns stand one space apart; then the names in
-// the first one are cut in their middle.
+// The same, but each row stays on one line: if it is too wide, columns are one space apart, and then the names in the
+// first one are cut in the middle.
 std::string format_list(Rows rows, const std::vector<std::string>& notes, std::size_t columns);
-// Of a text whose lines end with \n.
+// Splits a text at \n.
 std::vector<std::string> lines_of(const std::string& text);
-// Cut to a terminal's width, at a code point.
+// Cuts a line to a width, at a code point.
 std::string fit_line(std::string line, std::size_t columns);
-// The same in its middle: "resnet-18-2026~28-d002".
+// Cuts the middle out of a name: "resnet-18-2026~28-d002".
 std::string cut_middle(const std::string& name, std::size_t columns);
-// A paragraph; every line begins with `indent` spaces.
+// Wraps a paragraph; every line begins with `indent` spaces.
 std::string format_text(std::string_view text, std::size_t indent = 0, std::size_t columns = kColumns);
 
-// printf's %.*f, "-" for what is not finite; what would have more than nine digits is "1.67e13".
+// printf's %.*f; "-" for a value that is not finite, "1.67e13" for one with more than nine digits.
 std::string format_fixed(double value, int digits);
 using schema::format_span;
 std::string format_mbps(double mbps);                  // "941 Mbit/s", "5.6 Mbit/s"

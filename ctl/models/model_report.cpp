@@ -30,7 +30,7 @@ std::string format_operations(std::int64_t operations) {
 }  // namespace
 
 std::string format_models() {
-  Rows rows{{"MODEL", " PARAMETERS", "MFLOP", "INPUT", "AT LEAST"}};
+  Rows rows{{"MODEL", " PARAMETERS", "MFLOP", "INPUT", "MIN SIZE"}};
   std::vector<std::string> notes{""};
   for (const ModelRow& row : model_rows()) {
     const std::string side = std::to_string(row.least_side);
@@ -42,9 +42,9 @@ std::string format_models() {
   }
   return format_table(rows, notes) + "\n" +
          format_text(
-             "INPUT: channels, height and width it was published with; it takes other sizes too, squares from AT LEAST "
-             "on. PARAMETERS and MFLOP (millions of operations of a sample's forward pass, a multiply-add being two) "
-             "are of that input.");
+             "INPUT: the published channels, height and width; other sizes work too, squares of at least MIN SIZE. "
+             "PARAMETERS and MFLOP (millions of operations in a sample's forward pass, a multiply-add being two) are "
+             "for that input.");
 }
 
 std::string format_models_json() {

@@ -1,4 +1,4 @@
-// What `models` prints: for people a table, for programs JSON with stable keys. Pure.
+// The output of `models`: a table for people, JSON with stable keys for programs. Pure.
 #pragma once
 
 #include <string>

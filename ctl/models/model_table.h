@@ -1,6 +1,6 @@
-// The models as `tgctl models` shows them, without asking a node: the list is the same on every node of this build.
-// tgctl knows no engine, so the numbers stand here once more; tests/ctl/models_test.cpp compares each with the engine's
-// own. In the order of ModelKind. Constant; any thread.
+// The models that `tgctl models` shows. tgctl needs no node for it, as the list is the same on every node of this
+// build. tgctl has no engine, so the numbers are repeated here; tests/ctl/models_test.cpp compares each with the
+// engine's. In the order of ModelKind. Constant; any thread.
 #pragma once
 
 #include <array>
@@ -12,10 +12,10 @@ namespace tg::ctl {
 
 struct ModelRow {
   ModelKind kind;
-  int channels, height, width;  // of the input it was published with
+  int channels, height, width;  // the published input
   int least_side;               // the smallest square pictures that fit
   std::int64_t parameters;      // at the published input and classes
-  std::int64_t operations;      // of one sample's forward pass, a multiply-add being two
+  std::int64_t operations;      // in one sample's forward pass, a multiply-add being two
   const char* what;             // a line: what it is and where it comes from
 };
 

@@ -13,7 +13,7 @@ using schema::ForecastReply;
 using schema::ForecastRow;
 using schema::Outcome;
 
-// Three digits: 0.45, 3.96, 39.6, 396.
+// A factor with three digits: 0.45, 3.96, 39.6, 396.
 std::string times(double value) {
   return value > 0 ? format_fixed(value, value < 9.995 ? 2 : value < 99.95 ? 1 : 0) : "-";
 }
@@ -22,7 +22,7 @@ std::string seconds(double value) { return value > 0 ? format_seconds(value) : "
 
 std::string rate(double value) { return value > 0 ? format_fixed(value, value < 100 ? 1 : 0) : "-"; }
 
-// A part of a step on each line, an exchange in each column.
+// A table with a line for each part of a step, and a column for each exchange.
 std::string split_table(const ForecastRow& row) {
   Rows rows{{"N = " + std::to_string(row.nodes), "DIRECT", "SHARDED"}};
   const auto add = [&](const char* name, auto text_of) {
@@ -37,7 +37,8 @@ std::string split_table(const ForecastRow& row) {
   add("samples/s", [](const Outcome& outcome) { return rate(outcome.samples_per_second); });
   add("x one node", [](const Outcome& outcome) { return times(outcome.speed_up); });
   return format_table(rows) +
-         format_text("processor: time to code, send and take. The parts overlap: a step is not their sum.");
+         format_text(
+             "processor: time to encode, send and receive. The parts overlap, so a step takes less than their sum.");
 }
 
 std::string size_table(const ForecastReply& reply) {
@@ -45,7 +46,7 @@ std::string size_table(const ForecastReply& reply) {
   for (const ForecastRow& row : reply.table)
     rows.push_back({std::to_string(row.nodes), std::to_string(row.local_batch), seconds(row.direct.step),
                     times(row.direct.speed_up), seconds(row.sharded.step), times(row.sharded.speed_up)});
-  return format_table(rows) + format_text("BATCH: samples of one node. X ONE: times as fast as one node.");
+  return format_table(rows) + format_text("BATCH: samples per node. X ONE: speed-up over one node.");
 }
 
 }  // namespace
@@ -60,10 +61,10 @@ std::string format_forecast(const ForecastReply& reply) {
   std::string text = format_table({
       {"model",
        reply.model + ", " + std::to_string(reply.parameters) + " parameters, compute = " + to_word(reply.compute)},
-      {"batch", std::to_string(reply.asked.global_batch) + " samples a step, " +
-                    std::to_string(reply.asked.local_batch) + " on a node"},
+      {"batch", std::to_string(reply.asked.global_batch) + " samples per step, " +
+                    std::to_string(reply.asked.local_batch) + " per node"},
       {"link", link + format_mbps(reply.payload_mbps) + " of payload"},
-      {"cores", format_fixed(reply.cores, 0) + " of a node"},
+      {"cores", format_fixed(reply.cores, 0) + " per node"},
       {"auto", reply.exchange + ", coding " + reply.coding + ", as a start would choose"},
   });
   text += "\n" + split_table(reply.asked) + "\n" + size_table(reply) + "\nassumed:\n";

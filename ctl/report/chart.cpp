@@ -9,11 +9,11 @@
 namespace tg::ctl {
 namespace {
 
-// The frame of the curves, in units of the view box.
+// The frame around the curves, in units of the view box.
 constexpr double kWidth = 440, kHeight = 210, kLeft = 56, kRight = 418, kTop = 10, kBottom = 174;
 constexpr int kTicks = 5;
 
-// 1, 2 or 5 times a power of ten, so that about kTicks of them make the range.
+// 1, 2 or 5 times a power of ten, so that the range has about kTicks of them.
 double tick_of(double range) {
   const double rough = range / kTicks, power = std::pow(10, std::floor(std::log10(rough)));
   for (const double factor : {1.0, 2.0, 5.0})
@@ -27,26 +27,26 @@ class Drawing {
     bool any = false;
     for (const Series* series : chart.lines) {
       for (const Series::Point& point : series->points()) {
-        const double least = banded(series) ? point.least : point.mean, most = banded(series) ? point.most : point.mean;
-        least_ = any ? std::min(least_, least) : least;
-        most_ = any ? std::max(most_, most) : most;
+        const double min = banded(series) ? point.min : point.mean, max = banded(series) ? point.max : point.mean;
+        min_ = any ? std::min(min_, min) : min;
+        max_ = any ? std::max(max_, max) : max;
         last_step_ = std::max(last_step_, point.step);
         any = true;
       }
     }
-    logarithmic_ = chart.logarithmic && least_ > 0 && most_ > 2 * least_;
+    logarithmic_ = chart.logarithmic && min_ > 0 && max_ > 2 * min_;
     if (logarithmic_) {
-      least_ = std::log10(least_);
-      most_ = std::log10(most_);
+      min_ = std::log10(min_);
+      max_ = std::log10(max_);
     }
-    if (most_ - least_ < 1e-12 * std::max(1.0, std::abs(most_))) {  // all the same
-      const double room = most_ == 0 ? 1 : std::abs(most_) / 2;
-      least_ -= room;
-      most_ += room;
+    if (max_ - min_ < 1e-12 * std::max(1.0, std::abs(max_))) {  // all values are equal
+      const double room = max_ == 0 ? 1 : std::abs(max_) / 2;
+      min_ -= room;
+      max_ += room;
     }
     if (chart.percent) {
-      least_ = std::max(least_, 0.0);
-      most_ = std::min(most_, 1.0);
+      min_ = std::max(min_, 0.0);
+      max_ = std::min(max_, 1.0);
     }
   }
 
@@ -64,7 +64,7 @@ class Drawing {
   double x(double step) const { return kLeft + (kRight - kLeft) * step / std::max(last_step_, 1.0); }
   double y(double value) const {
     const double shown = logarithmic_ ? std::log10(value) : value;
-    return kBottom - (kBottom - kTop) * (shown - least_) / (most_ - least_);
+    return kBottom - (kBottom - kTop) * (shown - min_) / (max_ - min_);
   }
   std::string value_text(double value, double tick) const {
     if (chart_.percent) return format_percent(value, tick < 0.01 ? 1 : 0);
@@ -76,18 +76,18 @@ class Drawing {
     std::string text;
     if (logarithmic_) {
       constexpr double kFine = 4, kMaxDecades = 6;
-      const double decades = most_ - least_, every = std::max(std::ceil(decades / kMaxDecades), 1.0);
-      for (double decade = std::floor(least_); decade <= most_; decade += every)
+      const double decades = max_ - min_, every = std::max(std::ceil(decades / kMaxDecades), 1.0);
+      for (double decade = std::floor(min_); decade <= max_; decade += every)
         for (const double factor : {1.0, 2.0, 5.0}) {
           const double value = factor * std::pow(10, decade);
-          if (std::log10(value) < least_ || std::log10(value) > most_ || (factor > 1 && decades > kFine)) continue;
+          if (std::log10(value) < min_ || std::log10(value) > max_ || (factor > 1 && decades > kFine)) continue;
           text += svg_line(kLeft, y(value), kRight, y(value), "class=\"grid\"");
           text += svg_text(kLeft - 6, y(value) + 4, "end", value_text(value, value));
         }
       return text;
     }
-    const double tick = tick_of(most_ - least_);
-    for (double value = std::ceil(least_ / tick) * tick; value <= most_ + tick * 1e-9; value += tick) {
+    const double tick = tick_of(max_ - min_);
+    for (double value = std::ceil(min_ / tick) * tick; value <= max_ + tick * 1e-9; value += tick) {
       text += svg_line(kLeft, y(value), kRight, y(value), "class=\"grid\"");
       text += svg_text(kLeft - 6, y(value) + 4, "end", value_text(std::abs(value) < tick * 1e-9 ? 0 : value, tick));
     }
@@ -104,8 +104,8 @@ class Drawing {
     std::string points, above, below, text;
     for (const Series::Point& point : series.points()) {
       points += px(x(point.step)) + "," + px(y(point.mean)) + " ";
-      above += px(x(point.step)) + "," + px(y(point.most)) + " ";
-      below.insert(0, px(x(point.step)) + "," + px(y(point.least)) + " ");
+      above += px(x(point.step)) + "," + px(y(point.max)) + " ";
+      below.insert(0, px(x(point.step)) + "," + px(y(point.min)) + " ");
     }
     if (banded(&series) && series.points().size() > 1)
       text = "<polygon points=\"" + above + below + "\" class=\"band\"/>\n";
@@ -119,7 +119,7 @@ class Drawing {
   }
 
   const Chart& chart_;
-  double least_ = 0, most_ = 0, last_step_ = 0;
+  double min_ = 0, max_ = 0, last_step_ = 0;
   bool logarithmic_ = false;
 };
 
@@ -135,7 +135,7 @@ std::string figure(const Chart& chart) {
   return "<figure>" + element("h3", chart.title) + names + draw(chart) + "</figure>\n";
 }
 
-std::string sparkline(const Series& series, double least, double most) {
+std::string sparkline(const Series& series, double min, double max) {
   constexpr double kSparkWidth = 240, kSparkHeight = 24;
   const auto& points = series.points();
   const double first = points.empty() ? 0 : points.front().step,
@@ -143,7 +143,7 @@ std::string sparkline(const Series& series, double least, double most) {
   std::string places;
   for (const Series::Point& point : points)
     places += format_fixed(kSparkWidth * (point.step - first) / steps, 0) + "," +
-              format_fixed(kSparkHeight * (most - point.mean) / (most - least), 0) + " ";
+              format_fixed(kSparkHeight * (max - point.mean) / (max - min), 0) + " ";
   return "<svg viewBox=\"0 -1 240 26\" class=\"spark\"><polyline points=\"" + places + "\" class=\"line1\"/></svg>";
 }
 

@@ -1,4 +1,4 @@
-// Line charts and bars as SVG, for a page whose style sheet has the colours (classes line1 to line4, band, grid, axis,
+// Draws line charts and bars as SVG. The page's style sheet has the colours (classes line1 to line4, band, grid, axis,
 // mark, bar0 to bar5). Pure.
 #pragma once
 
@@ -13,23 +13,23 @@ namespace tg::ctl {
 struct Chart {
   std::string title;
   std::vector<const Series*> lines;
-  std::vector<std::string> names = {};    // of the lines, where there is more than one
-  std::vector<std::uint64_t> marks = {};  // steps with a dashed line: another list of members
-  bool band = true;                       // of the first line, from its least to its most value
-  bool logarithmic = false;               // the upright axis, if all values are above 0
+  std::vector<std::string> names = {};    // the lines' names, if there is more than one
+  std::vector<std::uint64_t> marks = {};  // steps with a dashed line: view changes
+  bool band = true;                       // around the first line, from minimum to maximum
+  bool logarithmic = false;               // vertical axis, if all values are above 0
   bool percent = false;                   // values are shares
 };
 
 std::string draw(const Chart& chart);
-// With its title and the names of its lines; nothing of no values.
+// The chart with its title and its lines' names; "" without values.
 std::string figure(const Chart& chart);
 
-// A small curve without axes, of values from least to most.
-std::string sparkline(const Series& series, double least, double most);
+// A small curve without axes, for values from min to max.
+std::string sparkline(const Series& series, double min, double max);
 
 struct BarPart {
   const char* colour;  // a class of the style sheet: bar0 to bar5
-  double share;        // of the whole bar
+  double share;        // its part of the bar
 };
 std::string stacked_bar(const std::string& title, const std::vector<BarPart>& parts);
 std::string swatch(const char* colour);  // for a legend

@@ -18,18 +18,17 @@ constexpr Compared kCompared[] = {{"Loss", &Curves::loss, true},
                                   {"Loss on the test set", &Curves::evaluation_loss, true},
                                   {"Learning rate", &Curves::learning_rate},
                                   {"Share of zero codes", &Curves::zeros, false, true},
-                                  {"Bits a parameter and step, of all that a member sent", &Curves::sent_bits},
-                                  {"Samples a second, all members", &Curves::samples_per_second}};
+                                  {"Bits per parameter and step, all that a member sent", &Curves::sent_bits},
+                                  {"Samples per second, all members", &Curves::samples_per_second}};
 
 }  // namespace
 
 std::string comparison_page(const std::vector<schema::RunStatus>& runs, const std::vector<Curves>& curves) {
   std::vector<std::string> names;
   for (const schema::RunStatus& run : runs) names.push_back(run.id);
-  std::string page = begin_page("Runs compared", 0) + element("h1", "Runs compared") + "\n<h2>What differs</h2>\n";
+  std::string page = begin_page("Runs compared", 0) + element("h1", "Runs compared") + "\n<h2>Differences</h2>\n";
   const Rows rows = comparison_rows(runs);
-  page += rows.size() == 1 ? element("p", "Neither the jobs nor what came of them.")
-                           : table(rows.front(), {rows.begin() + 1, rows.end()});
+  page += rows.size() == 1 ? element("p", "None.") : table(rows.front(), {rows.begin() + 1, rows.end()});
   page += "<h2>Over the steps</h2>\n<div class=\"charts\">\n";
   for (const Compared& one : kCompared) {
     Chart chart{.title = one.title,

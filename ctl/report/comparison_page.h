@@ -1,4 +1,4 @@
-// The page that shows what differs between runs, and their curves over each other. Pure.
+// The page with the differences between runs, and with their curves in common charts. Pure.
 #pragma once
 
 #include <string>
@@ -9,9 +9,9 @@
 
 namespace tg::ctl {
 
-inline constexpr std::size_t kMaxCurvesOfAChart = 4;  // for each a colour
+inline constexpr std::size_t kMaxCurvesOfAChart = 4;  // there is a colour for each
 
-// curves[i] are of runs[i]; at most kMaxCurvesOfAChart.
+// curves[i] are the curves of runs[i]; at most kMaxCurvesOfAChart.
 std::string comparison_page(const std::vector<schema::RunStatus>& runs, const std::vector<Curves>& curves);
 
 }  // namespace tg::ctl

@@ -1,4 +1,4 @@
-// What metrics.jsonl of one member says of a run's way, as curves and sums. Main thread only.
+// A run's curves and sums, from one member's metrics.jsonl. Main thread only.
 #pragma once
 
 #include <cstdint>
@@ -15,11 +15,11 @@ struct Curves {
   Series loss, learning_rate, zeros, sent_bits, code_bits, samples_per_second;
   Series accuracy, evaluation_loss;
   struct Layer {
-    std::string name;  // of a parameter tensor
+    std::string name;  // a parameter tensor's name
     Series zeros;
   };
   std::vector<Layer> layers;  // in the network's order
-  // Seconds of all steps: whole, for samples, and for each other member.
+  // Seconds over all steps: in all, waiting for data, and waiting for each other member.
   double seconds = 0, data_wait = 0;
   std::map<std::string, double> waits;
   std::uint64_t steps = 0;  // lines

@@ -11,8 +11,7 @@ namespace tg::ctl {
 Result<std::string> png_of(const schema::SamplePicture& picture) {
   const std::uint64_t bytes = std::uint64_t{picture.height} * picture.width * picture.channels;
   if ((picture.channels != 1 && picture.channels != 3) || bytes == 0 || bytes != picture.pixels.size())
-    return Error{ErrorKind::kCorrupt,
-                 "a picture of the data is not what it says to be; are tgctl and tgd of one version?"};
+    return Error{ErrorKind::kCorrupt, "a sample picture has an invalid size; have tgctl and tgd the same version?"};
   png_image image{};
   image.version = PNG_IMAGE_VERSION;
   image.width = picture.width;
@@ -39,7 +38,7 @@ Result<std::string> data_page(const std::string& job, const schema::StartReply& 
   std::string page = begin_page(job) + element("h1", job) + element("p", data.data_read) + "\n<ul>\n";
   for (const std::string& line : lines_of(data.data_warnings)) page += element("li", line, "bad") + "\n";
   page += "</ul>\n<h2>The first samples of a run, as the network sees them</h2>\n" +
-          element("p", "Cropped, flipped and coloured, before the normalization.", "soft") +
+          element("p", "After crop, flip and colour changes, before normalization.", "soft") +
           "<div class=\"pictures\">\n";
   for (const schema::SamplePicture& picture : data.pictures) {
     const Result<std::string> png = png_of(picture);
@@ -47,7 +46,7 @@ Result<std::string> data_page(const std::string& job, const schema::StartReply& 
     page += "<figure><img alt=\"\" src=\"data:image/png;base64," + base64(*png) + "\">" +
             element("span", picture.label) + "</figure>\n";
   }
-  if (data.pictures.empty()) page += element("p", "These samples are no pictures.");
+  if (data.pictures.empty()) page += element("p", "These samples are not pictures.");
   return page + "</div>\n" + kEndOfPage;
 }
 

@@ -1,4 +1,4 @@
-// What a job would train on, as text and as a page of pictures. Pure.
+// The data of a job, as text and as a page with pictures. Pure.
 #pragma once
 
 #include <string>
@@ -8,9 +8,9 @@
 namespace tg::ctl {
 
 std::string data_text(const schema::StartReply& data);
-// kCorrupt: a picture is not what it says to be.
+// kCorrupt: a picture has an invalid size.
 Result<std::string> data_page(const std::string& job, const schema::StartReply& data);
-// A PNG file; pixels row by row, of 1 or 3 channels.
+// The picture as a PNG file; it has 1 or 3 channels.
 Result<std::string> png_of(const schema::SamplePicture& picture);
 
 }  // namespace tg::ctl

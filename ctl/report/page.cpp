@@ -36,7 +36,7 @@ std::string texts(const Json& object, const char* key) {
   return found->is_string() ? found->get<std::string>() : found->dump();
 }
 
-// Whether model.safetensors is of the best evaluation.
+// Whether model.safetensors is from the best evaluation.
 bool has_best_model(const ReportData& data) {
   const auto spec = data.record.find("spec");
   return spec != data.record.end() && spec->is_object() && texts(*spec, "keep") == "best" && data.run.best_step > 0;
@@ -45,36 +45,38 @@ bool has_best_model(const ReportData& data) {
 std::string summary(const ReportData& data) {
   const schema::RunStatus& run = data.run;
   const bool bad = run.state == schema::RunState::kFailed || run.state == schema::RunState::kInterrupted;
-  std::string text =
-      element("h1", run.id) + "\n<p>" + element("b", to_word(run.state), bad ? "bad" : "good") + " " +
-      escaped(run.reason) + " " +
-      element("span",
-              run.model + " on " + run.data + ", " + run.gradients + " gradients, seed " +
-                  std::to_string(data.record.value("seed", std::uint64_t{0})),
-              "soft") +
-      "</p>\n" + (run.left.empty() ? "" : element("p", members_text(run) + " at the end: see who left below", "bad")) +
-      "<div class=\"tiles\">\n";
+  std::string text = element("h1", run.id) + "\n<p>" + element("b", to_word(run.state), bad ? "bad" : "good") + " " +
+                     escaped(run.reason) + " " +
+                     element("span",
+                             run.model + " on " + run.data + ", " + run.gradients + " gradients, seed " +
+                                 std::to_string(data.record.value("seed", std::uint64_t{0})),
+                             "soft") +
+                     "</p>\n" +
+                     (run.departed.empty()
+                          ? ""
+                          : element("p", members_text(run) + " at the end; those that left are listed below", "bad")) +
+                     "<div class=\"tiles\">\n";
   if (run.evaluated)
     text += tile(format_percent(run.evaluation_accuracy, 2), "accuracy at step " + std::to_string(run.evaluation_step));
   if (has_best_model(data))
-    text += tile(format_percent(run.best_accuracy, 2),
-                 "accuracy at step " + std::to_string(run.best_step) + ", the best, of which model.safetensors is");
+    text += tile(format_percent(run.best_accuracy, 2), "accuracy at step " + std::to_string(run.best_step) +
+                                                           ", the best; model.safetensors is from this step");
   if (run.step > 0) text += tile(format_fixed(run.loss, 4), "loss of the last step");
   text += tile(std::to_string(run.step) + "/" + std::to_string(run.steps), "steps");
   const std::optional<double> left = seconds_left(run, data.made_ms);
   text += tile(took(run, data.made_ms), left ? "so far, about " + format_span(*left) + " left" : "from start to end");
   if (run.step == 0) return text + "</div>\n";
-  text += tile(format_fixed(run.samples_per_second, 0), "samples a second, over the last steps");
+  text += tile(format_fixed(run.samples_per_second, 0), "samples per second, over the last steps");
   if (run.code_bits_per_parameter > 0)
-    text += tile(
-        format_fixed(run.code_bits_per_parameter, 2),
-        "bits a parameter in the codes; " + format_fixed(run.sent_bits_per_parameter, 2) + " sent in all, float32: 32");
+    text += tile(format_fixed(run.code_bits_per_parameter, 2), "bits per parameter in the codes; " +
+                                                                   format_fixed(run.sent_bits_per_parameter, 2) +
+                                                                   " sent in all, float32: 32");
   return text + "</div>\n";
 }
 
-std::string what_was_read(const schema::RunStatus& run) {
+std::string data_section(const schema::RunStatus& run) {
   if (run.data_read.empty()) return "";
-  std::string text = "<h2>What was read</h2>\n" + element("p", run.data_read) + "\n";
+  std::string text = "<h2>Data</h2>\n" + element("p", run.data_read) + "\n";
   if (run.data_warnings.empty()) return text;
   text += "<ul>\n";
   for (const std::string& line : lines_of(run.data_warnings)) text += element("li", line, "bad") + "\n";
@@ -96,47 +98,46 @@ std::string charts(const ReportData& data) {
   text += figure({"Loss on the test set", {&curves.evaluation_loss}, {}, marks, true, true});
   text += figure({"Learning rate", {&curves.learning_rate}, {}, marks});
   text += figure({"Share of zero codes", {&curves.zeros}, {}, marks, true, false, true});
-  text += figure({"Bits a parameter and step",
+  text += figure({"Bits per parameter and step",
                   {&curves.code_bits, &curves.sent_bits},
                   {"codes", "all that a member sent"},
                   marks});
-  text += figure({"Samples a second, all members", {&curves.samples_per_second}, {}, marks});
-  return text + "</div>\n<p class=\"soft\">Bands: from the least to the most of neighbouring steps." +
-         (marks.empty() ? "" : " Dashed: the members changed.") + "</p>\n";
+  text += figure({"Samples per second, all members", {&curves.samples_per_second}, {}, marks});
+  return text + "</div>\n<p class=\"soft\">Bands: minimum to maximum of neighbouring steps." +
+         (marks.empty() ? "" : " Dashed: view changes.") + "</p>\n";
 }
 
-// Of a code that is 0 with this probability, and -1 or 1 with equal ones.
+// The entropy of a code that is 0 with this probability, and -1 or 1 with equal probabilities.
 double entropy_bits(double zero) {
   const auto part = [](double share) { return share > 0 ? -share * std::log2(share) : 0; };
   return part(zero) + part(1 - zero) + (1 - zero);
 }
 
 std::string layers(const ReportData& data) {
-  double least = 1;
+  double min = 1;
   std::string rows;
   for (const Curves::Layer& layer : data.curves.layers)
-    for (const Series::Point& point : layer.zeros.points()) least = std::min(least, std::clamp(point.mean, 0.0, 1.0));
-  if (least == 1) return "";
+    for (const Series::Point& point : layer.zeros.points()) min = std::min(min, std::clamp(point.mean, 0.0, 1.0));
+  if (min == 1) return "";
   for (const Curves::Layer& layer : data.curves.layers) {
     if (layer.zeros.empty()) continue;
     const double zeros = std::clamp(layer.zeros.last(), 0.0, 1.0);
-    rows += "<tr>" + element("td", layer.name) + "<td>" + sparkline(layer.zeros, least, 1) + "</td>" +
+    rows += "<tr>" + element("td", layer.name) + "<td>" + sparkline(layer.zeros, min, 1) + "</td>" +
             element("td", format_percent(zeros, 1), "number") + element("td", format_fixed(entropy_bits(zeros), 2)) +
             "</tr>\n";
   }
   return "<h2>Zero codes by layer</h2>\n" +
-         element(
-             "p",
-             "Of " + data.node + "'s codes; each curve from " + format_percent(least, 0) +
-                 " at its bottom to 100 % at its top. Bits: the least that coding by entropy could need; this run's " +
-                 (data.run.coding == to_word(schema::Coding::kEntropy) ? "codes were sent so." : "were sent raw."),
-             "soft") +
+         element("p",
+                 data.node + "'s codes; each curve runs from " + format_percent(min, 0) +
+                     " (bottom) to 100 % (top). Bits: the minimum for entropy coding; this run's codes were " +
+                     (data.run.coding == to_word(schema::Coding::kEntropy) ? "entropy-coded." : "sent raw."),
+                 "soft") +
          "<div class=\"scroll\"><table>\n" +
-         row({"parameters", "share of zeros over the steps", "at the end", "bits a code"}, "th") + rows +
+         row({"parameters", "share of zeros over the steps", "at the end", "bits per code"}, "th") + rows +
          "</table></div>\n";
 }
 
-// A bar for each member, of what it told last.
+// A bar for each member, from its last status.
 std::string time_of_members(const schema::RunStatus& run) {
   constexpr const char* kColours[] = {"bar0", "bar1", "bar2"};
   std::string rows;
@@ -152,21 +153,21 @@ std::string time_of_members(const schema::RunStatus& run) {
   }
   if (rows.empty()) return "";
   std::string heading = "<tr>" + element("th", "member") + "<th></th>";
-  constexpr const char* kParts[] = {"computes, and exchanges beside it", "waits for samples", "waits for others"};
+  constexpr const char* kParts[] = {"computes, and exchanges meanwhile", "waits for data", "waits for other members"};
   for (std::size_t i = 0; i < std::size(kParts); ++i)
     heading += std::string("<th>") + swatch(kColours[i]) + kParts[i] + "</th>";
   return element("h3", "All members, over their last steps") + "\n<div class=\"scroll\"><table>\n" + heading +
          "</tr>\n" + rows + "</table></div>\n";
 }
 
-// One bar: computing, samples, and the wait for each other member.
+// One bar: computing, waiting for data, and waiting for each other member.
 std::string time_of_a_step(const ReportData& data) {
   const Curves& curves = data.curves;
   if (curves.steps == 0 || curves.seconds <= 0) return "";
   double waited = 0;
   for (const auto& [node, seconds] : curves.waits) waited += seconds;
   std::vector<BarPart> parts;
-  std::string rows = row({data.node, "a step", "share"}, "th");
+  std::string rows = row({data.node, "per step", "share"}, "th");
   const auto add = [&](const std::string& name, double seconds) {
     constexpr const char* kColours[] = {"bar0", "bar1", "bar2", "bar3", "bar4", "bar5"};
     constexpr std::size_t kOthers = 2, kColoursOfOthers = std::size(kColours) - kOthers;
@@ -176,15 +177,15 @@ std::string time_of_a_step(const ReportData& data) {
             element("td", format_seconds(seconds / static_cast<double>(curves.steps))) +
             element("td", format_percent(parts[i].share, 1), "number") + "</tr>\n";
   };
-  add("computes, and exchanges beside it", std::max(curves.seconds - curves.data_wait - waited, 0.0));
-  add("waits for samples", curves.data_wait);
+  add("computes, and exchanges meanwhile", std::max(curves.seconds - curves.data_wait - waited, 0.0));
+  add("waits for data", curves.data_wait);
   for (const auto& [node, seconds] : curves.waits) add("waits for " + node, seconds);
   return "<h2>Where a step's time goes</h2>\n" + time_of_members(data.run) +
-         element("h3", data.node + ", over all " + std::to_string(curves.steps) + " steps that it saw") + "\n" +
-         stacked_bar("Where a step's time goes", parts) + "\n<table>\n" + rows + "</table>\n";
+         element("h3", data.node + ", over all " + std::to_string(curves.steps) + " steps that it took part in") +
+         "\n" + stacked_bar("Where a step's time goes", parts) + "\n<table>\n" + rows + "</table>\n";
 }
 
-// Whether those that have told their state have the same one.
+// Whether the members that report a state have the same one.
 std::string agreement(const schema::RunStatus& run) {
   std::set<std::uint64_t> digests;
   std::size_t told = 0;
@@ -194,8 +195,8 @@ std::string agreement(const schema::RunStatus& run) {
     ++told;
   }
   if (told < 2 || !schema::has_ended(run.state)) return "";
-  return digests.size() == 1 ? "All " + std::to_string(told) + " ended with the same state."
-                             : "They did not end with the same state.";
+  return digests.size() == 1 ? "All " + std::to_string(told) + " members ended with the same state."
+                             : "The members did not end with the same state.";
 }
 
 std::string members(const schema::RunStatus& run) {
@@ -204,11 +205,11 @@ std::string members(const schema::RunStatus& run) {
     rows.push_back({member.node, to_word(member.state), std::to_string(member.step),
                     member.samples > 0 ? std::to_string(member.samples) : "-", format_percent(member.wait_share, 1),
                     format_percent(member.data_wait_share, 1), member.digest == 0 ? "-" : hex_digest(member.digest)});
-  for (const schema::Departure& one : run.left)
+  for (const schema::Departure& one : run.departed)
     rows.push_back({one.node, "left: " + one.why, std::to_string(one.step), "-", "-", "-", "-"});
   return "<h2>Members</h2>\n" + element("p", agreement(run)) +
-         table({"member", "state", "step", "samples a step", "the others waited for it, lately",
-                "waited for samples, lately", "digest of its state"},
+         table({"member", "state", "step", "samples per step", "recent wait of others for it", "recent wait for data",
+                "state digest"},
                rows);
 }
 
@@ -232,8 +233,7 @@ std::string views(const ReportData& data) {
                     number(view, "to_step"), names,
                     ended != view.end() && ended->is_string() ? ended->get<std::string>() : "-"});
   }
-  return "<h2>Who trained which steps</h2>\n" +
-         table({"started or resumed", "view", "from step", "to step", "members", "ended"}, rows);
+  return "<h2>Views</h2>\n" + table({"started or resumed", "view", "from step", "to step", "members", "ended"}, rows);
 }
 
 std::string job(const ReportData& data) {
@@ -243,7 +243,7 @@ std::string job(const ReportData& data) {
   for (const auto& [key, value] : settings_of(data.run)) set.push_back({key, value});
   for (const auto& [key, value] : spec->items())
     all.push_back({key, value.is_string() ? value.get<std::string>() : value.dump()});
-  return "<h2>The job: keys that are not the defaults</h2>\n" +
+  return "<h2>Job: keys that differ from the defaults</h2>\n" +
          (set.empty() ? "<p>Every key has its default.</p>\n" : table({"key", "value"}, set)) +
          "<details><summary>All keys</summary>\n" + table({"key", "value"}, all) + "</details>\n";
 }
@@ -265,7 +265,7 @@ std::string origin(const ReportData& data) {
   if (hashes.is_object())
     for (const auto& [name, hash] : hashes.items())
       rows.push_back({"hash of the " + name, hash.is_string() ? hash.get<std::string>() : ""});
-  rows.push_back({"digest at the beginning", hex_digest(data.run.initial_digest)});
+  rows.push_back({"initial digest", hex_digest(data.run.initial_digest)});
   rows.push_back({"digest at step " + std::to_string(data.run.digest_step), hex_digest(data.run.digest)});
   rows.push_back({"parameters", std::to_string(data.run.parameters)});
   rows.push_back({"exchange, coding", data.run.exchange + ", " + data.run.coding});
@@ -275,8 +275,8 @@ std::string origin(const ReportData& data) {
 }  // namespace
 
 std::string report_page(const ReportData& data) {
-  return begin_page(data.run.id, data.again_seconds) + summary(data) + what_was_read(data.run) + charts(data) +
-         layers(data) + data.mistakes + time_of_a_step(data) + members(data.run) + views(data) + job(data) +
+  return begin_page(data.run.id, data.refresh_seconds) + summary(data) + data_section(data.run) + charts(data) +
+         layers(data) + data.misclassifications + time_of_a_step(data) + members(data.run) + views(data) + job(data) +
          origin(data) + kEndOfPage;
 }
 

@@ -1,5 +1,5 @@
-// The page that shows a run: one HTML file without any script, complete in itself. Its Content-Security-Policy allows
-// its own style sheet and nothing else; whatever others say is escaped. Pure.
+// The report page of a run: one HTML file without scripts or other files. Its Content-Security-Policy allows only its
+// own style sheet, and all text from others is escaped. Pure.
 #pragma once
 
 #include <cstdint>
@@ -14,13 +14,13 @@ namespace tg::ctl {
 
 struct ReportData {
   schema::RunStatus run;
-  schema::OrderedJson record;              // run.json of the member that the rest is from
-  std::string node;                        // that one
-  Curves curves;                           // of its metrics
+  schema::OrderedJson record;              // run.json of one member
+  std::string node;                        // that member
+  Curves curves;                           // from its metrics
   std::vector<schema::OrderedJson> views;  // lines of views.jsonl
-  std::string mistakes;                    // markup (mistakes.h); "" = not asked for
+  std::string misclassifications;          // markup (misclassifications.h); "" = not requested
   std::int64_t made_ms = 0;                // Unix time
-  std::uint64_t again_seconds = 0;         // the browser loads it again after so long; 0 = never
+  std::uint64_t refresh_seconds = 0;       // the browser loads it again after this time; 0 = never
 };
 
 std::string report_page(const ReportData& data);

@@ -8,7 +8,7 @@ namespace {
 
 using Json = schema::OrderedJson;
 
-// The job's keys that are not the defaults; none of a job that this tgctl does not know.
+// The job's keys that differ from the defaults; none if this tgctl cannot parse the job.
 std::string settings_in(const Json& record) {
   const auto spec = record.find("spec");
   if (spec == record.end() || !spec->is_object()) return "";
@@ -23,15 +23,15 @@ Status read_record(const std::string& text, ReportData& data) {
   data.record = Json::parse(text, nullptr, false);
   if (!data.record.is_object()) return Error{ErrorKind::kCorrupt, "not a JSON object"};
   std::string problem;
-  schema::TakeJson take(data.record, problem);
-  fields(data.run, take);
+  schema::JsonReader reader(data.record, problem);
+  fields(data.run, reader);
   if (!problem.empty()) return Error{ErrorKind::kCorrupt, problem};
   data.run.evaluated = data.record.contains("evaluation") && data.record["evaluation"].is_object();
   data.run.settings = settings_in(data.record);
   if (const auto own = data.record.find("own"); own != data.record.end() && own->is_object()) {
     schema::MemberStatus row;
-    schema::TakeJson take_own(*own, problem);
-    fields(row, take_own);
+    schema::JsonReader own_reader(*own, problem);
+    fields(row, own_reader);
     if (problem.empty()) data.run.members.push_back(row);
     data.node = row.node;
     data.run.digest_step = row.digest_step;

@@ -1,4 +1,4 @@
-// What a run's files say of it, for its page. Pure.
+// Reads a run's files for its page. Pure.
 #pragma once
 
 #include <string>
@@ -8,8 +8,8 @@
 
 namespace tg::ctl {
 
-// From the texts of run.json and views.jsonl; without curves. Never throws; an error (kCorrupt) completes "run.json is
-// damaged: ". A line of the views that is torn is left out.
+// Parses the texts of run.json and views.jsonl; the result has no curves. Never throws; an error (kCorrupt) completes
+// "run.json is damaged: ". An incomplete line of the views is left out.
 Result<ReportData> report_data(const std::string& record, const std::string& views);
 
 }  // namespace tg::ctl

@@ -1,5 +1,4 @@
-// One quantity over the steps of a run, however many there are: neighbouring steps are put together, so that at most
-// kMaxPoints remain. Pure.
+// A quantity over the steps of a run. Neighbouring steps are merged, so that at most kMaxPoints remain. Pure.
 #pragma once
 
 #include <cstdint>
@@ -11,15 +10,15 @@ class Series {
  public:
   static constexpr std::size_t kMaxPoints = 128;
   struct Point {
-    double step = 0;  // the last one of those that were put together
-    double mean = 0, least = 0, most = 0;
+    double step = 0;  // the last of the merged steps
+    double mean = 0, min = 0, max = 0;
     std::uint64_t count = 0;
   };
 
-  // Steps ascend. What is not finite is left out.
+  // Steps ascend. A value that is not finite is left out.
   void add(std::uint64_t step, double value);
   const std::vector<Point>& points() const { return points_; }
-  double last() const { return last_; }  // the value that came last; 0 of none
+  double last() const { return last_; }  // the last value; 0 if there is none
   std::uint64_t last_step() const { return points_.empty() ? 0 : static_cast<std::uint64_t>(points_.back().step); }
   bool empty() const { return points_.empty(); }
 
@@ -27,8 +26,8 @@ class Series {
   void halve();
 
   std::vector<Point> points_;
-  std::uint64_t width_ = 1;  // steps of a point
-  std::uint64_t bin_ = 0;    // of the last point
+  std::uint64_t width_ = 1;  // steps per point
+  std::uint64_t bin_ = 0;    // the last point's
   double last_ = 0;
 };
 

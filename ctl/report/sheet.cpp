@@ -36,7 +36,7 @@ ul{margin:.25rem 0;padding-left:1.25rem}summary{cursor:pointer;color:var(--soft)
 @media print{body{max-width:none;padding:0}figure,.tile{break-inside:avoid;border:1px solid var(--rule)}details>*{display:block}}
 )";
 
-// The way in which a policy names a style sheet.
+// The style sheet's source expression in a Content-Security-Policy.
 std::string style_hash() {
   Sha256 hash;
   hash.add(std::as_bytes(std::span(std::string_view(kStyle))));
@@ -48,12 +48,13 @@ std::string style_hash() {
 
 }  // namespace
 
-std::string begin_page(const std::string& title, std::uint64_t again_seconds) {
+std::string begin_page(const std::string& title, std::uint64_t refresh_seconds) {
   std::string text =
       "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n"
       "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src '" +
       style_hash() + "'; img-src data:\">\n<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n";
-  if (again_seconds > 0) text += "<meta http-equiv=\"refresh\" content=\"" + std::to_string(again_seconds) + "\">\n";
+  if (refresh_seconds > 0)
+    text += "<meta http-equiv=\"refresh\" content=\"" + std::to_string(refresh_seconds) + "\">\n";
   return text + element("title", title + " - tgd") + "\n<style>" + kStyle + "</style></head><body>\n";
 }
 

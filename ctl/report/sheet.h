@@ -1,4 +1,4 @@
-// What every page of tgctl begins and ends with: its policy and its style sheet. Pure.
+// The head and the end of each HTML page of tgctl, with its style sheet. Pure.
 #pragma once
 
 #include <cstdint>
@@ -6,9 +6,9 @@
 
 namespace tg::ctl {
 
-// The Content-Security-Policy allows this style sheet and pictures in the page itself (data:), and nothing else.
-// again_seconds: the browser loads the page again after so long; 0 = never.
-std::string begin_page(const std::string& title, std::uint64_t again_seconds = 0);
+// The Content-Security-Policy allows only this style sheet and pictures in the page itself (data:).
+// refresh_seconds: the browser loads the page again after this time; 0 = never.
+std::string begin_page(const std::string& title, std::uint64_t refresh_seconds = 0);
 inline constexpr const char* kEndOfPage = "</body></html>\n";
 
 }  // namespace tg::ctl

@@ -40,20 +40,20 @@ int close_output(int code) {
   errno = 0;
   if (std::fclose(stdout) != 0 && write_error == 0) write_error = errno != 0 ? errno : EIO;
   if (write_error == 0) return code;
-  say(std::string("tgctl: cannot write to stdout: ") + std::strerror(write_error));
+  print_note(std::string("tgctl: cannot write to stdout: ") + std::strerror(write_error));
   return code == kOk ? static_cast<int>(kError) : code;
 }
 
-void say(const std::string& line) { std::fprintf(stderr, "%s\n", visible(line).c_str()); }
+void print_note(const std::string& line) { std::fprintf(stderr, "%s\n", visible(line).c_str()); }
 
-void warn(const std::string& line) { say("warning: " + line); }
+void warn(const std::string& line) { print_note("warning: " + line); }
 
 int fail(const Error& error) {
   if (interrupted()) {
-    say("interrupted");
+    print_note("interrupted");
     return kInterrupted;
   }
-  say("tgctl: " + error.message);
+  print_note("tgctl: " + error.message);
   return exit_code(error.kind);
 }
 
@@ -70,7 +70,7 @@ void LiveLine::end() {
   shown_ = false;
 }
 
-std::size_t talk_columns() {
+std::size_t message_columns() {
   const winsize size = size_of(STDERR_FILENO);
   return size.ws_col > 0 ? size.ws_col : kColumns;
 }

@@ -1,5 +1,5 @@
-// Where tgctl's words go: stdout is data, stderr is talk. Whatever is printed or said is made visible() here, so that
-// no node, record or name can steer the terminal. Main thread only.
+// tgctl's output: results go to stdout, messages to stderr. All text passes visible() here, so that no node, record or
+// name can control the terminal. Main thread only.
 #pragma once
 
 #include <cstddef>
@@ -13,19 +13,20 @@ namespace tg::ctl {
 
 // Writes to stdout and flushes. A failed write is remembered for close_output().
 void print(std::string_view data);
-bool output_works();  // all that was printed has been written
-// The program's exit code: an error, said, where anything that was printed did not arrive; else the given code.
+bool output_works();  // false after a failed write
+// Closes stdout. Returns the program's exit code: the given one, or that of an error if a write failed, which is
+// printed.
 int close_output(int code);
-void say(const std::string& line);   // stderr, a line
-void warn(const std::string& line);  // stderr, "warning: ..."
-// Says the error unless Ctrl-C was its cause, and gives its exit code.
+void print_note(const std::string& line);  // to stderr, as a line
+void warn(const std::string& line);        // to stderr, "warning: ..."
+// Prints the error, or "interrupted" after Ctrl-C, and returns the exit code.
 int fail(const Error& error);
 
-// One line on stderr that overwrites itself; ends with the line left standing.
+// A line on stderr that is overwritten in place. The last one stays.
 class LiveLine {
  public:
   static bool possible();              // stderr is a terminal
-  void show(const std::string& line);  // at most talk_columns() - 1 wide
+  void show(const std::string& line);  // at most message_columns() - 1 wide
   void end();
   ~LiveLine() { end(); }
 
@@ -33,9 +34,9 @@ class LiveLine {
   bool shown_ = false;
 };
 
-// The terminal's size: of stderr the width, default values if it is not a terminal.
-std::size_t talk_columns();
-// Of stdout: COLUMNS, else the terminal's; kAnyColumns where it is no terminal.
+// The width of the terminal on stderr, kColumns if it is not a terminal.
+std::size_t message_columns();
+// The width for stdout: COLUMNS, else the terminal's; kAnyColumns if it is not a terminal.
 std::size_t data_columns();
 
 }  // namespace tg::ctl

@@ -17,14 +17,14 @@ void catch_interrupt() {
   struct sigaction action {};
   action.sa_handler = raise_flag;
   sigemptyset(&action.sa_mask);
-  action.sa_flags = 0;  // no SA_RESTART: waits must end
+  action.sa_flags = 0;  // without SA_RESTART waits end
   sigaction(SIGINT, &action, nullptr);
-  std::signal(SIGXFSZ, SIG_IGN);  // a file that may not grow (ulimit -f) is an error of that write
+  std::signal(SIGXFSZ, SIG_IGN);  // a file size limit (ulimit -f) then fails the write
 }
 
 bool interrupted() { return raised != 0; }
 
-void forget_interrupt() { raised = 0; }
+void clear_interrupt() { raised = 0; }
 
 bool sleep_unless_interrupted(int milliseconds) {
   if (!interrupted()) poll(nullptr, 0, milliseconds);

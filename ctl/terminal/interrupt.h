@@ -1,13 +1,13 @@
-// Ctrl-C as a flag: a verb notices it at its next wait, says what it leaves behind and ends with 130.
-// The handler is the process's; everything here is for the main thread.
+// Ctrl-C as a flag. A command notices it at its next wait, prints what it leaves behind and exits with 130.
+// The signal handler is the process's; main thread only.
 #pragma once
 
 namespace tg::ctl {
 
 void catch_interrupt();
 bool interrupted();
-void forget_interrupt();  // for what is still to be done after it; the next one counts again
-// False if interrupted before or while sleeping.
+void clear_interrupt();  // for work that is left to do after it; the next Ctrl-C counts again
+// Returns false if interrupted before or during the sleep.
 bool sleep_unless_interrupted(int milliseconds);
 
 }  // namespace tg::ctl

@@ -27,11 +27,11 @@ bool is_unseen(char32_t character) {
 
 struct CodePoint {
   char32_t value = 0;
-  std::size_t bytes = 0;  // 0: the text does not begin with UTF-8
+  std::size_t bytes = 0;  // 0 = the text does not begin with UTF-8
 };
 
 CodePoint first_of(std::string_view text) {
-  static constexpr char32_t kLeast[] = {0, 0, 0x80, 0x800, 0x10000};  // of a sequence of so many bytes
+  static constexpr char32_t kLeast[] = {0, 0, 0x80, 0x800, 0x10000};  // by the bytes of the sequence
   const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
   if (byte(0) < 0x80) return {byte(0), 1};
   const std::size_t bytes = byte(0) >= 0xf0 ? 4 : byte(0) >= 0xe0 ? 3 : 2;
@@ -53,7 +53,7 @@ std::string hexadecimal(const char* format, char32_t value) {
 
 std::string name_of(char32_t character) {
   if (character < 0x10000) return hexadecimal("\\u%04x", character);
-  const char32_t rest = character - 0x10000;  // as two units of UTF-16, like JSON
+  const char32_t rest = character - 0x10000;  // two units of UTF-16, as in JSON
   return hexadecimal("\\u%04x", 0xd800 + (rest >> 10)) + hexadecimal("\\u%04x", 0xdc00 + (rest & 0x3ff));
 }
 

@@ -1,6 +1,6 @@
-// What others say, made fit for a terminal: a character that would steer it, hide, or turn the order of letters is
-// shown as \u001b and not sent; a byte that is no UTF-8 as \x9b. Line feeds and tabs stay. In JSON nothing changes its
-// meaning: \u001b is how JSON writes that character. Pure.
+// Makes text from others safe for a terminal: control characters, invisible ones and those that change the direction of
+// text become escapes such as \u001b, bytes that are not UTF-8 become \x9b. Line feeds and tabs stay. JSON keeps its
+// meaning, because \u001b is its own escape for that character. Pure.
 #pragma once
 
 #include <string>

@@ -9,10 +9,11 @@ Result<schema::MeshStatus> ask_mesh(Client& client, const std::string& name, sch
   Result<schema::MeshStatus> mesh = client.ask_for<schema::MeshStatus>(
       last ? schema::StatusRequest{"", false, schema::Pick::kNewest} : schema::StatusRequest{name, false, pick});
   if (!mesh) return mesh;
-  if (mesh->runs.empty()) return Error{ErrorKind::kNotFound, "no run is named \"" + name + "\"; tgctl list shows them"};
+  if (mesh->runs.empty())
+    return Error{ErrorKind::kNotFound, "no run is named \"" + name + "\"; tgctl list shows all runs"};
   mesh->runs.resize(1);
   const std::string& id = mesh->runs.front().id;
-  if (name != id && (last || pick != schema::Pick::kOnly)) say(name + " is run " + id);
+  if (name != id && (last || pick != schema::Pick::kOnly)) print_note("using run " + id);
   return mesh;
 }
 
@@ -22,8 +23,8 @@ Result<schema::RunStatus> ask_run(Client& client, const std::string& name, schem
   return std::move(mesh->runs.front());
 }
 
-Result<schema::RunStatus> ask_run_again(Client& client, const std::string& id) {
-  constexpr int kMaxSilentPolls = 3;  // each of kControlReplyMs
+Result<schema::RunStatus> poll_run(Client& client, const std::string& id) {
+  constexpr int kMaxSilentPolls = 3;  // kControlReplyMs each
   for (int polls = 1;; ++polls) {
     Result<schema::RunStatus> run = ask_run(client, id);
     if (run || run.error().kind != ErrorKind::kUnreachable || interrupted() || polls == kMaxSilentPolls) return run;

@@ -11,7 +11,7 @@ int compare(Client& client, const Command& command) {
   if (!command.output.empty() && command.more_operands.size() + 1 > kMaxCurvesOfAChart)
     return fail({ErrorKind::kUsage, "a page compares at most " + std::to_string(kMaxCurvesOfAChart) +
                                         " runs; name fewer, or leave out -o"});
-  if (const Status free = may_write(command.output, command.force); !free) return fail(free.error());
+  if (const Status free = check_writable(command.output, command.force); !free) return fail(free.error());
   std::vector<schema::RunStatus> runs;
   std::vector<Curves> curves;
   std::vector<std::string> names = command.more_operands;
@@ -26,7 +26,7 @@ int compare(Client& client, const Command& command) {
     curves.push_back(source.curves());
   }
   if (!command.output.empty()) {
-    if (const Status written = write_whole(command.output, comparison_page(runs, curves)); !written)
+    if (const Status written = write_file(command.output, comparison_page(runs, curves)); !written)
       return fail(written.error());
     print(command.output + "\n");
     return kOk;

@@ -9,21 +9,21 @@
 namespace tg::ctl {
 
 int data(Client& client, const Command& command, const schema::JobSpec& job) {
-  if (const Status free = may_write(command.output, command.force); !free) return fail(free.error());
+  if (const Status free = check_writable(command.output, command.force); !free) return fail(free.error());
   schema::StartRequest request{schema::canonical_job(job), "", true};
   request.pictures = true;
-  Talk talk;
-  const Meanwhile looks{schema::StatusRequest{kNoRun, true},
-                        [&talk](const schema::ReplyBody& reply) { return talk.looking(reply); }};
+  ProgressPrinter printer;
+  const ProgressPoll activity{schema::StatusRequest{kNoRun, true},
+                              [&printer](const schema::ReplyBody& reply) { return printer.print_activity(reply); }};
   const Result<schema::StartReply> found = Client::as<schema::StartReply>(
-      client.ask_patiently(request, static_cast<int>(job.start_timeout_ms) + kPreparationMs, &looks));
-  talk.end();
+      client.ask_with_probes(request, static_cast<int>(job.start_timeout_ms) + kPreparationMs, &activity));
+  printer.end();
   if (!found) return fail(found.error());
   print(data_text(*found));
   if (command.output.empty()) return kOk;
   const Result<std::string> page = data_page(command.operand, *found);
   if (!page) return fail(page.error());
-  if (const Status written = write_whole(command.output, *page); !written) return fail(written.error());
+  if (const Status written = write_file(command.output, *page); !written) return fail(written.error());
   print(command.output + "\n");
   return kOk;
 }

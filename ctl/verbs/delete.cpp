@@ -27,11 +27,11 @@ int delete_run(Client& client, const Command& command) {
     }
   }
   if (!deleted.empty())
-    print("run " + run.id + " is deleted on " + schema::joined(deleted) + ": " +
-          format_bytes(static_cast<double>(bytes)) + "\n");
+    print("run " + run.id + " deleted on " + schema::joined(deleted) + ": " + format_bytes(static_cast<double>(bytes)) +
+          "\n");
   if (silent.empty()) return code;
-  say(schema::joined(silent) + " did not answer and keeps its copy of run " + run.id +
-      "; when it is back: tgctl delete " + run.id);
+  print_note(schema::joined(silent) + " did not answer and still has its copy of run " + run.id +
+             "; when it is back: tgctl delete " + run.id);
   return kError;
 }
 

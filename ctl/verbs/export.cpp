@@ -16,11 +16,11 @@ namespace fs = std::filesystem;
 
 constexpr const char* kSource = "metrics.jsonl";
 constexpr const char* kTable = "metrics.csv";
-// TensorBoard looks for this beginning; the number is the first line's time, so that another export of a run has its
-// name.
+// TensorBoard looks for this prefix. The number after it is the first line's time, so that each export of a run has the
+// same name.
 constexpr std::string_view kEventsBegin = "events.out.tfevents.", kEventsEnd = ".tgd";
 
-// Files that an export to this format has written there: TensorBoard would take two of them for one run.
+// The files of earlier exports in this format: TensorBoard would merge two of them into one run.
 std::vector<fs::path> exported_before(const std::string& folder, bool csv) {
   std::vector<fs::path> found;
   std::error_code code;
@@ -48,8 +48,9 @@ Result<std::string> write_export(const MetricsFile& from, const Command& command
                                   });
       !read)
     return read.error();
-  if (!begin_ms) return Error{ErrorKind::kFailed, from.name + " is empty: the run made no step"};
-  if (*begin_ms == 0 && !csv) warn(from.name + " has no times; an older tgd wrote it. TensorBoard shows steps only");
+  if (!begin_ms) return Error{ErrorKind::kFailed, from.name + " is empty: the run made no steps"};
+  if (*begin_ms == 0 && !csv)
+    warn(from.name + " has no times, because an older tgd wrote it; TensorBoard shows steps only");
   char seconds[32];
   std::snprintf(seconds, sizeof seconds, "%010lld", static_cast<long long>(*begin_ms / 1000));
   const fs::path folder = command.output;
@@ -73,7 +74,7 @@ int export_metrics(const Command& command) {
   const bool here = fs::is_directory(folder, code);
   const std::string path = (folder / kSource).string();
   if (here && !fs::exists(path, code))
-    return fail({ErrorKind::kUsage, path + " is not there; export takes a run, or a folder that tgctl fetch wrote"});
+    return fail({ErrorKind::kUsage, path + " does not exist; give a run, or a folder that tgctl fetch wrote"});
   if (const Status status = prepare_folder(command.output); !status) return fail(status.error());
   const std::vector<fs::path> old = exported_before(command.output, command.format == "csv");
   if (!old.empty() && !command.force)

@@ -55,38 +55,38 @@ Status refuse_existing(const std::string& folder) {
   return {};
 }
 
-// Slice after slice until the last one.
+// Requests slices until the last one.
 Status for_each_slice(Client& client, schema::FetchRequest request, Slices slices,
                       const std::function<Status(const std::string&)>& take) {
   do {
     request.offset = slices.offset();
     const Result<schema::SliceReply> slice = client.ask_for<schema::SliceReply>(request);
-    // A node whose disk fails is not ours.
+    // The node's disk failed, not ours.
     if (!slice)
       return Error{slice.error().kind == ErrorKind::kIo ? ErrorKind::kFailed : slice.error().kind,
                    slice.error().message};
-    if (const Status status = slices.take(*slice); !status) return status;
+    if (const Status status = slices.add(*slice); !status) return status;
     if (const Status status = take(slice->data); !status) return status;
   } while (!slices.whole());
   return {};
 }
 
-// recorded: its bytes by the record of its writer.
+// recorded: the file's bytes according to its writer's record.
 Status fetch_file(Client& client, const schema::FetchRequest& request, std::optional<std::uint64_t> recorded,
-                  std::uint64_t most, PartFile& file) {
+                  std::uint64_t max, PartFile& file) {
   if (const Status status = file.open(); !status) return status;
-  const Status fetched = for_each_slice(client, request, Slices(recorded, std::min(most, file.room())),
+  const Status fetched = for_each_slice(client, request, Slices(recorded, std::min(max, file.room())),
                                         [&](const std::string& bytes) { return file.write(bytes); });
   return fetched ? file.close() : fetched;
 }
 
-// What was wrong with one member's copy, for people.
-std::string complaint(const std::string& node, const std::string& file, const Error& error) {
+// The sentence about one member's copy that is not valid.
+std::string file_problem(const std::string& node, const std::string& file, const Error& error) {
   if (error.kind == ErrorKind::kCorrupt) return node + "'s " + file + " is damaged: " + error.message;
   return node + "'s " + file + ": " + error.message;
 }
 
-// Members end a run within moments of each other; who fetches at once waits for the last of them.
+// Members end a run within moments of each other, so this waits some seconds for the last of them.
 Result<schema::MeshStatus> ask_ended_run(Client& client, std::string name) {
   const auto deadline = std::chrono::steady_clock::now() + kMembersEnd;
   while (true) {
@@ -103,9 +103,9 @@ Result<schema::MeshStatus> ask_ended_run(Client& client, std::string name) {
   }
 }
 
-// Fetches one run from those who have it, checks every file, and takes another member's copy of one that is not what
-// its writer wrote. Nothing takes its place before everything is there. The model is what it comes for: of the records
-// of the run (run.json, metrics.jsonl, views.jsonl, timelines) it takes those that are good, and says which are not.
+// Fetches one run from the members that have it and checks every file; it replaces a damaged one with another member's
+// copy. No file appears under its name before all have arrived. Only the model is required: damaged records of the run
+// (run.json, metrics.jsonl, views.jsonl, timelines) are reported and left out.
 class Fetcher {
  public:
   Fetcher(Client& client, const schema::RunStatus& run, const FetchSource& source, std::string folder)
@@ -116,22 +116,22 @@ class Fetcher {
     for (const char* name : kModelFiles)
       if (Status status = fetch_model(name); !status) return status;
     if (Status status = fetch_metrics(); !status) return status;
-    if (Status status = describe(); !status) return status;
+    if (Status status = add_description(); !status) return status;
     if (Status status = fetch_traces(); !status) return status;
-    return show();
+    return add_report();
   }
-  // metrics.jsonl alone; nothing is kept of the rest.
-  Result<PartFile> take_metrics() {
+  // Fetches metrics.jsonl alone.
+  Result<PartFile> fetch_only_metrics() {
     if (const Status status = fetch_records(); !status) return status.error();
     if (const Status status = fetch_metrics(); !status) return status.error();
     if (!fetched(kMetricsFile))
-      return Error{ErrorKind::kFailed, "nobody has metrics of run " + run_.id + "; tgctl status shows who is up"};
+      return Error{ErrorKind::kFailed, "no node has metrics of run " + run_.id + "; tgctl status shows the nodes"};
     return std::move(files_.front());
   }
   Status keep() {
     std::vector<std::string> names(std::begin(kFiles), std::end(kFiles));
     for (const schema::MemberStatus& member : run_.members) names.push_back(timeline_of(member.node));
-    for (const std::string& name : names) {  // those of another run do not stay
+    for (const std::string& name : names) {  // files of another run are removed
       std::error_code code;
       if (!fetched(name)) fs::remove(fs::path(folder_) / name, code);
       if (code) return Error{ErrorKind::kIo, folder_ + "/" + name + " cannot be removed: " + code.message()};
@@ -141,8 +141,8 @@ class Fetcher {
     return sync_folder(folder_);
   }
   const std::vector<PartFile>& files() const { return files_; }
-  // Their copies are not the only ones any more. A member that does not hear of it keeps its copy longer.
-  void tell_members() {
+  // Tells the members that their copies are no longer the only ones. One that is not reached keeps its copy longer.
+  void mark_fetched() {
     for (const MemberRecord& record : records_)
       (void)client_.ask_for<schema::DoneReply>(schema::FetchedRequest{run_.id, record.node});
   }
@@ -155,7 +155,7 @@ class Fetcher {
                        [&](const PartFile& file) { return file.path() == part(name).path(); });
   }
 
-  // A member whose record is bad may have a good model: it is asked last.
+  // A member with a damaged record may have a valid model, and comes last.
   Status fetch_records() {
     std::optional<Error> first;
     std::vector<MemberRecord> bare;
@@ -171,15 +171,15 @@ class Fetcher {
           fetched ? parse_member_record(node, std::move(json), run_.id) : Result<MemberRecord>(fetched.error());
       if (record && (record->digest != source_.digest || record->digest_step != source_.step))
         record =
-            Error{ErrorKind::kCorrupt, "it says digest " + hex_digest(record->digest) + " at step " +
-                                           std::to_string(record->digest_step) + ", " + node + " told " +
+            Error{ErrorKind::kCorrupt, "it has digest " + hex_digest(record->digest) + " at step " +
+                                           std::to_string(record->digest_step) + ", but " + node + " reported " +
                                            hex_digest(source_.digest) + " at step " + std::to_string(source_.step)};
       if (record) {
         records_.push_back(*std::move(record));
         continue;
       }
-      say(complaint(node, kRecordFile, record.error()));
-      if (!first) first = Error{record.error().kind, complaint(node, kRecordFile, record.error())};
+      print_note(file_problem(node, kRecordFile, record.error()));
+      if (!first) first = Error{record.error().kind, file_problem(node, kRecordFile, record.error())};
       if (record.error().kind != ErrorKind::kUnreachable) bare.emplace_back().node = node;
     }
     records_.insert(records_.end(), bare.begin(), bare.end());
@@ -187,11 +187,11 @@ class Fetcher {
     return *first;
   }
 
-  // One member's copy as far as it can be told to be what was written.
+  // Fetches one member's copy and checks it against all that is known about it.
   Status fetch_checked(const std::string& node, const std::string& name, const std::optional<FileMark>& wanted,
-                       bool model, PartFile& file, std::uint64_t most = kMaxFileBytes) {
+                       bool model, PartFile& file, std::uint64_t max = kMaxFileBytes) {
     const std::optional<std::uint64_t> bytes = wanted ? std::optional(wanted->bytes) : std::nullopt;
-    if (Status status = fetch_file(client_, {run_.id, node, name, 0}, bytes, most, file); !status) return status;
+    if (Status status = fetch_file(client_, {run_.id, node, name, 0}, bytes, max, file); !status) return status;
     const Result<FileMark> received = mark_of(file.part_path());
     if (!received) return received.error();
     if (wanted)
@@ -205,25 +205,25 @@ class Fetcher {
     std::optional<Error> last;
     for (const MemberRecord& record : records_) {
       if (wanted && record.mark(name) && record.mark(name) != wanted)
-        say(record.node + " recorded another " + name + " than the other members: SHA-256 " +
-            record.mark(name)->sha256 + ", they " + wanted->sha256);
+        print_note(record.node + "'s record has SHA-256 " + record.mark(name)->sha256 + " for " + name +
+                   ", the other members' " + wanted->sha256);
       PartFile file = part(name);
       const Status good = fetch_checked(record.node, name, wanted, true, file);
       if (good) {
-        if (last) say("took " + record.node + "'s " + name);
+        if (last) print_note("using " + record.node + "'s " + name);
         if (name == kModelFiles[0]) model_node_ = record.node;
         files_.push_back(std::move(file));
         return {};
       }
       if (good.error().kind == ErrorKind::kIo) return good;  // our own disk
-      last = Error{good.error().kind, complaint(record.node, name, good.error())};
-      say(last->message);
+      last = Error{good.error().kind, file_problem(record.node, name, good.error())};
+      print_note(last->message);
     }
-    return Error{last->kind, "no member that answers has a good " + name + " of run " + run_.id +
-                                 "; nothing was written. The last one: " + last->message};
+    return Error{last->kind, "no reachable member has a valid " + name + " of run " + run_.id +
+                                 "; nothing was written. Last error: " + last->message};
   }
 
-  // metrics.jsonl differs from member to member: how long it waited. It comes with the record that knows its hash.
+  // metrics.jsonl has a member's own waits, so it differs between members. It comes with the record that has its hash.
   Status fetch_metrics() {
     record_ = &records_.front();
     for (const bool whole : {true, false}) {
@@ -232,20 +232,20 @@ class Fetcher {
         PartFile file = part(kMetricsFile);
         const Status good = fetch_checked(record.node, kMetricsFile, record.mark(kMetricsFile), false, file);
         if (good) {
-          if (!whole) say(record.node + " recorded no hash of its " + kMetricsFile + "; lines may be missing");
+          if (!whole) print_note(record.node + " has no hash of its " + kMetricsFile + "; lines may be missing");
           files_.push_back(std::move(file));
           if (!record.json.empty()) record_ = &record;
           return add_record();
         }
         if (good.error().kind == ErrorKind::kIo) return good;
-        say(complaint(record.node, kMetricsFile, good.error()));
+        print_note(file_problem(record.node, kMetricsFile, good.error()));
       }
     }
-    say(std::string("no ") + kMetricsFile + ": no member that answers has a good one");
+    print_note(std::string("no ") + kMetricsFile + ": no reachable member has a valid one");
     return add_record();
   }
 
-  // With the record its past (a view a line), and what the members computed with: `tgd recompute` reads all three.
+  // Adds the record, its views, and the members' engines and threads: `tgd recompute` reads all three.
   Status add_record() {
     if (record_->json.empty()) return {};
     if (Status status = add(kRecordFile, record_->json); !status) return status;
@@ -258,7 +258,7 @@ class Fetcher {
     else if (good.error().kind == ErrorKind::kIo)
       return good;
     else
-      say(std::string("no ") + kViewsFile + ": " + complaint(record_->node, kViewsFile, good.error()));
+      print_note(std::string("no ") + kViewsFile + ": " + file_problem(record_->node, kViewsFile, good.error()));
     return {};
   }
 
@@ -271,34 +271,35 @@ class Fetcher {
     return {};
   }
 
-  // What it takes to use the model without this program.
-  Status describe() {
+  // Adds the files that allow to use the model without tgctl.
+  Status add_description() {
     const std::string model = files_.front().part_path();
-    const Result<std::string> description = said_in(model, "description"), best = said_in(model, "best-step");
+    const Result<std::string> description = metadata_value(model, "description"),
+                              best = metadata_value(model, "best-step");
     for (const Result<std::string>* said : {&description, &best})
-      if (!*said) return Error{said->error().kind, complaint(model_node_, kModelFiles[0], said->error())};
+      if (!*said) return Error{said->error().kind, file_problem(model_node_, kModelFiles[0], said->error())};
     const std::uint64_t best_step = std::strtoull(best->c_str(), nullptr, 10);
     if (best_step > 0)
-      say(std::string(kModelFiles[0]) + " is of step " + std::to_string(best_step) +
-          ", the best evaluation (keep = best); the digest is that of the last state");
+      print_note(std::string(kModelFiles[0]) + " is from step " + std::to_string(best_step) +
+                 ", the best evaluation (keep = best); the digest is the last state's");
     if (description->empty()) {
-      say(std::string("no ") + kDescriptionFile + " and no " + kScriptFile + ": " + kModelFiles[0] +
-          " does not say what its network is; gradients were replayed, or an older tgd wrote it");
+      print_note(std::string("no ") + kDescriptionFile + " and no " + kScriptFile + ": " + kModelFiles[0] +
+                 " does not describe its network, because gradients were replayed or an older tgd wrote it");
       return {};
     }
     const Result<std::string> json = compose_model_json(*description, record_->json, best_step);
     if (!json) {
-      say(std::string("no ") + kDescriptionFile + " and no " + kScriptFile + ": " +
-          (record_->json.empty() ? std::string("no member that answers has a good ") + kRecordFile
-                                 : complaint(model_node_, kModelFiles[0], json.error())));
+      print_note(std::string("no ") + kDescriptionFile + " and no " + kScriptFile + ": " +
+                 (record_->json.empty() ? std::string("no reachable member has a valid ") + kRecordFile
+                                        : file_problem(model_node_, kModelFiles[0], json.error())));
       return {};
     }
     if (Status status = add(kDescriptionFile, *json); !status) return status;
     return add(kScriptFile, predict_script());
   }
 
-  // The page is for people: what it lacks costs no file.
-  Status show() {
+  // Adds the report page. A problem with it is printed, and does not fail the fetch.
+  Status add_report() {
     const auto part_of = [this](const char* name) {
       const auto file = std::ranges::find(files_, part(name).path(), &PartFile::path);
       return file == files_.end() ? std::string() : file->part_path();
@@ -309,8 +310,8 @@ class Fetcher {
     Result<ReportData> data = report_data(record_->json, std::string(std::istreambuf_iterator<char>(views), {}));
     Result<Curves> curves = read_curves({metrics, record_->node + "'s " + kMetricsFile});
     if (!data || !curves) {
-      say(std::string("no ") + kReportFile + ": " +
-          (curves ? complaint(record_->node, kRecordFile, data.error()) : curves.error().message));
+      print_note(std::string("no ") + kReportFile + ": " +
+                 (curves ? file_problem(record_->node, kRecordFile, data.error()) : curves.error().message));
       return {};
     }
     data->run = run_;
@@ -320,8 +321,8 @@ class Fetcher {
     return add(kReportFile, report_page(*data));
   }
 
-  // A run with trace = true has a timeline on every member; other runs have none. Only its writer's record knows its
-  // hash: of a member whose record was not taken, and of an older tgd, it comes as it is.
+  // A run with trace = true has a timeline on every member; other runs have none. Its writer's record has its hash;
+  // without that record, or from an older tgd, it is not checked.
   Status fetch_traces() {
     if (std::none_of(records_.begin(), records_.end(), [](const MemberRecord& record) { return record.traced; }))
       return {};
@@ -336,7 +337,7 @@ class Fetcher {
         continue;
       }
       if (good.error().kind == ErrorKind::kIo) return good;
-      say("no timeline of " + member.node + ": " + complaint(member.node, kTraceFile, good.error()));
+      print_note("no timeline of " + member.node + ": " + file_problem(member.node, kTraceFile, good.error()));
     }
     return {};
   }
@@ -345,10 +346,10 @@ class Fetcher {
   const schema::RunStatus& run_;
   const FetchSource& source_;
   const std::string folder_;
-  std::vector<MemberRecord> records_;     // of those that are asked, in their order
-  const MemberRecord* record_ = nullptr;  // the one that is kept
+  std::vector<MemberRecord> records_;     // in the order in which members are asked
+  const MemberRecord* record_ = nullptr;  // the one that becomes run.json
   std::vector<PartFile> files_;           // the model first
-  std::string model_node_;                // whose copy of it
+  std::string model_node_;                // the member with the copy of the model
 };
 
 }  // namespace
@@ -359,7 +360,7 @@ int fetch(Client& client, const Command& command) {
   const schema::RunStatus& run = mesh->runs.front();
   const Result<FetchSource> source = choose_fetch_source(run, mesh->node, command.partial);
   if (!source) return fail(source.error());
-  for (const std::string& note : source->notes) say(note);
+  for (const std::string& note : source->notes) print_note(note);
   if (const Status status = prepare_folder(command.output); !status) return fail(status.error());
   if (!command.force)
     if (const Status status = refuse_existing(command.output); !status) return fail(status.error());
@@ -367,11 +368,11 @@ int fetch(Client& client, const Command& command) {
   Fetcher fetcher(client, run, *source, command.output);
   if (const Status status = fetcher.fetch(); !status) return fail(status.error());
   if (const Status status = fetcher.keep(); !status) return fail(status.error());
-  fetcher.tell_members();
+  fetcher.mark_fetched();
   if (!command.partial || schema::is_authoritative(run.state))
-    say((source->nodes.size() == run.members.size() ? "all " : std::to_string(source->nodes.size()) + " of ") +
-        std::to_string(run.members.size()) + " members agree on digest " + hex_digest(source->digest) + " at step " +
-        std::to_string(source->step));
+    print_note((source->nodes.size() == run.members.size() ? "all " : std::to_string(source->nodes.size()) + " of ") +
+               std::to_string(run.members.size()) + " members agree on digest " + hex_digest(source->digest) +
+               " at step " + std::to_string(source->step));
   for (const PartFile& file : fetcher.files()) print(file.path() + "\n");
   return kOk;
 }
@@ -381,8 +382,8 @@ Result<PartFile> fetch_metrics(Client& client, const std::string& name, const st
   if (!mesh) return mesh.error();
   const Result<FetchSource> source = choose_fetch_source(mesh->runs.front(), mesh->node, true);
   if (!source) return source.error();
-  for (const std::string& note : source->notes) say(note);
-  return Fetcher(client, mesh->runs.front(), *source, folder).take_metrics();
+  for (const std::string& note : source->notes) print_note(note);
+  return Fetcher(client, mesh->runs.front(), *source, folder).fetch_only_metrics();
 }
 
 }  // namespace tg::ctl

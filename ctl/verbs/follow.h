@@ -1,5 +1,4 @@
-// Following a run: what start and resume say while it is prepared and while it trains, and their exit code. Main thread
-// only.
+// Follows a run: start and resume print its preparation and its training, and return its exit code. Main thread only.
 #pragma once
 
 #include <cstdint>
@@ -14,41 +13,40 @@
 
 namespace tg::ctl {
 
-// Beyond start-timeout, for a node that does not say what it does.
+// Added to start-timeout, for a node that reports no progress.
 inline constexpr int kPreparationMs = 120'000;
-inline constexpr const char* kNoRun = "no-run";  // asks a node about itself, and for no run's status
+inline constexpr const char* kNoRun = "no-run";  // for the status of a node alone
 
-// Where a run's progress goes: a line that changes on a terminal, else now and then a new one.
-class Talk {
+// Prints a run's progress: a line that is updated in place on a terminal, else a new line from time to time.
+class ProgressPrinter {
  public:
-  // A pipe gets a line when it says something else than the one before. False: no such run is prepared.
-  bool preparing(const schema::ReplyBody& reply);
-  // A dry run, or whatever is asked for, is no run: the asked node says what it does. False: nothing
-  // new.
-  bool looking(const schema::ReplyBody& reply, const char* asked = "dry run");
-  void running(const schema::RunStatus& run);
+  // A pipe gets a line when the text has changed. Returns false if the run is not being prepared.
+  bool print_preparing(const schema::ReplyBody& reply);
+  // Prints what the asked node does for a request without a run. Returns true if that has changed.
+  bool print_activity(const schema::ReplyBody& reply, const char* asked = "dry run");
+  void print_running(const schema::RunStatus& run);
   void end() { live_.end(); }
 
  private:
-  // The last column stays free: a terminal that wraps there would leave lines behind.
-  std::size_t columns() const { return terminal_ ? talk_columns() - 1 : kColumns; }
-  void tell(const schema::RunStatus& run, std::int64_t now_ms, const std::string& line);
-  // What is counted changes all the time: a pipe gets a line now and then.
+  // The last column stays empty, because a terminal that wraps there would leave lines behind.
+  std::size_t columns() const { return terminal_ ? message_columns() - 1 : kColumns; }
+  void print_line(const schema::RunStatus& run, std::int64_t now_ms, const std::string& line);
+  // Counters change all the time, so a pipe gets a line from time to time.
   bool count_due(std::int64_t now_ms);
 
   const bool terminal_ = LiveLine::possible();
   const std::int64_t began_ms_ = unix_time_ms();
   std::int64_t next_count_ms_ = 0;
-  std::string said_;  // by the last line of a start, without its time, or by the node that looks
+  std::string last_text_;  // the last line without its time
   ProgressLine progress_;
-  RunNews news_;
-  PlainPace pace_;
+  RunNotices notices_;
+  LineThrottle throttle_;
   LiveLine live_;
 };
 
-// Until it has ended, or Ctrl-C: then it goes on.
-int follow(Client& client, const std::string& id, Talk& talk);
-// Ctrl-C before the node has answered: the run is not wanted any more.
+// Returns when the run has ended, or on Ctrl-C, which leaves it running.
+int follow(Client& client, const std::string& id, ProgressPrinter& printer);
+// Stops a run after Ctrl-C came before the node had answered its start.
 int withdraw(Client& client, const std::string& id);
 
 }  // namespace tg::ctl

@@ -17,7 +17,7 @@ namespace tg::ctl {
 namespace {
 
 constexpr const char* kClusterHead =
-    "# The key of a mesh of tgd, the same file on every node. Everyone who has it is a member: keep it secret, mode "
+    "# The key of a mesh of tgd, the same file on every node. It makes its owner a member: keep it secret, mode "
     "0600.\n";
 constexpr const char* kOperatorHead =
     "# An operator's keys: tgctl --key FILE, or TGCTL_KEY=FILE. Keep it secret, mode 0600.\n";
@@ -28,7 +28,7 @@ Error failed(const std::string& path, const char* what) {
   return {ErrorKind::kIo, path + " cannot be " + what + ": " + std::strerror(number)};
 }
 
-// A file that was not there before, and that only its owner may read from its first moment on.
+// Creates a file, which must not exist; only its owner can ever read it.
 Status write_new(const std::string& path, const std::string& text) {
   const int file = ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
   if (file < 0) return failed(path, "made");
@@ -37,11 +37,11 @@ Status write_new(const std::string& path, const std::string& text) {
   const bool closed = ::close(file) == 0;
   if (written && closed) return {};
   const Error error = failed(path, "written");
-  ::unlink(path.c_str());  // half a file would be in the way next time
+  ::unlink(path.c_str());  // an incomplete file would block the next attempt
   return error;
 }
 
-// In place of a file: whoever reads it meets the one or the other, whole.
+// Replaces a file atomically: a reader gets the old or the new contents, complete.
 Status replace(const std::string& path, const std::string& text) {
   const std::string beside = path + ".new";
   if (Status written = write_new(beside, text); !written) return written;
@@ -69,11 +69,11 @@ std::string operator_file(const Command& command) { return command.operator_name
 Status add_operator(const Command& command, schema::ClusterKeys& keys) {
   for (const schema::Operator& listed : keys.operators)
     if (listed.name == command.operator_name)
-      return Error{ErrorKind::kRefused, command.operand + " lists an operator " + listed.name +
-                                            " already; remove its line, or choose another name"};
+      return Error{ErrorKind::kRefused, command.operand + " already lists an operator " + listed.name +
+                                            "; remove its line, or choose another name"};
   const schema::KeyPair own = schema::draw_pair();
   keys.operators.push_back(
-      {command.operator_name, command.read_only ? schema::Rights::kRead : schema::Rights::kFull, own.open});
+      {command.operator_name, command.read_only ? schema::Rights::kRead : schema::Rights::kFull, own.public_key});
   return write_new(operator_file(command),
                    kOperatorHead + schema::format_operator_keys(command.operator_name, own, keys.clusters));
 }
@@ -82,7 +82,7 @@ Status rotate(const Command& command, schema::ClusterKeys& keys) {
   const bool two = keys.clusters.size() > 1;
   if (command.rotate == "add" && two)
     return Error{ErrorKind::kRefused,
-                 command.operand + " has two cluster keys already; --rotate drop removes the second"};
+                 command.operand + " already has two cluster keys; --rotate drop removes the second"};
   if (command.rotate != "add" && !two)
     return Error{ErrorKind::kRefused, command.operand + " has one cluster key; --rotate add comes first"};
   if (command.rotate == "add") keys.clusters.push_back(schema::draw_cluster_key());
@@ -113,7 +113,7 @@ int keygen(const Command& command) {
   if (const Status made = make(command); !made) return fail(made.error());
   if (!command.operator_name.empty()) print(operator_file(command) + "\n");
   print(command.operand + "\n");
-  say("copy " + command.operand + " to every node (mode 0600); its path there is the node's key-file");
+  print_note("copy " + command.operand + " to every node (mode 0600); its path there is the node's key-file");
   return kOk;
 }
 

@@ -1,4 +1,4 @@
-// tgctl leave and tgctl join: a node out of the run that is on, and back into it.
+// tgctl leave and tgctl join: remove a node from the active run, and let it rejoin.
 #include <chrono>
 #include <string>
 
@@ -23,23 +23,24 @@ int leave(Client& client, const Command& command) {
   while (true) {
     const Result<schema::RunStatus> run = ask_run(client, id);
     if (!run) return fail(run.error());
-    for (const schema::Departure& one : run->left) {
+    for (const schema::Departure& one : run->departed) {
       if (one.node != node) continue;
       print(node + " left run " + id + " at step " + std::to_string(one.step) + "\n");
-      say("it stays out of that run until it is told to come back: tgctl join " + node);
+      print_note("it stays out of that run until you run tgctl join " + node);
       return kOk;
     }
     if (schema::has_ended(run->state)) {
-      say("run " + id + " is " + std::string(to_word(run->state)) + ": it ended before " + node + " could leave it");
+      print_note("run " + id + " is " + std::string(to_word(run->state)) + ": it ended before " + node +
+                 " could leave it");
       return kError;
     }
     if (std::chrono::steady_clock::now() >= deadline) {
-      say(node + " is still in run " + id + " after 60 s; it leaves after the present step, and tgctl logs " + id +
-          " may say what keeps that");
+      print_note(node + " is still in run " + id + " after 60 s; it leaves after the current step, and tgctl logs " +
+                 id + " may show the cause of the delay");
       return kTimedOut;
     }
     if (!sleep_unless_interrupted(kLeavePollMs)) {
-      say("not waiting any longer; " + node + " was told to leave run " + id);
+      print_note("no longer waiting; " + node + " was asked to leave run " + id);
       return kInterrupted;
     }
   }
@@ -48,8 +49,8 @@ int leave(Client& client, const Command& command) {
 int join(Client& client, const Command& command) {
   const Result<schema::DoneReply> told = client.ask_for<schema::DoneReply>(schema::LeaveRequest{command.operand, true});
   if (!told) return fail(told.error());
-  print(command.operand + " comes into run " + told->run_id + " again\n");
-  say("tgctl status " + told->run_id + " shows when it is in");
+  print(command.operand + " rejoins run " + told->run_id + "\n");
+  print_note("tgctl status " + told->run_id + " shows when it is a member");
   return kOk;
 }
 

@@ -10,17 +10,17 @@ namespace tg::ctl {
 namespace {
 
 constexpr int kLogsPollMs = 500;
-constexpr std::uint64_t kMaxLogBytes = std::uint64_t{1} << 30;  // far more than any run writes
+constexpr std::uint64_t kMaxLogBytes = std::uint64_t{1} << 30;  // far more than a run writes
 
-Error odd_log(const schema::SliceReply& slice, std::uint64_t offset) {
-  return {ErrorKind::kCorrupt, slice.node + " says that its log has " + std::to_string(slice.total_bytes) +
+Error malformed_log(const schema::SliceReply& slice, std::uint64_t offset) {
+  return {ErrorKind::kCorrupt, slice.node + " reports a log of " + std::to_string(slice.total_bytes) +
                                    " bytes, and sent " + std::to_string(slice.data.size()) + " from byte " +
-                                   std::to_string(offset) + "; no run's log is like that"};
+                                   std::to_string(offset) + "; that is not a run's log"};
 }
 
-// Where a slice is cut, the last character may be, too, and is asked for again.
+// The end of a slice may cut its last character, which is then requested again.
 std::size_t before_last_character(std::string_view data) {
-  constexpr std::size_t kMaxBehind = 3;  // bytes of UTF-8 behind a character's first
+  constexpr std::size_t kMaxBehind = 3;  // continuation bytes of a UTF-8 character
   for (std::size_t back = 1; back <= std::min(kMaxBehind, data.size()); ++back)
     if (static_cast<unsigned char>(data[data.size() - back]) >= 0xc0) return data.size() - back;
   return data.size();
@@ -32,14 +32,14 @@ int logs(Client& client, const Command& command) {
   const Result<schema::RunStatus> run = ask_run(client, command.operand, schema::Pick::kNewest);
   if (!run) return fail(run.error());
   schema::LogsRequest request{run->id, command.node, 0};
-  std::optional<std::uint64_t> there;  // when it was first asked for
+  std::optional<std::uint64_t> there;  // bytes at the first request
   while (true) {
     const Result<schema::SliceReply> slice = client.ask_for<schema::SliceReply>(request);
     if (!slice) return fail(slice.error());
     const std::string& data = slice->data;
     if (slice->total_bytes > kMaxLogBytes ||
         data.size() > slice->total_bytes - std::min(request.offset, slice->total_bytes))
-      return fail(odd_log(*slice, request.offset));
+      return fail(malformed_log(*slice, request.offset));
     there = there.value_or(slice->total_bytes);
     const bool full = !slice->final && data.size() >= schema::kLogSliceBytes;
     const std::size_t shown = full ? before_last_character(data) : data.size();

@@ -10,7 +10,7 @@ int plan(Client& client, const Command& command, const schema::JobSpec& job) {
                                         static_cast<double>(command.compute_ms) / 1000};
   const int timeout_ms = static_cast<int>(job.start_timeout_ms) + kPreparationMs;
   const Result<schema::ForecastReply> reply =
-      Client::as<schema::ForecastReply>(client.ask_patiently(request, timeout_ms));
+      Client::as<schema::ForecastReply>(client.ask_with_probes(request, timeout_ms));
   if (!reply) return fail(reply.error());
   print(command.json ? format_forecast_json(*reply) : format_forecast(*reply));
   return kOk;

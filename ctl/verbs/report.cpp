@@ -5,7 +5,7 @@
 #include <optional>
 
 #include "ctl/fetch/part_file.h"
-#include "ctl/report/mistakes.h"
+#include "ctl/report/misclassifications.h"
 #include "ctl/report/report_data.h"
 #include "ctl/report/run_source.h"
 #include "ctl/terminal/console.h"
@@ -38,40 +38,39 @@ Result<ReportData> ask_report(RunSource& source, const schema::RunStatus& run) {
   return data;
 }
 
-// What its model takes for what, evaluated anew by the asked node, for the page.
-Result<std::string> ask_mistakes(Client& client, const schema::RunStatus& run) {
+// Has the asked node evaluate the run's model again, for the page.
+Result<std::string> ask_misclassifications(Client& client, const schema::RunStatus& run) {
   if (!schema::is_authoritative(run.state))
     return Error{ErrorKind::kRefused, "run " + run.id + " is " + to_word(run.state) +
-                                          ": --mistakes is for one that is COMPLETED or STOPPED; leave it out, or ask "
-                                          "again then"};
-  Talk talk;
-  const Meanwhile looks{schema::StatusRequest{kNoRun, true}, [&talk](const schema::ReplyBody& reply) {
-                          talk.looking(reply, "evaluation");
-                          return false;  // the node has its own deadline for it
-                        }};
-  const Result<schema::Mistakes> found = Client::as<schema::Mistakes>(
-      client.ask_patiently(schema::MistakesRequest{run.id}, schema::kMistakesMs + schema::kControlReplyMs, &looks));
-  talk.end();
-  return found ? mistakes_part(*found, run) : found.error();
+                                          ": --mistakes needs a COMPLETED or STOPPED run; leave it out, or try again "
+                                          "then"};
+  ProgressPrinter printer;
+  const ProgressPoll activity{schema::StatusRequest{kNoRun, true}, [&printer](const schema::ReplyBody& reply) {
+                                printer.print_activity(reply, "evaluation");
+                                return false;  // the node has its own deadline for it
+                              }};
+  const Result<schema::Misclassifications> found = Client::as<schema::Misclassifications>(client.ask_with_probes(
+      schema::MisclassificationsRequest{run.id}, schema::kMisclassificationsMs + schema::kControlReplyMs, &activity));
+  printer.end();
+  return found ? misclassification_section(*found, run) : found.error();
 }
 
 Result<std::string> text_of(const fs::path& path) {
   std::ifstream file(path, std::ios::binary);
   if (!file)
-    return Error{ErrorKind::kUsage,
-                 path.string() + " cannot be read; report takes a run, or a folder that tgctl fetch wrote"};
+    return Error{ErrorKind::kUsage, path.string() + " cannot be read; give a run, or a folder that tgctl fetch wrote"};
   return std::string(std::istreambuf_iterator<char>(file), {});
 }
 
 int report_folder(const Command& command) {
   if (command.mistakes)
     return fail({ErrorKind::kUsage,
-                 "--mistakes asks a node that has the run and its data: give the run's id in place of "
+                 "--mistakes needs a node with the run and its data: give the run's id instead of "
                  "the folder " +
                      command.operand});
   const Result<ReportData> data = read_report(command.operand);
   if (!data) return fail(data.error());
-  if (const Status written = write_whole(command.output, report_page(*data)); !written) return fail(written.error());
+  if (const Status written = write_file(command.output, report_page(*data)); !written) return fail(written.error());
   print(command.output + "\n");
   return kOk;
 }
@@ -93,7 +92,7 @@ Result<ReportData> read_report(const std::string& folder) {
 }
 
 int report(const Command& command) {
-  if (const Status free = may_write(command.output, command.force); !free) return fail(free.error());
+  if (const Status free = check_writable(command.output, command.force); !free) return fail(free.error());
   std::error_code code;
   if (fs::is_directory(command.operand, code)) return report_folder(command);
   Result<Client> client = Client::connect(command.address, command.key_file);
@@ -109,14 +108,14 @@ int report(const Command& command) {
     Result<ReportData> data = ask_report(*source, run);
     if (!data) return fail(data.error());
     if (command.mistakes) {
-      Result<std::string> mistakes = ask_mistakes(*client, run);
-      if (!mistakes) return fail(mistakes.error());
-      data->mistakes = *std::move(mistakes);
+      Result<std::string> misclassifications = ask_misclassifications(*client, run);
+      if (!misclassifications) return fail(misclassifications.error());
+      data->misclassifications = *std::move(misclassifications);
     }
     const bool again = command.every_ms > 0 && !schema::has_ended(run.state);
     data->made_ms = unix_time_ms();
-    data->again_seconds = again ? std::max<std::uint64_t>(command.every_ms / kMsPerSecond, 1) : 0;
-    if (const Status written = write_whole(command.output, report_page(*data)); !written) return fail(written.error());
+    data->refresh_seconds = again ? std::max<std::uint64_t>(command.every_ms / kMsPerSecond, 1) : 0;
+    if (const Status written = write_file(command.output, report_page(*data)); !written) return fail(written.error());
     if (!again) break;
     if (!sleep_unless_interrupted(static_cast<int>(command.every_ms))) return kInterrupted;
   }

@@ -10,11 +10,11 @@
 namespace tg::ctl {
 namespace {
 
-// What is known here of the job that would go on; the node has all of it.
+// The part of the resumed job that tgctl knows; the node has the whole.
 schema::JobSpec job_of(const schema::RunStatus& run, const Command& command) {
   schema::JobSpec job;
   job.steps = run.steps;
-  for (const std::string& setting : command.settings) (void)schema::override_job_key(job, setting);  // they are checked
+  for (const std::string& setting : command.settings) (void)schema::override_job_key(job, setting);  // checked before
   return job;
 }
 
@@ -36,17 +36,17 @@ int resume(Client& client, const Command& command) {
   request.from_step = command.from_step.value_or(0);
   request.any_build = command.any_build;
   const int timeout_ms = static_cast<int>(job.start_timeout_ms) + kPreparationMs;
-  Talk talk;
-  const Meanwhile meanwhile{schema::StatusRequest{run->id, false},
-                            [&talk](const schema::ReplyBody& reply) { return talk.preparing(reply); }};
+  ProgressPrinter printer;
+  const ProgressPoll poll{schema::StatusRequest{run->id, false},
+                          [&printer](const schema::ReplyBody& reply) { return printer.print_preparing(reply); }};
   const Result<schema::StartReply> plan =
-      Client::as<schema::StartReply>(client.ask_patiently(request, timeout_ms, &meanwhile));
-  talk.end();
+      Client::as<schema::StartReply>(client.ask_with_probes(request, timeout_ms, &poll));
+  printer.end();
   if (interrupted()) return withdraw(client, run->id);
   if (!plan) return fail(plan.error());
-  say("run " + plan->run_id + " goes on at step " + std::to_string(plan->from_step));
+  print_note("run " + plan->run_id + " resumes at step " + std::to_string(plan->from_step));
   print(plan->run_id + "\n");
-  return command.detach ? static_cast<int>(kOk) : follow(client, plan->run_id, talk);
+  return command.detach ? static_cast<int>(kOk) : follow(client, plan->run_id, printer);
 }
 
 }  // namespace tg::ctl

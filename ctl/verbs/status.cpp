@@ -20,12 +20,12 @@ std::string render(const Command& command, const schema::MeshStatus& mesh) {
   return command.operand.empty() ? format_mesh(mesh, now_ms, columns) : format_run(mesh.runs.front(), now_ms, columns);
 }
 
-// 0 if every node is up; else says who is not.
-int check_whole(const schema::MeshStatus& mesh) {
-  const std::string away = nodes_away(mesh);
+// 0 if every node is up; else prints which are not.
+int check_mesh(const schema::MeshStatus& mesh) {
+  const std::string away = unavailable_nodes(mesh);
   if (away.empty()) return kOk;
-  say("the mesh is not whole: " + away);
-  return kNotWhole;
+  print_note("mesh incomplete: " + away);
+  return kMeshIncomplete;
 }
 
 }  // namespace
@@ -38,9 +38,9 @@ int status(Client& client, const Command& command) {
                                                   : ask_mesh(client, run, schema::Pick::kNewest);
     if (!mesh) return fail(mesh.error());
     if (!run.empty()) run = mesh->runs.front().id;
-    running_first(mesh->runs);
+    sort_active_first(mesh->runs);
     print(render(command, *mesh));
-    const int code = command.check ? check_whole(*mesh) : static_cast<int>(kOk);
+    const int code = command.check ? check_mesh(*mesh) : static_cast<int>(kOk);
     if (!command.watch || !output_works()) return code;
     if (!sleep_unless_interrupted(kRepeatMs)) return kInterrupted;
   }
@@ -49,7 +49,7 @@ int status(Client& client, const Command& command) {
 int list(Client& client, const Command& command) {
   Result<schema::MeshStatus> mesh = client.ask_for<schema::MeshStatus>(schema::StatusRequest{});
   if (!mesh) return fail(mesh.error());
-  running_first(mesh->runs);
+  sort_active_first(mesh->runs);
   const std::int64_t now_ms = unix_time_ms();
   print(command.json ? format_list_json(mesh->runs, now_ms, kJsonIndent) + "\n"
                      : format_runs(mesh->runs, now_ms, data_columns()));

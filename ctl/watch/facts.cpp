@@ -7,10 +7,10 @@
 
 namespace tg::ctl {
 
-bool LogTail::take(const schema::SliceReply& slice) {
+bool LogTail::add(const schema::SliceReply& slice) {
   node = slice.node;
   problem.clear();
-  if (offset > slice.total_bytes) {  // not asked yet, or it has been written anew
+  if (offset > slice.total_bytes) {  // first request, or the log was rewritten
     offset = slice.total_bytes - std::min<std::uint64_t>(slice.total_bytes, schema::kLogSliceBytes);
     text.clear();
     return offset < slice.total_bytes;
@@ -21,14 +21,14 @@ bool LogTail::take(const schema::SliceReply& slice) {
   return !slice.data.empty() && offset < slice.total_bytes;
 }
 
-void Facts::take(schema::MeshStatus answer) {
+void Facts::update(schema::MeshStatus answer) {
   mesh = std::move(answer);
   mesh_ms = now_ms;
-  trouble.clear();
-  running_first(mesh.runs);
-  std::map<std::string, Course> known = std::exchange(courses, {});
+  error.clear();
+  sort_active_first(mesh.runs);
+  std::map<std::string, RunHistory> known = std::exchange(histories, {});
   for (const schema::RunStatus& run : mesh.runs) {
-    Course course = std::move(known[run.id]);
+    RunHistory course = std::move(known[run.id]);
     if (run.lineage != course.lineage || run.step < course.step) course = {.lineage = run.lineage};
     if (course.first_step == 0) course.first_step = run.step;
     if (run.step > course.step) course.loss.add(run.step, run.loss);
@@ -37,21 +37,21 @@ void Facts::take(schema::MeshStatus answer) {
       course.evaluation_step = run.evaluation_step;
     }
     course.step = run.step;
-    courses[run.id] = std::move(course);
+    histories[run.id] = std::move(course);
   }
 }
 
-void Facts::take_past(const std::string& run, const Curves& curves) {
+void Facts::add_history(const std::string& run, const Curves& curves) {
   if (curves.loss.empty()) return;
-  Course& course = courses[run];
-  const Course seen = std::exchange(course, {.loss = curves.loss,
-                                             .accuracy = curves.accuracy,
-                                             .first_step = 1,
-                                             .step = curves.loss.last_step(),
-                                             .evaluation_step = curves.accuracy.last_step(),
-                                             .lineage = course.lineage,
-                                             .past_asks = kMaxPastAsks});
-  // Its newest lines wait for others before they are written.
+  RunHistory& course = histories[run];
+  const RunHistory seen = std::exchange(course, {.loss = curves.loss,
+                                                 .accuracy = curves.accuracy,
+                                                 .first_step = 1,
+                                                 .step = curves.loss.last_step(),
+                                                 .evaluation_step = curves.accuracy.last_step(),
+                                                 .lineage = course.lineage,
+                                                 .history_tries = kMaxHistoryTries});
+  // The newest lines may not be written yet.
   if (seen.step > course.step) {
     if (!seen.loss.empty()) course.loss.add(seen.step, seen.loss.last());
     course.step = seen.step;

@@ -1,5 +1,4 @@
-// What the live view knows: a node's last answer, the course of each run, the tail of a log.
-// Pure.
+// The data of the live view: a node's last answer, the history of each run, the tail of a log. Pure.
 #pragma once
 
 #include <cstdint>
@@ -12,36 +11,36 @@
 
 namespace tg::ctl {
 
-inline constexpr int kMaxPastAsks = 5;
+inline constexpr int kMaxHistoryTries = 5;
 
-struct Course {
+struct RunHistory {
   Series loss = {}, accuracy = {};
   std::uint64_t first_step = 0, step = 0, evaluation_step = 0;
   std::uint32_t lineage = 0;
-  int past_asks = 0;  // for what came before it was first seen; kMaxPastAsks: it is there, or was given up
+  int history_tries = 0;  // to fetch the history before it was first seen; kMaxHistoryTries: fetched, or given up
 };
 
 struct LogTail {
   std::string run = {}, node = {};
-  std::string text = {};  // two slices at most
+  std::string text = {};  // at most two slices
   std::string problem = {};
-  std::uint64_t offset = std::numeric_limits<std::uint64_t>::max();  // to ask from; too large a one finds the end
+  std::uint64_t offset = std::numeric_limits<std::uint64_t>::max();  // bytes read; beyond the end: none yet
 
-  // True if the node has more of it.
-  bool take(const schema::SliceReply& slice);
+  // Returns true if the node has more of the log.
+  bool add(const schema::SliceReply& slice);
 };
 
 struct Facts {
   schema::MeshStatus mesh;
-  std::int64_t mesh_ms = 0;  // when it came
+  std::int64_t mesh_ms = 0;  // when it arrived
   std::int64_t now_ms = 0;
-  std::string trouble;  // why there was no answer since; "" = nothing
-  std::map<std::string, Course> courses;
+  std::string error;  // why there was no answer since; "" = none
+  std::map<std::string, RunHistory> histories;
   LogTail log;
 
-  void take(schema::MeshStatus answer);
-  // What its metrics say of the run so far.
-  void take_past(const std::string& run, const Curves& curves);
+  void update(schema::MeshStatus answer);
+  // Adds the run's metrics up to now.
+  void add_history(const std::string& run, const Curves& curves);
 };
 
 }  // namespace tg::ctl

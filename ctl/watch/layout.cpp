@@ -10,9 +10,10 @@
 namespace tg::ctl {
 namespace {
 
-constexpr std::size_t kMinCell = 8;  // of a first or last column that is cut
+constexpr std::size_t kMinCell = 8;  // width of a first or last column that is cut
 
-// Of two or three bytes of UTF-8: letters of Latin, Greek and Cyrillic, dashes, quotes and braille take one column.
+// True for characters of two or three UTF-8 bytes that take one column: Latin, Greek and Cyrillic letters, dashes,
+// quotes and braille.
 bool is_narrow(std::string_view character) {
   const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(character[i]); };
   if (character.size() == 2) {
@@ -69,9 +70,9 @@ std::vector<ScreenLine> table_lines(std::vector<ScreenLine> rows, const View& vi
   for (; count > 0; --count) {
     std::size_t others = 0;
     for (std::size_t i = 1; i < count; ++i) others += i + 1 < count ? widths[i] : std::min(widths[i], kMinCell);
-    const std::size_t least = std::min(widths[0], kMinCell) + others;
+    const std::size_t min = std::min(widths[0], kMinCell) + others;
     gap = widths[0] + others + 2 * (count - 1) <= view.columns ? 2 : 1;
-    if (count > 1 && least + gap * (count - 1) > view.columns) continue;
+    if (count > 1 && min + gap * (count - 1) > view.columns) continue;
     first = std::min(widths[0], view.columns - std::min(view.columns, others + gap * (count - 1)));
     break;
   }

@@ -1,4 +1,4 @@
-// Lines and tables of the live view, as wide as they may be. Pure.
+// Lays out lines and tables of the live view in the given width. Pure.
 #pragma once
 
 #include <cstddef>
@@ -10,15 +10,16 @@
 
 namespace tg::ctl {
 
-// One column for each code point: visible(), and "?" for what is wide, combining or not in the terminal's set.
+// The text with one column for each code point: visible(), with "?" for those that are wide, combining or not in the
+// terminal's character set.
 std::string in_columns(std::string_view text, bool utf8);
 
 std::size_t width_of(const ScreenLine& line);
-// Cut to the width; with a style for the rest, filled up to it.
+// Cuts a line to the width; if `rest` is a style, fills the line up with it.
 ScreenLine cut_line(ScreenLine line, const View& view, unsigned rest = kPlain);
 
-// The first row is the heading. Where it is too wide, gaps get smaller, then columns go from the right; the last one is
-// cut, and the first one in its middle.
+// A table; the first row is the heading. If it is too wide, gaps get smaller, then columns are dropped from the right;
+// the last one is cut at its end, and the first one in the middle.
 std::vector<ScreenLine> table_lines(std::vector<ScreenLine> rows, const View& view);
 
 }  // namespace tg::ctl

@@ -18,12 +18,12 @@ class Dots {
     set_.resize(width_ * height_);
   }
 
-  // The line through the means: x goes over the steps, y down from the greatest value.
-  void draw(const std::vector<Series::Point>& points, double least, double most) {
+  // Draws a line through the means: x runs over the steps, y down from the maximum.
+  void draw(const std::vector<Series::Point>& points, double min, double max) {
     const double first = points.front().step, steps = std::max(points.back().step - first, 1.0);
-    const double range = most > least ? most - least : 1;
+    const double range = max > min ? max - min : 1;
     const auto x_of = [&](double step) { return on_axis((step - first) / steps, width_); };
-    const auto y_of = [&](double value) { return on_axis((most - value) / range, height_); };
+    const auto y_of = [&](double value) { return on_axis((max - value) / range, height_); };
     double x = x_of(first), y = y_of(points.front().mean);
     std::size_t before = nearest(y);
     for (const Series::Point& point : points) {
@@ -47,7 +47,7 @@ class Dots {
   }
 
  private:
-  // A share of the axis, whatever the values were.
+  // A position on the axis, also for values that are not finite.
   static double on_axis(double share, std::size_t dots) {
     return std::isfinite(share) ? std::clamp(share, 0.0, 1.0) * static_cast<double>(dots - 1) : 0;
   }
@@ -63,7 +63,7 @@ class Dots {
     return {'\xe2', static_cast<char>(0xa0 | bits >> 6), static_cast<char>(0x80 | (bits & 0x3f))};  // U+2800 and bits
   }
 
-  std::size_t across_, down_, width_, height_;  // of a character; of all, in dots
+  std::size_t across_, down_, width_, height_;  // dots per character, dots in all
   std::vector<bool> set_;
 };
 
@@ -78,13 +78,13 @@ std::vector<std::string> plot(const Series& series, const PlotArea& area) {
   std::vector<std::string> lines(area.rows);
   if (series.empty() || area.rows == 0 || area.columns <= kScaleColumns) return lines;
   const auto by_mean = [](const Series::Point& one, const Series::Point& other) { return one.mean < other.mean; };
-  const auto [least, most] = std::minmax_element(series.points().begin(), series.points().end(), by_mean);
+  const auto [min, max] = std::minmax_element(series.points().begin(), series.points().end(), by_mean);
   Dots dots(area.columns - kScaleColumns, area.rows, area.utf8);
-  dots.draw(series.points(), least->mean, most->mean);
+  dots.draw(series.points(), min->mean, max->mean);
   for (std::size_t i = 0; i < area.rows; ++i) {
-    const bool top = i == 0, bottom = i + 1 == area.rows && least->mean < most->mean;
-    lines[i] = top      ? scale(most->mean, area.percent)
-               : bottom ? scale(least->mean, area.percent)
+    const bool top = i == 0, bottom = i + 1 == area.rows && min->mean < max->mean;
+    lines[i] = top      ? scale(max->mean, area.percent)
+               : bottom ? scale(min->mean, area.percent)
                         : std::string(kScaleColumns, ' ');
     lines[i] += dots.row(i);
   }

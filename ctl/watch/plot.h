@@ -1,4 +1,4 @@
-// A curve in characters: of braille, two by four points each, or of asterisks where there is no UTF-8. Pure.
+// Draws a curve in characters: braille with two by four dots each, or asterisks without UTF-8. Pure.
 #pragma once
 
 #include <cstddef>
@@ -10,12 +10,12 @@
 namespace tg::ctl {
 
 struct PlotArea {
-  std::size_t columns = 0, rows = 0;  // with the scale at the left
+  std::size_t columns = 0, rows = 0;  // including the scale at the left
   bool utf8 = true;
   bool percent = false;  // values are shares
 };
 
-// area.rows lines, none wider than area.columns; empty ones where there is no value.
+// Returns area.rows lines, none wider than area.columns; they are empty if there is no value.
 std::vector<std::string> plot(const Series& series, const PlotArea& area);
 
 }  // namespace tg::ctl

@@ -15,12 +15,12 @@ namespace {
 
 using Sheet = std::vector<ScreenLine>;
 
-constexpr std::size_t kRoomyLines = 24;    // from here on there is a line of air between the parts
+constexpr std::size_t kRoomyLines = 24;    // from this height on an empty line separates the parts
 constexpr std::size_t kMinChart = 3;       // lines
-constexpr std::uint64_t kStandsMs = 2000;  // in a phase, to be shown
+constexpr std::uint64_t kStandsMs = 2000;  // time without progress that is shown
 constexpr double kFloatBits = 32;
 
-// The chosen run's place; 0 where none is chosen, or it is gone.
+// The chosen run's index; 0 if none is chosen, or it no longer exists.
 std::size_t chosen_place(const Facts& facts, const View& view) {
   const auto& runs = facts.mesh.runs;
   const auto found = std::ranges::find(runs, view.run, &schema::RunStatus::id);
@@ -48,13 +48,13 @@ ScreenLine title_line(const std::string& text, const std::string& keys, const Vi
   return cut_line(std::move(line), view, kReverse);
 }
 
-void add_trouble(const Facts& facts, const View& view, Sheet& sheet) {
-  if (facts.trouble.empty()) return;
-  const std::string text = "no answer for " + format_span(static_cast<double>(facts.now_ms - facts.mesh_ms) / 1000) +
-                           ", asking on: " + facts.trouble;
+void add_error(const Facts& facts, const View& view, Sheet& sheet) {
+  if (facts.error.empty()) return;
+  const std::string text = "no reply for " + format_span(static_cast<double>(facts.now_ms - facts.mesh_ms) / 1000) +
+                           ", retrying: " + facts.error;
   const std::vector<std::string> lines = schema::wrap_text(in_columns(text, view.utf8), view.columns);
-  const std::size_t most = view.lines < kRoomyLines ? 1 : 3;
-  for (std::size_t i = 0; i < std::min(lines.size(), most); ++i) sheet.push_back({{lines[i], kBad}});
+  const std::size_t max = view.lines < kRoomyLines ? 1 : 3;
+  for (std::size_t i = 0; i < std::min(lines.size(), max); ++i) sheet.push_back({{lines[i], kBad}});
 }
 
 ScreenLine member_cells(const schema::RunStatus& run, const std::string& node) {
@@ -72,16 +72,16 @@ ScreenLine member_cells(const schema::RunStatus& run, const std::string& node) {
           {on && share > 0 ? format_fixed(run.samples_per_second * share, 0) : "-"}};
 }
 
-// Those that are not well come first where not all have room.
-Sheet node_lines(const Facts& facts, const View& view, std::size_t most) {
+// Nodes with problems come first if there is no room for all.
+Sheet node_lines(const Facts& facts, const View& view, std::size_t max) {
   const schema::RunStatus* const run = chosen_run(facts, view);
   std::vector<schema::NodeStatus> nodes = facts.mesh.nodes;
-  const bool all = nodes.size() < most;
+  const bool all = nodes.size() < max;
   const auto troubled = [](const schema::NodeStatus& node) {
     return node.state != schema::NodeState::kUp || !node.compute.problem.empty();
   };
   if (!all) std::ranges::stable_partition(nodes, troubled);
-  const std::string count = all ? "" : " " + std::to_string(most - 1) + "/" + std::to_string(nodes.size());
+  const std::string count = all ? "" : " " + std::to_string(max - 1) + "/" + std::to_string(nodes.size());
   const bool notes = std::ranges::any_of(
       nodes, [&](const schema::NodeStatus& node) { return troubled(node) || !node.problem.empty(); });
   Sheet rows{{{"NODE" + count}, {"LINK"}}};
@@ -95,20 +95,20 @@ Sheet node_lines(const Facts& facts, const View& view, std::size_t most) {
     if (notes) row.push_back({node.problem.empty() ? node.compute.problem : node.problem, kPoor});
     rows.push_back(std::move(row));
   }
-  rows.resize(std::min(rows.size(), most));
+  rows.resize(std::min(rows.size(), max));
   return table_lines(std::move(rows), view);
 }
 
-// As many as have room, the chosen one among them.
-Sheet run_lines(const Facts& facts, const View& view, std::size_t most) {
+// As many runs as fit, the chosen one among them.
+Sheet run_lines(const Facts& facts, const View& view, std::size_t max) {
   const auto& runs = facts.mesh.runs;
-  const std::size_t chosen = chosen_place(facts, view), shown = std::min(runs.size(), most - 1);
+  const std::size_t chosen = chosen_place(facts, view), shown = std::min(runs.size(), max - 1);
   const std::size_t first = std::min(chosen - std::min(chosen, shown / 2), runs.size() - shown);
   const std::string place = std::to_string(chosen + 1) + "/" + std::to_string(runs.size());
   Sheet rows{{{"RUN" + (shown < runs.size() ? " " + place : "")}, {"STATE"}, {"STEP"}, {"LEFT"}, {"VIEW"}, {"LOSS"}}};
   rows[0].push_back({"ACCURACY"});
-  const bool without = std::ranges::any_of(runs, [](const auto& run) { return !run.left.empty(); });
-  if (without) rows[0].push_back({"WITHOUT"});
+  const bool without = std::ranges::any_of(runs, [](const auto& run) { return !run.departed.empty(); });
+  if (without) rows[0].push_back({"DEPARTED"});
   for (Piece& piece : rows[0]) piece.style = kFaint;
   for (std::size_t i = first; i < first + shown; ++i) {
     const schema::RunStatus& run = runs[i];
@@ -120,7 +120,7 @@ Sheet run_lines(const Facts& facts, const View& view, std::size_t most) {
                     {std::to_string(run.view)},
                     {run.step == 0 ? "-" : format_fixed(run.loss, 4)},
                     {run.evaluated ? format_percent(run.evaluation_accuracy, 2) : "-"}});
-    if (without) rows.back().push_back({schema::joined(run.left, ", ", &schema::Departure::node)});
+    if (without) rows.back().push_back({schema::joined(run.departed, ", ", &schema::Departure::node)});
   }
   Sheet lines = table_lines(std::move(rows), view);
   if (chosen >= first && chosen < first + shown) {
@@ -130,7 +130,7 @@ Sheet run_lines(const Facts& facts, const View& view, std::size_t most) {
   return lines;
 }
 
-// With a bar of two bits a character.
+// The text has a bar with two bits per character.
 std::string bits_text(const schema::RunStatus& run) {
   const double sent = run.sent_bits_per_parameter;
   if (run.step == 0 || !(sent > 0)) return "nothing sent yet; float32 has 32 bits/parameter";
@@ -141,7 +141,7 @@ std::string bits_text(const schema::RunStatus& run) {
          std::string(kBar - full, '.') + "]" + (ratio > 1.05 ? " " + format_fixed(ratio, 1) + " x less" : "");
 }
 
-// The most important first: there may be room for three lines.
+// The most important lines come first, as there may be room for only three.
 Sheet about_lines(const schema::RunStatus& run) {
   Sheet lines;
   const std::string reason = run.state == schema::RunState::kInterrupted ? interrupted_text(run)
@@ -151,24 +151,24 @@ Sheet about_lines(const schema::RunStatus& run) {
   lines.push_back({{format_fixed(run.samples_per_second, 0) + " samples/s, " + format_bytes(run.sent_bytes_per_step) +
                     " sent per node and step"}});
   lines.push_back({{bits_text(run)}});
-  if (run.view > 1 || !run.left.empty()) {
+  if (run.view > 1 || !run.departed.empty()) {
     const std::string members = members_text(run);
-    lines.push_back({{"view " + std::to_string(run.view) + " from step " + std::to_string(run.view_step) + " on" +
+    lines.push_back({{"view " + std::to_string(run.view) + " since step " + std::to_string(run.view_step) +
                       (members.empty() ? "" : ", " + members)}});
   }
-  for (const schema::Departure& one : run.left) lines.push_back({{departure_text(one), kPoor}});
-  if (!run.data_read.empty()) lines.push_back({{"read: " + run.data_read}});
+  for (const schema::Departure& one : run.departed) lines.push_back({{departure_text(one), kPoor}});
+  if (!run.data_read.empty()) lines.push_back({{"data: " + run.data_read}});
   lines.push_back({{"job: " + run.model + ", " + run.data + ", " + run.gradients + " gradients, exchange " +
                     run.exchange + ", coding " + run.coding}});
   return lines;
 }
 
-// Loss at the left, accuracy at the right.
-Sheet chart_lines(const Facts& facts, const View& view, std::size_t most) {
+// Plots loss at the left, accuracy at the right.
+Sheet chart_lines(const Facts& facts, const View& view, std::size_t max) {
   const schema::RunStatus& run = *chosen_run(facts, view);
-  const auto found = facts.courses.find(run.id);
-  if (found == facts.courses.end() || most == 0) return {};
-  const Course& course = found->second;
+  const auto found = facts.histories.find(run.id);
+  if (found == facts.histories.end() || max == 0) return {};
+  const RunHistory& course = found->second;
   const std::size_t half = view.columns / 2;
   const std::string loss = run.step == 0 ? "no step yet"
                                          : "loss " + format_fixed(run.loss, 4) + ", steps " +
@@ -183,9 +183,9 @@ Sheet chart_lines(const Facts& facts, const View& view, std::size_t most) {
   };
   Sheet lines{joined(loss, accuracy, kBold)};
   const std::vector<std::string> losses =
-      plot(course.loss, {half - std::min<std::size_t>(half, 1), most - 1, view.utf8});
-  const std::vector<std::string> accuracies = plot(course.accuracy, {view.columns - half, most - 1, view.utf8, true});
-  for (std::size_t i = 0; i + 1 < most; ++i) lines.push_back(joined(losses[i], accuracies[i], kCurve));
+      plot(course.loss, {half - std::min<std::size_t>(half, 1), max - 1, view.utf8});
+  const std::vector<std::string> accuracies = plot(course.accuracy, {view.columns - half, max - 1, view.utf8, true});
+  for (std::size_t i = 0; i + 1 < max; ++i) lines.push_back(joined(losses[i], accuracies[i], kCurve));
   return lines;
 }
 
@@ -200,7 +200,7 @@ Sheet mesh_page(const Facts& facts, const View& view) {
   Sheet sheet{title_line(mesh.node + ": " + std::to_string(up) + " of " + std::to_string(mesh.nodes.size()) +
                              " nodes up" + (mesh.insecure ? ", insecure" : ""),
                          "? help  q quit", view)};
-  add_trouble(facts, view, sheet);
+  add_error(facts, view, sheet);
   const schema::RunStatus* const run = chosen_run(facts, view);
   const bool roomy = view.lines >= kRoomyLines;
   const std::size_t total = view.lines - std::min(view.lines, sheet.size() + (roomy ? 3 : 0));
@@ -211,8 +211,8 @@ Sheet mesh_page(const Facts& facts, const View& view) {
   }
   Sheet about = about_lines(*run);
   std::size_t room = total - std::min(total, kMinChart);
-  const auto take = [&](std::size_t wanted, std::size_t most) {
-    const std::size_t taken = std::min({wanted, std::max<std::size_t>(most, 2), room});
+  const auto take = [&](std::size_t wanted, std::size_t max) {
+    const std::size_t taken = std::min({wanted, std::max<std::size_t>(max, 2), room});
     room -= taken;
     return taken;
   };
@@ -247,8 +247,8 @@ Sheet log_page(const Facts& facts, const View& view) {
   Sheet sheet{title_line("log of " + view.run + (facts.log.node.empty() ? "" : " at " + facts.log.node),
                          (below > 0 ? std::to_string(below) + " lines below  " : "") + "q back", view)};
   const std::string said = !facts.log.problem.empty() ? facts.log.problem
-                           : !facts.trouble.empty()   ? "asking on: " + facts.trouble
-                           : lines.empty()            ? "nothing is in it yet"
+                           : !facts.error.empty()     ? "retrying: " + facts.error
+                           : lines.empty()            ? "the log is empty"
                                                       : "";
   sheet.push_back({{said, kPoor}});
   for (std::size_t i = end - std::min(end, body_lines(view)); i < end; ++i) sheet.push_back({{lines[i]}});
@@ -258,25 +258,26 @@ Sheet log_page(const Facts& facts, const View& view) {
 Sheet help_page(const View& view) {
   Sheet sheet{title_line("keys", "q back", view)};
   for (const char* const text :
-       {"j, k, arrows: choose a run", "l: its log at the asked node; arrows, pages, g and G scroll", "?, h: this page",
-        "q: quit; back from a page, as Esc", "", "WAIT: for how much of their time the others wait for this node.",
-        "RATE: its samples/s. WITHOUT: who left the run.",
-        "Curves of a long run may begin when this view did. Nothing here changes a run."})
+       {"j, k, arrows: choose a run", "l: its log on the connected node; arrows, pages, g and G scroll",
+        "?, h: this page", "q: quit; back from a page, as Esc", "",
+        "WAIT: the share of their time that other members wait for this node.",
+        "RATE: its samples/s. DEPARTED: nodes that left the run.",
+        "Curves of a long run may begin when this view was opened. No key changes a run."})
     for (const std::string& line : schema::wrap_text(text, view.columns)) sheet.push_back({{line}});
   return sheet;
 }
 
-void press_in_log(int key, const Facts& facts, View& view) {
+void on_log_key(int key, const Facts& facts, View& view) {
   const std::size_t all = log_lines(facts, view).size(), body = body_lines(view);
-  const std::size_t most = all - std::min(all, body);
+  const std::size_t max = all - std::min(all, body);
   if (key == 'q' || key == 'l' || key == kEscapeKey) view.page = Page::kMesh;
   if (key == kUpKey || key == 'k') view.scroll += 1;
   if (key == kPageUpKey) view.scroll += body;
-  if (key == kHomeKey || key == 'g') view.scroll = most;
+  if (key == kHomeKey || key == 'g') view.scroll = max;
   const std::size_t down = key == kDownKey || key == 'j' ? 1 : key == kPageDownKey ? body : 0;
   view.scroll -= std::min(view.scroll, down);
   if (key == kEndKey || key == 'G') view.scroll = 0;
-  view.scroll = std::min(view.scroll, most);
+  view.scroll = std::min(view.scroll, max);
 }
 
 }  // namespace
@@ -294,8 +295,8 @@ std::vector<ScreenLine> screen(const Facts& facts, const View& view) {
   return sheet;
 }
 
-void press(int key, const Facts& facts, View& view) {
-  if (view.page == Page::kLog) return press_in_log(key, facts, view);
+void on_key(int key, const Facts& facts, View& view) {
+  if (view.page == Page::kLog) return on_log_key(key, facts, view);
   if (view.page == Page::kHelp) {
     if (key == 'q' || key == '?' || key == 'h' || key == kEscapeKey) view.page = Page::kMesh;
     return;

@@ -1,6 +1,5 @@
-// The live view of `status --watch`: what is on the screen, and what a key does. Nothing on it is wider or taller than
-// the view. Whatever others say is made visible(), and characters that may take another number of columns than one are
-// shown as "?". Pure.
+// The live view of `status --watch`: the screen's contents, and the effect of keys. The screen never exceeds the view.
+// All text from others passes visible(), and characters that may not take exactly one column are shown as "?". Pure.
 #pragma once
 
 #include <cstddef>
@@ -11,7 +10,7 @@
 
 namespace tg::ctl {
 
-// How a piece of text looks; together as well.
+// The looks of a piece of text; they can be combined.
 enum Style : unsigned {
   kPlain = 0,
   kBold = 1,
@@ -29,7 +28,7 @@ struct Piece {
 };
 using ScreenLine = std::vector<Piece>;
 
-// Printable keys are themselves.
+// Printable keys have their own code.
 enum Key : int { kNoKey = 0, kEscapeKey = 27, kUpKey = 256, kDownKey, kPageUpKey, kPageDownKey, kHomeKey, kEndKey };
 
 enum class Page { kMesh, kLog, kHelp };
@@ -38,14 +37,14 @@ struct View {
   std::size_t columns = 80, lines = 24;
   bool utf8 = true;
   Page page = Page::kMesh;
-  std::string run = {};    // chosen with a key; "" = the first one
-  std::size_t scroll = 0;  // lines of the log that are below the screen
+  std::string run = {};    // chosen with a key; "" = the first run
+  std::size_t scroll = 0;  // lines of the log below the screen
   bool quit = false;
 };
 
 // The run that is shown; nullptr if there is none.
 const schema::RunStatus* chosen_run(const Facts& facts, const View& view);
 std::vector<ScreenLine> screen(const Facts& facts, const View& view);
-void press(int key, const Facts& facts, View& view);
+void on_key(int key, const Facts& facts, View& view);
 
 }  // namespace tg::ctl

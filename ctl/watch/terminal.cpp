@@ -29,7 +29,7 @@ void take_signal(int number) {
   std::raise(number);
 }
 
-// Colours of the styles that have one, in order of the pairs 1, 2, ...
+// The styles with a colour, in the order of ncurses' pairs 1, 2, ...
 constexpr struct {
   unsigned style;
   short colour;
@@ -124,8 +124,8 @@ int Terminal::key(int wait_ms) {
   pollfd input{STDIN_FILENO, POLLIN, 0};
   if (poll(&input, 1, wait_ms) > 0 && (input.revents & (POLLHUP | POLLERR | POLLNVAL)) != 0 && ending_signal == 0)
     ending_signal = SIGHUP;
-  const int code = wgetch(stdscr);  // also where nothing came: it notices a new size
-  if (code == kRedrawKey || code == KEY_RESIZE) clearok(curscr, true);  // what is there now is anybody's guess
+  const int code = wgetch(stdscr);  // also without input, because it notices a new size
+  if (code == kRedrawKey || code == KEY_RESIZE) clearok(curscr, true);  // the contents are unknown now
   return key_of(code);
 }
 

@@ -38,7 +38,7 @@ Connection dial(zmq::context_t& context, const SocketOptions& options, const std
   set_socket_options(made.dealer, options);
   if (credentials) {
     set_key(made.dealer, ZMQ_CURVE_SERVERKEY, credentials->server);
-    set_key(made.dealer, ZMQ_CURVE_PUBLICKEY, credentials->own.open);
+    set_key(made.dealer, ZMQ_CURVE_PUBLICKEY, credentials->own.public_key);
     set_key(made.dealer, ZMQ_CURVE_SECRETKEY, credentials->own.secret);
   }
   const std::string events = "inproc://dial-" + std::to_string(++count);

@@ -36,11 +36,11 @@ Result<Keyring::Keys> Keyring::read_file() const {
   if (!file) return file.error();
   Keys keys{*std::move(file), {}};
   for (const schema::Operator& listed : keys.file.operators)
-    keys.users[listed.open] = {User::Kind::kOperator, listed.name, listed.rights};
+    keys.users[listed.public_key] = {User::Kind::kOperator, listed.name, listed.rights};
   for (const Key& cluster : keys.file.clusters) {
     for (const std::string& name : names_)
-      keys.users[schema::node_keys(cluster, name).open] = {User::Kind::kNode, name, schema::Rights::kFull};
-    keys.users[schema::member_keys(cluster).open] = {User::Kind::kMember, "", schema::Rights::kFull};
+      keys.users[schema::node_keys(cluster, name).public_key] = {User::Kind::kNode, name, schema::Rights::kFull};
+    keys.users[schema::member_keys(cluster).public_key] = {User::Kind::kMember, "", schema::Rights::kFull};
   }
   return keys;
 }
@@ -83,17 +83,17 @@ KeyPair Keyring::control_keys() const {
 
 Key Keyring::node_key(std::size_t which, const std::string& name) const {
   const std::lock_guard lock(mutex_);
-  return schema::node_keys(cluster(which), name).open;
+  return schema::node_keys(cluster(which), name).public_key;
 }
 
 Keyring::ConnectionKeys Keyring::to_node(std::size_t which, const std::string& name) const {
   const std::lock_guard lock(mutex_);
-  return {schema::node_keys(cluster(which), node_), schema::node_keys(cluster(which), name).open};
+  return {schema::node_keys(cluster(which), node_), schema::node_keys(cluster(which), name).public_key};
 }
 
 Keyring::ConnectionKeys Keyring::to_control(std::size_t which) const {
   const std::lock_guard lock(mutex_);
-  return {schema::node_keys(cluster(which), node_), schema::control_keys(cluster(which)).open};
+  return {schema::node_keys(cluster(which), node_), schema::control_keys(cluster(which)).public_key};
 }
 
 void Keyring::refresh(Log& log) {

@@ -67,15 +67,17 @@ struct ControlServer::State {
     answer(client, Error{ErrorKind::kUsage, config.node + " does not know this request; its tgd is newer than tgctl"});
   }
   void handle(const Client& client, schema::ForecastRequest request) { forward_to_node(client, std::move(request)); }
-  void handle(const Client& client, schema::MistakesRequest request) { forward_to_node(client, std::move(request)); }
+  void handle(const Client& client, schema::MisclassificationsRequest request) {
+    forward_to_node(client, std::move(request));
+  }
   void handle(const Client& client, const schema::ExamineRequest& request);
   void handle(const Client& client, schema::LogsRequest request);
   void handle(const Client& client, schema::FetchRequest request);
   void handle(const Client& client, schema::DeleteRequest request);
   void handle(const Client& client, schema::FetchedRequest request);
   void handle(const Client& client, schema::VersionRequest request);
-  void handle(const Client& client, const schema::Beat& heartbeat);
-  bool is_impostor(const schema::Beat& heartbeat) const;
+  void handle(const Client& client, const schema::Heartbeat& heartbeat);
+  bool is_impostor(const schema::Heartbeat& heartbeat) const;
   std::string unfinished_run(Seat seat, const std::vector<schema::RunStatus>& runs) const;
   std::string forbidden_reason(const User& user, const schema::RequestBody& body) const;
   void forward_to_node(const Client& client, schema::RequestBody body);
@@ -148,7 +150,7 @@ ControlServer::State::State(const NodeConfig& node_config, std::uint64_t own_inc
       self(node_config.seat()),
       incarnation(own_incarnation),
       build(std::move(own_build)),
-      heartbeat_ms(std::clamp<std::uint64_t>(node_config.peer_timeout_ms / 10, 1, schema::kMaxBeatMs)),
+      heartbeat_ms(std::clamp<std::uint64_t>(node_config.peer_timeout_ms / 10, 1, schema::kMaxHeartbeatMs)),
       keyring(own_keyring),
       store(run_store),
       progress(own_progress),
@@ -293,7 +295,7 @@ void ControlServer::State::on_client_message(const ClientMessage& message) {
                         config.node + " (tgd " + build + ") cannot read the request: " + request.error().message});
   }
   const Client client{message.identity, request->id};
-  if (const auto* heartbeat = std::get_if<schema::Beat>(&request->body);
+  if (const auto* heartbeat = std::get_if<schema::Heartbeat>(&request->body);
       heartbeat && !message.user.may_act_as(heartbeat->node))
     return report_bad_message(message.address,
                               "a heartbeat of " + heartbeat->node + " with the key of " + format_user(message.user));
@@ -307,7 +309,7 @@ void ControlServer::State::on_client_message(const ClientMessage& message) {
 
 // Whether a heartbeat comes from another process than the peer's mesh link. While the link is up, only its process
 // counts.
-bool ControlServer::State::is_impostor(const schema::Beat& heartbeat) const {
+bool ControlServer::State::is_impostor(const schema::Heartbeat& heartbeat) const {
   const std::optional<Seat> peer = names.place_of(heartbeat.node);
   if (!peer || !hooks.link) return false;
   const LinkView link = hooks.link(*peer);
@@ -402,7 +404,7 @@ void ControlServer::State::handle(const Client& client, schema::VersionRequest) 
   answer(client, schema::VersionReply{config.node, build});
 }
 
-void ControlServer::State::handle(const Client& client, const schema::Beat& heartbeat) {
+void ControlServer::State::handle(const Client& client, const schema::Heartbeat& heartbeat) {
   (void)client;  // a heartbeat has no answer
   const std::optional<Seat> found = names.place_of(heartbeat.node);
   if (!found) return report_bad_message(heartbeat.node, "a heartbeat of a node that no peer line names");
@@ -471,7 +473,7 @@ void ControlServer::State::send_relays() {
 }
 
 void ControlServer::State::send_heartbeats(std::uint64_t now_ms) {
-  schema::Beat heartbeat;
+  schema::Heartbeat heartbeat;
   heartbeat.node = config.node;
   heartbeat.incarnation = incarnation;
   heartbeat.run_id = watching.run_id;

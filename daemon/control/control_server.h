@@ -28,7 +28,7 @@ namespace tg::daemon {
 struct ControlCall {  // a request for the node's thread, which answers by reply(token, ...)
   std::uint64_t token = 0;
   // StartRequest, ResumeRequest, StopRequest, LeaveRequest, ForecastRequest, ExamineRequest or
-  // MistakesRequest
+  // MisclassificationsRequest
   schema::RequestBody body;
 };
 

@@ -337,7 +337,7 @@ std::optional<User> ControlSockets::Impl::user_of(const Message& message) {
 void ControlSockets::Impl::rebind_port() {
   if (!keyring.has_keys()) return;
   const schema::KeyPair own = keyring.control_keys();
-  if (own.open != bound.open && authenticator.rebind(router, own)) bound = own;
+  if (own.public_key != bound.public_key && authenticator.rebind(router, own)) bound = own;
 }
 
 // Enforces the port's limit: above it nothing is sent until earlier answers are read or their connections are gone. The
@@ -345,7 +345,7 @@ void ControlSockets::Impl::rebind_port() {
 bool ControlSockets::Impl::send(zmq::socket_t& socket, const std::string& id,
                                 const std::shared_ptr<UnreadAnswers>& client_unread, const std::string& bytes) {
   const bool short_one = client_unread->bytes() == 0 && bytes.size() <= schema::kShortAnswerBytes;
-  const std::size_t most = schema::kMaxUntakenBytesInAll - (short_one ? 0 : schema::kUntakenBytesOfReaders);
+  const std::size_t most = schema::kMaxUnreadBytesPerPort - (short_one ? 0 : schema::kUnreadBytesForReaders);
   if (client_unread->total_bytes() + bytes.size() > most) return false;
   auto answer = std::make_unique<QueuedAnswer>(QueuedAnswer{bytes, client_unread});
   client_unread->add(bytes.size());
@@ -373,7 +373,7 @@ void ControlSockets::Impl::cut(const std::string& id, const std::string& why) {
 // Cuts the clients with the most unread bytes until the others leave room for that many bytes more. The room becomes
 // free when libzmq has noticed the cuts.
 void ControlSockets::Impl::make_room(std::size_t bytes) {
-  constexpr std::size_t kMost = schema::kMaxUntakenBytesInAll - schema::kUntakenBytesOfReaders;
+  constexpr std::size_t kMost = schema::kMaxUnreadBytesPerPort - schema::kUnreadBytesForReaders;
   if (unread->bytes + bytes <= kMost) return;
   settle();
   std::size_t of_open = bytes;
@@ -488,8 +488,8 @@ bool ControlSockets::send_client(const std::string& identity, const std::string&
   const auto client = impl_->clients.find(id);
   if (client == impl_->clients.end()) return false;
   const std::shared_ptr<UnreadAnswers> unread = client->second.unread;
-  if (unread->bytes() + bytes.size() > schema::kMaxUntakenBytes) impl_->settle();
-  if (unread->bytes() > 0 && unread->bytes() + bytes.size() > schema::kMaxUntakenBytes) {
+  if (unread->bytes() + bytes.size() > schema::kMaxUnreadBytes) impl_->settle();
+  if (unread->bytes() > 0 && unread->bytes() + bytes.size() > schema::kMaxUnreadBytes) {
     impl_->cut(id, kReadsNothing);
     return false;
   }

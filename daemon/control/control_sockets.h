@@ -2,7 +2,7 @@
 // user may open (state-dir/control.sock, mode 0600), one DEALER per peer, and an eventfd that wakes the owner. Only
 // control_sockets.cpp calls ZeroMQ for the control port; its exceptions end there.
 // One owner thread, except wake(). Sends never wait: what cannot be sent now is not sent. A client that does not read
-// its answers is cut when kMaxUntakenBytes are unread, or when the port is at its limit and this client has the most
+// its answers is cut when kMaxUnreadBytes are unread, or when the port is at its limit and this client has the most
 // unread. At the limit only clients that read are answered. The queued requests of a cut client are dropped.
 #pragma once
 
@@ -42,7 +42,7 @@ class ControlSockets {
   void tick();
 
   std::optional<ClientMessage> receive_client();
-  // Bytes of answers that TCP clients have not read, at most kMaxUntakenBytesInAll.
+  // Bytes of answers that TCP clients have not read, at most kMaxUnreadBytesPerPort.
   std::size_t unread_bytes() const;
   // A reply from the peer's control port. A message of several parts is returned as an empty one.
   std::optional<std::string> receive_peer(Seat peer);

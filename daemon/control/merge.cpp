@@ -197,7 +197,7 @@ MeshStatus merge_statuses(MeshStatus own, const std::vector<MeshStatus>& answers
       run.reason += (run.reason.empty() ? "" : "; ") + problem;
     own.runs.push_back(std::move(run));
   }
-  std::sort(own.runs.begin(), own.runs.end(), schema::newer);
+  std::sort(own.runs.begin(), own.runs.end(), schema::is_newer);
   for (schema::NodeStatus& node : own.nodes)
     if (node.state == schema::NodeState::kUnreachable && node.problem.empty())
       node.problem = no_answer_text(node.address);
@@ -217,7 +217,7 @@ schema::ReplyBody select_run(MeshStatus merged, const schema::StatusRequest& ask
     return Error{ErrorKind::kNotFound, (asked.run.empty() ? "no run" : "no run '" + asked.run + "'") + " on any node" +
                                            silent_nodes_note(merged) + "; list them: tgctl list"};
   const auto has_ended = [](const RunStatus& run) { return schema::has_ended(run.state); };
-  const bool going = asked.pick == schema::Pick::kOnlyGoing;
+  const bool going = asked.pick == schema::Pick::kOnlyActive;
   if (going && !std::ranges::all_of(runs, has_ended)) std::erase_if(runs, has_ended);
   if (runs.size() > 1 && (asked.pick == schema::Pick::kOnly || going))
     return Error{ErrorKind::kUsage, "run '" + asked.run + "' is not unique: " + std::to_string(runs.size()) +

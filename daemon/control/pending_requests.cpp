@@ -17,7 +17,7 @@ std::size_t bytes_of(const MeshStatus& status) {
   std::size_t bytes = sizeof status + status.nodes.size() * sizeof(schema::NodeStatus);
   for (const schema::RunStatus& run : status.runs)
     bytes += sizeof run + run.reason.size() + run.members.size() * sizeof(schema::MemberStatus) +
-             run.left.size() * sizeof(schema::Departure);
+             run.departed.size() * sizeof(schema::Departure);
   return bytes;
 }
 

@@ -32,7 +32,7 @@ std::string filled(std::string text, const Words& words) {
     for (std::size_t at = 0; (at = text.find(place, at)) != std::string::npos; at += value.size())
       text.replace(at, place.size(), value);
   }
-  return schema::clip_text(text, schema::kMaxSeenBytes);
+  return schema::clip_text(text, schema::kMaxSentenceBytes);
 }
 
 std::string fixed(double value) {

@@ -20,7 +20,7 @@ bool waits_for_others(schema::Phase phase) {
          phase == schema::Phase::kIdle;
 }
 
-std::string place(const schema::Beat& beat) {
+std::string place(const schema::Heartbeat& beat) {
   return std::string(to_word(beat.phase)) + " of step " + std::to_string(beat.step);
 }
 
@@ -37,7 +37,7 @@ void Liveness::on_data(Seat peer, std::uint64_t now_ms) {
   members_[peer].quiet_ms = std::max(members_[peer].quiet_ms, now_ms);
 }
 
-void Liveness::on_heartbeat(Seat peer, const schema::Beat& beat, std::uint64_t now_ms) {
+void Liveness::on_heartbeat(Seat peer, const schema::Heartbeat& beat, std::uint64_t now_ms) {
   on_data(peer, now_ms);
   if (!watching_) return;
   Member& member = members_[peer];

@@ -51,8 +51,8 @@ class Liveness {
  public:
   explicit Liveness(LivenessOptions options);
 
-  void on_data(Seat peer, std::uint64_t now_ms);                                 // any data
-  void on_heartbeat(Seat peer, const schema::Beat& beat, std::uint64_t now_ms);  // this node's as well: seat == self
+  void on_data(Seat peer, std::uint64_t now_ms);  // any data. A heartbeat may be this node's own
+  void on_heartbeat(Seat peer, const schema::Heartbeat& beat, std::uint64_t now_ms);
   // The seats that have made progress in preparing the watched run since the last call.
   std::vector<Seat> take_prepare_progress();
   // Watching begins with a run (deadlines start now) and ends with it; without a run no node is suspected. Called at
@@ -73,13 +73,13 @@ class Liveness {
   struct Member {
     std::optional<std::uint64_t> heard_ms;
     // Where deadlines start: the last such event, or when watching began, later by the time that this process slept.
-    std::uint64_t quiet_ms = 0;        // sign of life
-    std::uint64_t in_run_ms = 0;       // beat of the watched run
-    std::uint64_t elsewhere_ms = 0;    // beat of no or another run, since watching began
-    std::uint64_t progress_ms = 0;     // change of phase, step or progress
-    std::optional<schema::Beat> beat;  // the last one of the watched run
-    bool suspected = false;            // or not watched
-    bool prepares = false;             // and has made progress
+    std::uint64_t quiet_ms = 0;             // sign of life
+    std::uint64_t in_run_ms = 0;            // beat of the watched run
+    std::uint64_t elsewhere_ms = 0;         // beat of no or another run, since watching began
+    std::uint64_t progress_ms = 0;          // change of phase, step or progress
+    std::optional<schema::Heartbeat> beat;  // the last one of the watched run
+    bool suspected = false;                 // or not watched
+    bool prepares = false;                  // and has made progress
   };
 
   std::string suspicion(Seat seat, std::uint64_t now_ms) const;  // "" = none

@@ -226,7 +226,7 @@ void Inbound::close_revoked() {
 bool Inbound::key_changed() const {
   if (!keyring_.has_keys()) return false;
   const std::lock_guard lock(bound_mutex_);
-  return keyring_.own_keys(0).open != bound_.open;
+  return keyring_.own_keys(0).public_key != bound_.public_key;
 }
 
 // Marks the links down before they are cut, so that no operation begins that could not end. Our hellos tell the peers.

@@ -37,8 +37,9 @@ class AutoResume {
  private:
   static constexpr std::uint64_t kFirstTryMs = 5'000, kLatestTryMs = 600'000;
   static constexpr std::size_t kMaxTries = 3;
-  static constexpr std::uint64_t kElsewhereMs = 5'000;                    // after the last beat
-  static constexpr std::uint64_t kFirstBeatsMs = 4 * schema::kMaxBeatMs;  // of who has come, or had been there before
+  static constexpr std::uint64_t kElsewhereMs = 5'000;  // after the last beat
+  static constexpr std::uint64_t kFirstBeatsMs =
+      4 * schema::kMaxHeartbeatMs;  // of who has come, or had been there before
   std::optional<RunRecord> interrupted() const;
   std::optional<RunIdentity> identity_of(const RunRecord& record, std::uint64_t now_ms, std::uint64_t key);
   void show_next(const RunRecord& run, const std::string& away) const;

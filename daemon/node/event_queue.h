@@ -52,7 +52,7 @@ struct PeerBeats {  // in another view, or run, than this node
 };
 struct MistakesFound {  // or not
   std::uint64_t key = 0;
-  Result<schema::Mistakes> result;
+  Result<schema::Misclassifications> result;
 };
 struct StatesFound {  // of a run that is to go on, on this node's disk
   std::uint64_t key = 0;

@@ -29,7 +29,7 @@ std::uint64_t threads_of(const RunRecord& record) {
 
 // What the thread shares with the node; it may outlive the node's interest.
 struct MistakeSearch::Search {
-  using Found = std::function<void(Result<schema::Mistakes>)>;
+  using Found = std::function<void(Result<schema::Misclassifications>)>;
 
   Search(std::string its_run, Progress& its_progress, Found tell)
       : run(std::move(its_run)), progress(its_progress), found(std::move(tell)) {}
@@ -53,8 +53,8 @@ struct MistakeSearch::Search {
     progress.images = of;
   }
   // call: leaves nothing of what it took.
-  void carry_out(const std::function<Result<schema::Mistakes>()>& call) {
-    std::optional<Result<schema::Mistakes>> result;
+  void carry_out(const std::function<Result<schema::Misclassifications>()>& call) {
+    std::optional<Result<schema::Misclassifications>> result;
     try {
       result = call();
     } catch (const GivenUp&) {
@@ -80,8 +80,8 @@ Result<RunRecord> MistakeSearch::record_of(const std::string& run) const {
   return *std::move(record);
 }
 
-void MistakeSearch::begin(std::uint64_t token, const schema::MistakesRequest& request, const std::string& busy,
-                          std::uint64_t key) {
+void MistakeSearch::begin(std::uint64_t token, const schema::MisclassificationsRequest& request,
+                          const std::string& busy, std::uint64_t key) {
   const std::string& node = context_.self.config.node;
   if (!busy.empty())
     return control_.reply(token, Error{ErrorKind::kRefused, node + " cannot evaluate a model now: " + busy +
@@ -95,9 +95,9 @@ void MistakeSearch::begin(std::uint64_t token, const schema::MistakesRequest& re
         token, Error{ErrorKind::kRefused, "run " + record->id + " replayed gradients: nothing can be evaluated"});
   token_ = token;
   key_ = key;
-  until_ = std::chrono::steady_clock::now() + std::chrono::milliseconds(schema::kMistakesMs);
+  until_ = std::chrono::steady_clock::now() + std::chrono::milliseconds(schema::kMisclassificationsMs);
   search_ = std::make_shared<Search>(record->id, context_.news.progress,
-                                     [&queue = queue_, key](Result<schema::Mistakes> found) {
+                                     [&queue = queue_, key](Result<schema::Misclassifications> found) {
                                        queue.post(MistakesFound{key, std::move(found)});
                                      });
   const auto call = [options =
@@ -134,7 +134,8 @@ void MistakeSearch::answer(schema::ReplyBody reply) {
 void MistakeSearch::tick() {
   if (search_ && std::chrono::steady_clock::now() > until_)
     give_way({ErrorKind::kTimeout, context_.self.config.node + " has not evaluated the run within " +
-                                       std::to_string(schema::kMistakesMs / 60'000) + " minutes; ask a faster node"});
+                                       std::to_string(schema::kMisclassificationsMs / 60'000) +
+                                       " minutes; ask a faster node"});
 }
 
 void MistakeSearch::give_way(const Error& why) {

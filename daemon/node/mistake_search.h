@@ -23,7 +23,8 @@ class MistakeSearch {
   ~MistakeSearch() { abandon(); }
 
   // busy: why it cannot be now, "" = it can. key: drawn. Answered once, sooner or later.
-  void begin(std::uint64_t token, const schema::MistakesRequest& request, const std::string& busy, std::uint64_t key);
+  void begin(std::uint64_t token, const schema::MisclassificationsRequest& request, const std::string& busy,
+             std::uint64_t key);
   bool on() const { return search_ != nullptr; }
   void on_found(MistakesFound& event);
   void tick();                      // ends a search that takes too long

@@ -372,7 +372,7 @@ void Node::on(ControlCall& event) {
   if (const auto* request = std::get_if<schema::ExamineRequest>(&event.body)) return examine(event.token, *request);
   if (const auto* request = std::get_if<schema::ForecastRequest>(&event.body))
     return dry_run_.plan(event.token, *request, at_work());
-  if (const auto* request = std::get_if<schema::MistakesRequest>(&event.body)) {
+  if (const auto* request = std::get_if<schema::MisclassificationsRequest>(&event.body)) {
     const std::string why = at_work();
     const std::string busy = why.empty() && examiner_.measuring() ? "links are measured (tgctl doctor)" : why;
     return mistakes_.begin(event.token, *request, busy, draw_bits());
@@ -497,7 +497,7 @@ void Node::stop(std::uint64_t token, const schema::StopRequest& request) {
 void Node::leave(std::uint64_t token, const schema::LeaveRequest& request) {
   const std::string& node = context_.self.config.node;
   const bool begun = run_ && run_->begun();
-  if (begun && !request.back) {
+  if (begun && !request.rejoin) {
     const Status leaves = membership_.leave(steady_ms());
     if (!leaves.ok()) return control_.reply(token, leaves.error());
     return control_.reply(token, schema::DoneReply{run_->identity().id, node, 0});
@@ -505,11 +505,11 @@ void Node::leave(std::uint64_t token, const schema::LeaveRequest& request) {
   const std::optional<RunRecord> record =
       begun ? std::nullopt : context_.disk.store.recorded(auto_resume_.on_elsewhere(steady_ms()));
   if (!record)
-    return control_.reply(token, Error{ErrorKind::kRefused, begun          ? node + " is in run " + run_->identity().id
-                                                            : request.back ? "no run is on that " + node + " has left"
-                                                                           : node + " is in no run"});
-  if (!request.back) membership_.stay_out();
-  context_.disk.store.amend(record->key, [&](RunRecord& one) { one.left_by_order = !request.back; });
+    return control_.reply(token, Error{ErrorKind::kRefused, begun ? node + " is in run " + run_->identity().id
+                                                            : request.rejoin ? "no run is on that " + node + " has left"
+                                                                             : node + " is in no run"});
+  if (!request.rejoin) membership_.stay_out();
+  context_.disk.store.amend(record->key, [&](RunRecord& one) { one.left_by_order = !request.rejoin; });
   control_.reply(token, schema::DoneReply{record->id, node, 0});
 }
 

@@ -29,10 +29,10 @@ void Journal::change_view(std::uint32_t number, std::uint64_t step, const Differ
   status_.view_step = step;
   status_.view_since_ms = unix_time_ms();
   for (const std::string& node : members.joined)
-    std::erase_if(status_.left, [&](const auto& one) { return one.node == node; });
+    std::erase_if(status_.departed, [&](const auto& one) { return one.node == node; });
   for (const std::string& node : members.left)
-    status_.left.push_back({node, status_.view_since_ms, step, schema::clip_text(why, schema::kMaxProblemBytes)});
-  std::ranges::sort(status_.left, {}, &schema::Departure::node);
+    status_.departed.push_back({node, status_.view_since_ms, step, schema::clip_text(why, schema::kMaxProblemBytes)});
+  std::ranges::sort(status_.departed, {}, &schema::Departure::node);
   ++context_.news.metrics.numbers().view_changes;
 }
 

@@ -131,10 +131,10 @@ std::string class_name(const Prepared& prepared, std::size_t index) {
   return index < names.size() ? schema::clip_text(names[index], schema::kMaxNameBytes) : std::to_string(index);
 }
 
-schema::Mistakes summary(const Prepared& prepared, const std::vector<engine::Prediction>& all,
-                         const std::function<void()>& advance) {
+schema::Misclassifications summary(const Prepared& prepared, const std::vector<engine::Prediction>& all,
+                                   const std::function<void()>& advance) {
   const auto name = [&](std::size_t index) { return class_name(prepared, index); };
-  schema::Mistakes found;
+  schema::Misclassifications found;
   found.samples = all.size();
   found.correct = static_cast<std::uint64_t>(
       std::ranges::count_if(all, [](const engine::Prediction& one) { return one.said == one.label; }));
@@ -145,17 +145,18 @@ schema::Mistakes summary(const Prepared& prepared, const std::vector<engine::Pre
     found.counts = engine::confusion_matrix(all, classes);
   }
   for (const engine::ClassPair& pair : engine::most_confused(all, schema::kMaxConfusions))
-    found.confused.push_back({name(pair.label), name(pair.said), pair.count, pair.of});
+    found.confusions.push_back({name(pair.label), name(pair.said), pair.count, pair.of});
   for (const engine::Prediction& one : engine::wrongest(all, schema::kMaxPictures)) {
     if (const auto sample = engine::shown_test_sample(*prepared.data, prepared.recipe, one.sample))
-      found.wrongest.push_back({to_wire(*sample, name(one.label)), name(one.said), one.probability});
+      found.worst.push_back({to_wire(*sample, name(one.label)), name(one.said), one.probability});
     advance();
   }
   return found;
 }
 
-Result<schema::Mistakes> find(const PreparationOptions& options, const RunRecord& record, const std::string& directory,
-                              const engine::ComputeDevice& compute, const std::function<void()>& advance) {
+Result<schema::Misclassifications> find(const PreparationOptions& options, const RunRecord& record,
+                                        const std::string& directory, const engine::ComputeDevice& compute,
+                                        const std::function<void()>& advance) {
   const std::string path = directory + "/" + kModelFile;
   if (Status whole = check_file(record, path); !whole) return whole.error();
   Prepared prepared;
@@ -166,7 +167,7 @@ Result<schema::Mistakes> find(const PreparationOptions& options, const RunRecord
   const Result<std::unique_ptr<Replica>> replica = read_model(record, path, prepared.model, compute.space(), advance);
   if (!replica) return replica.error();
   const std::vector<engine::Prediction> all = evaluate(options, record, prepared, **replica, **engine, advance);
-  schema::Mistakes found = summary(prepared, all, advance);
+  schema::Misclassifications found = summary(prepared, all, advance);
   found.run_id = record.id;
   found.node = options.node;
   found.step = record.status.digest_step;
@@ -175,11 +176,11 @@ Result<schema::Mistakes> find(const PreparationOptions& options, const RunRecord
 
 }  // namespace
 
-Result<schema::Mistakes> find_mistakes(const PreparationOptions& options, const RunRecord& record,
-                                       const std::string& directory, const engine::ComputeDevice& compute,
-                                       const std::function<void()>& advance) {
+Result<schema::Misclassifications> find_mistakes(const PreparationOptions& options, const RunRecord& record,
+                                                 const std::string& directory, const engine::ComputeDevice& compute,
+                                                 const std::function<void()>& advance) {
   try {
-    const Result<schema::Mistakes> found = find(options, record, directory, compute, advance);
+    const Result<schema::Misclassifications> found = find(options, record, directory, compute, advance);
     return found ? found : on_node(options, found.error());
   } catch (const std::bad_alloc&) {
     return Error{ErrorKind::kRefused, options.node + " has not enough memory to evaluate run " + record.id};

@@ -15,8 +15,8 @@ namespace tg::daemon {
 
 // options: of the run's job. directory: where the run's model lies. compute outlives the call. advance(), and what is
 // thrown: as of prepare() (preparation.h). Errors name the node, and what is not what the run had.
-Result<schema::Mistakes> find_mistakes(const PreparationOptions& options, const RunRecord& record,
-                                       const std::string& directory, const engine::ComputeDevice& compute,
-                                       const std::function<void()>& advance);
+Result<schema::Misclassifications> find_mistakes(const PreparationOptions& options, const RunRecord& record,
+                                                 const std::string& directory, const engine::ComputeDevice& compute,
+                                                 const std::function<void()>& advance);
 
 }  // namespace tg::daemon

@@ -174,7 +174,7 @@ schema::StartReply Run::facts(const schema::Commit& choice) const {
   reply.training_samples = prepared_->data->train.count();
   reply.data_read = prepared_->read.summary;
   for (const std::string& warning : prepared_->read.warnings) {
-    const std::string line = schema::clip_text(warning, schema::kMaxSeenBytes) + "\n";
+    const std::string line = schema::clip_text(warning, schema::kMaxSentenceBytes) + "\n";
     if (reply.data_warnings.size() + line.size() <= schema::kMaxWarningsBytes) reply.data_warnings += line;
   }
   return reply;
@@ -233,8 +233,8 @@ schema::RunStatus Run::first_status(const schema::StartReply& facts) const {
   if (start_->record->key != identity_.run_key) return status;
   // It joins.
   status.from_step = before.from_step;
-  status.left = before.left;
-  std::erase_if(status.left, [this](const auto& one) { return one.node == context_.self.config.node; });
+  status.departed = before.departed;
+  std::erase_if(status.departed, [this](const auto& one) { return one.node == context_.self.config.node; });
   return status;
 }
 

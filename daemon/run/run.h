@@ -107,8 +107,8 @@ class Run {
   const schema::JobSpec& job() const { return job_; }
   bool begun() const { return choice_.has_value(); }
   bool goes_on() const { return begun() && !keeper_.saving(); }
-  std::size_t left() const { return journal_.status().left.size(); }  // nodes that were members once and are none now
-  engine::ModelOptions model() const;                                 // of its data. Prepared
+  std::size_t left() const { return journal_.status().departed.size(); }  // former members
+  engine::ModelOptions model() const;                                     // of its data. Prepared
   // What this choice means: facts, no predictions. Prepared.
   schema::StartReply facts(const schema::Commit& choice) const;
   // Adds pictures of the first training samples; reads their files. Prepared.

@@ -65,7 +65,7 @@ Result<std::map<std::string, MemberRecord>> members_in(const std::string& direct
       std::string problem;
       MemberRecord member;
       if (!own.is_object()) return Error{ErrorKind::kCorrupt, path + " is damaged: " + node + " is no object"};
-      fields(member, schema::TakeJson(own, problem));
+      fields(member, schema::JsonReader(own, problem));
       if (!problem.empty()) return Error{ErrorKind::kCorrupt, path + " is damaged: " + problem};
       members[node] = std::move(member);
     }

@@ -31,8 +31,8 @@ std::vector<Deletion> runs_to_delete(std::vector<EndedRun> runs, const Retention
       std::stable_partition(runs.begin(), runs.end(), [](const EndedRun& run) { return !run.has_begun; });
   std::vector<EndedRun> unstarted(runs.begin(), begins);
   runs.erase(runs.begin(), begins);
-  while (unstarted.size() > schema::kMaxUnbegunKept)
-    drop(unstarted, unstarted.begin(), std::to_string(schema::kMaxUnbegunKept) + " starts that never began are kept");
+  while (unstarted.size() > schema::kMaxUnstartedKept)
+    drop(unstarted, unstarted.begin(), std::to_string(schema::kMaxUnstartedKept) + " starts that never began are kept");
   if (runs.empty()) return gone;
   const EndedRun newest = std::move(runs.back());
   runs.pop_back();

@@ -1,6 +1,6 @@
 // The retention policy: chooses the runs to delete so that a node keeps no more than configured. Pure.
 //
-// Starts that never began have a limit of their own (kMaxUnbegunKept) and displace no other runs. The others are
+// Starts that never began have a limit of their own (kMaxUnstartedKept) and displace no other runs. The others are
 // deleted in this order: runs without a model, runs with a fetched model, FAILED ones, then the rest; within each group
 // the oldest first. Age alone deletes no model that was never fetched, and the newest run always stays.
 #pragma once

@@ -132,7 +132,7 @@ std::vector<RunStatus> RunIndex::statuses() const {
       if (row.node == node_ && schema::has_ended(status.state)) row.states = entry.on_disk.states;
     all.push_back(std::move(status));
   }
-  std::sort(all.begin(), all.end(), schema::newer);
+  std::sort(all.begin(), all.end(), schema::is_newer);
   return all;
 }
 

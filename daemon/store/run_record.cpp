@@ -14,10 +14,10 @@ namespace tg::daemon {
 
 namespace {
 
+using schema::JsonReader;
 using schema::JsonView;
 using schema::MemberStatus;
 using schema::OrderedJson;
-using schema::TakeJson;
 
 constexpr std::uint64_t kRecordSchemaVersion = 1;
 
@@ -41,14 +41,14 @@ OrderedJson spec_to_json(const std::string& spec) {
   return lines.empty() ? OrderedJson::object() : OrderedJson(lines);
 }
 
-void spec_from_json(const OrderedJson& spec, RunRecord& record, TakeJson& take) {
+void spec_from_json(const OrderedJson& spec, RunRecord& record, JsonReader& reader) {
   std::map<std::string, std::string> lines;
   for (const auto& [key, value] : spec.items()) {
-    if (!value.is_string()) return take.complain("spec", "an object of strings");
+    if (!value.is_string()) return reader.set_problem("spec", "an object of strings");
     lines[key] = value.get<std::string>();
   }
   for (const auto& [key, value] : lines) record.spec += key + " = " + value + "\n";
-  if (record.spec.size() > schema::kMaxSpecBytes) take.complain("spec", "of a job's size");
+  if (record.spec.size() > schema::kMaxSpecBytes) reader.set_problem("spec", "of a job's size");
 }
 
 // The settings of the job that a resume may change.
@@ -61,12 +61,12 @@ std::map<std::string, std::string> settings_of(const std::string& spec) {
   return settings;
 }
 
-const OrderedJson& object_of(const OrderedJson& root, const char* key, TakeJson& take) {
+const OrderedJson& object_of(const OrderedJson& root, const char* key, JsonReader& reader) {
   static const OrderedJson empty = OrderedJson::object();
   const auto found = root.find(key);
   if (found == root.end() || found->is_null()) return empty;
   if (found->is_object()) return *found;
-  take.complain(key, "an object");
+  reader.set_problem(key, "an object");
   return empty;
 }
 
@@ -81,28 +81,28 @@ Result<RunRecord> from_json(const OrderedJson& root) {
                      (version > kRecordSchemaVersion ? "; a newer tgd wrote it, and reads it" : "")};
   std::string problem;
   RunRecord record;
-  TakeJson take(root, problem);
+  JsonReader reader(root, problem);
   for (const char* const key : {"id", "state"})
-    if (!root.contains(key)) take.complain(key, "there");
-  fields(record, take);
+    if (!root.contains(key)) reader.set_problem(key, "there");
+  fields(record, reader);
   record.status.view = record.view;
   record.status.evaluated = root.contains("evaluation") && root["evaluation"].is_object();
   for (const std::string& name : record.member_names)  // a bad name would make the peers refuse the whole status
-    if (!schema::is_node_name(name)) take.complain("members", "a list of names");
-  for (const schema::Departure& one : record.status.left)
-    if (!schema::is_node_name(one.node)) take.complain("left", "a list of departures");
+    if (!schema::is_node_name(name)) reader.set_problem("members", "a list of names");
+  for (const schema::Departure& one : record.status.departed)
+    if (!schema::is_node_name(one.node)) reader.set_problem("left", "a list of departures");
   for (const auto& [name, end] : record.others)
     if (!schema::is_node_name(name) || record.others.size() > schema::kMaxMembers)
-      take.complain("others", "an object of nodes");
+      reader.set_problem("others", "an object of nodes");
   for (const auto& [name, build] : record.builds)
     if (!schema::is_node_name(name) || record.builds.size() > schema::kMaxMembers)
-      take.complain("builds", "an object of builds");
+      reader.set_problem("builds", "an object of builds");
   MemberStatus& row = record.status.members.emplace_back();
-  TakeJson take_own(object_of(root, "own", take), problem);
-  fields(record.own, take_own);
-  fields(row, take_own);
+  JsonReader own_reader(object_of(root, "own", reader), problem);
+  fields(record.own, own_reader);
+  fields(row, own_reader);
   record.node = record.own.node;
-  spec_from_json(object_of(root, "spec", take), record, take);
+  spec_from_json(object_of(root, "spec", reader), record, reader);
   if (!problem.empty()) return Error{ErrorKind::kCorrupt, problem};
   record.status.global_batch = record.global_batch;
   if (Result<schema::JobSpec> job = schema::parse_job(record.spec, "run.json"); record.has_begun() && job.ok())

@@ -58,7 +58,7 @@ Result<StateFacts> parse_facts(const Metadata& metadata) {
   facts.key = *key;
   facts.spec = text(metadata, "spec");
   if (facts.spec.empty()) return damaged("spec");
-  const auto counters = schema::from_kept<schema::StateCounters>(text(metadata, "counters"));
+  const auto counters = schema::parse_kept<schema::StateCounters>(text(metadata, "counters"));
   if (!counters) return damaged("counters");
   facts.counters = *counters;
   return facts;

@@ -54,12 +54,12 @@ Result<ViewInterval> interval_from_line(const std::string& line) {
     if (!json.contains("settings")) json["settings"] = OrderedJson::object();  // an older tgd wrote it
     std::string problem;
     ViewInterval interval;
-    schema::TakeJson take(json, problem, schema::TakeJson::Absent::kIsOff);
-    fields(interval, take);
+    schema::JsonReader reader(json, problem, schema::JsonReader::Missing::kError);
+    fields(interval, reader);
     for (const std::string& name : interval.members)
-      if (!schema::is_node_name(name)) take.complain("members", "a list of names");
+      if (!schema::is_node_name(name)) reader.set_problem("members", "a list of names");
     for (const auto& [name, build] : interval.builds)
-      if (!schema::is_node_name(name)) take.complain("builds", "an object of builds");
+      if (!schema::is_node_name(name)) reader.set_problem("builds", "an object of builds");
     if (!problem.empty()) return Error{ErrorKind::kCorrupt, problem};
     return interval;
   } catch (const std::exception& error) {

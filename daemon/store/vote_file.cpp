@@ -26,7 +26,7 @@ Result<VoterState> vote_from(const std::string& content) {
   const std::size_t end = content.find('\n');
   if (end == std::string::npos || content.substr(end + 1) != hash_of(content.substr(0, end)) + "\n")
     return Error{ErrorKind::kCorrupt, "its hash does not match"};
-  return schema::from_kept<VoterState>(content.substr(0, end), schema::TakeJson::Absent::kIsOff);
+  return schema::parse_kept<VoterState>(content.substr(0, end), schema::JsonReader::Missing::kError);
 }
 
 }  // namespace

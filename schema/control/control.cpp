@@ -13,13 +13,13 @@
 namespace tg::schema {
 namespace {
 
-// One segment whatever its size: a message that grew past its first one is copied into one that fits.
+// Always one segment: a message that outgrew its first one is copied into one that fits.
 template <class Root, class Message>
 std::string encode(const Message& from) {
   capnp::MallocMessageBuilder message;
   typename Root::Builder root = message.initRoot<Root>();
   root.setId(from.id);
-  put_union(capnp::DynamicStruct::Builder(root), from.body);
+  write_union(capnp::DynamicStruct::Builder(root), from.body);
   const auto flat = [](capnp::MessageBuilder& one) {
     const auto bytes = capnp::messageToFlatArray(one);
     return std::string(bytes.asChars().begin(), bytes.asChars().size());
@@ -38,7 +38,7 @@ Result<Message> decode(const char* what, std::span<const std::byte> bytes) {
     capnp::FlatArrayMessageReader reader(message.words(), reader_options(message.words().size()));
     const typename Root::Reader from = reader.getRoot<Root>();
     Message read{from.getId(), {}};
-    take_union(capnp::DynamicStruct::Reader(from), static_cast<std::size_t>(from.which()), read.body);
+    read_union(capnp::DynamicStruct::Reader(from), static_cast<std::size_t>(from.which()), read.body);
     return read;
   });
 }
@@ -47,9 +47,9 @@ Result<Message> decode(const char* what, std::span<const std::byte> bytes) {
 
 std::string uneven_shares(const std::vector<MemberShare>& shares) {
   if (shares.empty()) return "";
-  const auto [least, most] = std::minmax_element(shares.begin(), shares.end(),
-                                                 [](const auto& a, const auto& b) { return a.samples < b.samples; });
-  if (most->samples - least->samples <= 1) return "";
+  const auto [min, max] = std::minmax_element(shares.begin(), shares.end(),
+                                              [](const auto& a, const auto& b) { return a.samples < b.samples; });
+  if (max->samples - min->samples <= 1) return "";
   return joined(shares, ", ", [](const auto& share) { return share.node + " " + std::to_string(share.samples); });
 }
 
@@ -61,7 +61,7 @@ bool RunStatus::saved_by_all() const {
 }
 
 bool RunStatus::has_left(std::string_view node) const {
-  return std::ranges::find(left, node, &Departure::node) != left.end();
+  return std::ranges::find(departed, node, &Departure::node) != departed.end();
 }
 
 Result<RunState> parse_run_state(std::string_view name) {
@@ -69,7 +69,7 @@ Result<RunState> parse_run_state(std::string_view name) {
   for (char& c : upper) c = static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
   if (const std::optional<RunState> state = from_word<RunState>(upper)) return *state;
   return Error{ErrorKind::kUsage,
-               "\"" + clip_text(name, 100) + "\" is not a state; there are " + joined(words_of(RunState()))};
+               "\"" + clip_text(name, 100) + "\" is not a run state; choose one of " + joined(words_of(RunState()))};
 }
 
 std::string encode_request(const Request& request) { return encode<wire::Request>(request); }

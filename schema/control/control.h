@@ -1,4 +1,4 @@
-// Control messages: what tgctl asks a node, what a node answers, and the beats that nodes send each other's control
+// Control messages: tgctl's requests, a node's replies, and the heartbeats that nodes send to each other's control
 // port. Values, described once (schema/described/rule.h); their Cap'n Proto form is control.capnp. Decoding checks
 // bounds and never throws past control.cpp. Pure; any thread.
 #pragma once
@@ -28,23 +28,23 @@ void fields(schema::Is<Error> auto& it, auto&& field) {
 
 namespace tg::schema {
 
-// Requests. Their order is that of the union in control.capnp, and so is the replies'.
-// Which run a beginning of an id means where several have it.
+// Requests, in the order of the union in control.capnp, as are the replies.
+// How a run is chosen where several ids begin with the given prefix.
 enum class Pick : std::uint8_t {
-  kOnly,         // none: it has to be the only one
-  kNewest,       // the newest of those that go on, else the newest
+  kOnly,         // it has to be the only one
+  kNewest,       // the newest active one, else the newest
   kNewestEnded,  // the newest of those that have ended, else the newest
-  kOnlyGoing,    // the only one of those that go on; if none does, the only one
+  kOnlyActive,   // the only active one; if none is active, the only one
 };
-constexpr auto words_of(Pick) { return words("only", "newest", "newest-ended", "only-going"); }
+constexpr auto words_of(Pick) { return words("only", "newest", "newest-ended", "only-active"); }
 
 struct StatusRequest {
-  std::string run;     // an id, or a beginning of one; empty = all runs, or with kNewest the newest of all
-  bool local = false;  // only what this node knows itself (asked by peers)
+  std::string run;     // an id or a prefix of one; empty = all runs, or with kNewest the newest of all
+  bool local = false;  // only this node's own knowledge; peers ask so
   Pick pick = Pick::kOnly;
 };
 void fields(Is<StatusRequest> auto& it, auto&& field) {
-  field("run", it.run, run_id_or_not());
+  field("run", it.run, optional_run_id());
   field("local", it.local);
   field("pick", it.pick);
 }
@@ -53,12 +53,12 @@ struct StartRequest {
   std::string spec;    // canonical job
   std::string run_id;  // empty = the node draws one
   bool dry_run = false;
-  std::vector<std::string> without = {};  // these nodes
-  bool pictures = false;                  // a dry run that predicts nothing, and shows some of the data
+  std::vector<std::string> without = {};  // nodes that take no part
+  bool pictures = false;                  // a dry run without a prediction, with sample pictures
 };
 void fields(Is<StartRequest> auto& it, auto&& field) {
   field("spec", it.spec, lines(kMaxSpecBytes));
-  field("run_id", it.run_id, run_id_or_not());
+  field("run_id", it.run_id, optional_run_id());
   field("dry_run", it.dry_run);
   field("without", it.without, list(kMaxMembers, node_name()));
   field("pictures", it.pictures);
@@ -70,26 +70,26 @@ struct StopRequest {
 };
 void fields(Is<StopRequest> auto& it, auto&& field) {
   field("run", it.run, run_id());
-  field("node", it.node, node_name_or_not());
+  field("node", it.node, optional_node_name());
 }
 
 struct LeaveRequest {
-  std::string node;   // empty = the asked one
-  bool back = false;  // it comes into the run again that it left so
+  std::string node;     // empty = the asked one
+  bool rejoin = false;  // it comes back into the run that it left by such a request
 };
 void fields(Is<LeaveRequest> auto& it, auto&& field) {
-  field("node", it.node, node_name_or_not());
-  field("back", it.back);
+  field("node", it.node, optional_node_name());
+  field("rejoin", it.rejoin);
 }
 
 struct LogsRequest {
   std::string run;
-  std::string node;  // empty = the asked one; another one is asked on the client's behalf
+  std::string node;  // empty = the asked one, which relays the request to another
   std::uint64_t offset = 0;
 };
 void fields(Is<LogsRequest> auto& it, auto&& field) {
   field("run", it.run, run_id());
-  field("node", it.node, node_name_or_not());
+  field("node", it.node, optional_node_name());
   field("offset", it.offset);
 }
 
@@ -101,7 +101,7 @@ struct FetchRequest {
 };
 void fields(Is<FetchRequest> auto& it, auto&& field) {
   field("run", it.run, run_id());
-  field("node", it.node, node_name_or_not());
+  field("node", it.node, optional_node_name());
   field("file", it.file, run_id());
   field("offset", it.offset);
 }
@@ -112,7 +112,7 @@ struct DeleteRequest {
 };
 void fields(Is<DeleteRequest> auto& it, auto&& field) {
   field("run", it.run, run_id());
-  field("node", it.node, node_name_or_not());
+  field("node", it.node, optional_node_name());
 }
 
 struct FetchedRequest {
@@ -121,26 +121,26 @@ struct FetchedRequest {
 };
 void fields(Is<FetchedRequest> auto& it, auto&& field) {
   field("run", it.run, run_id());
-  field("node", it.node, node_name_or_not());
+  field("node", it.node, optional_node_name());
 }
 
 struct VersionRequest {};
 void fields(Is<VersionRequest> auto&, auto&&) {}
 
-struct Beat {  // one way, node to node
+struct Heartbeat {  // from node to node, without a reply
   std::string node;
   std::uint64_t incarnation = 0;
   std::string run_id;  // empty = none
   Phase phase = Phase::kIdle;
   std::uint64_t step = 0;
-  std::uint64_t progress = 0;  // grows whenever the member gets anything done
-  std::uint32_t view = 0;      // of that run
-  std::uint32_t lineage = 1;   // the same: how often it has begun
+  std::uint64_t progress = 0;  // grows with all work that the member gets done
+  std::uint32_t view = 0;      // the run's view
+  std::uint32_t lineage = 1;   // the number of times that the run has begun
 };
-void fields(Is<Beat> auto& it, auto&& field) {
+void fields(Is<Heartbeat> auto& it, auto&& field) {
   field("node", it.node, node_name());
   field("incarnation", it.incarnation);
-  field("run_id", it.run_id, run_id_or_not());
+  field("run_id", it.run_id, optional_run_id());
   field("phase", it.phase);
   field("step", it.step);
   field("progress", it.progress);
@@ -148,14 +148,14 @@ void fields(Is<Beat> auto& it, auto&& field) {
   field("lineage", it.lineage);
 }
 
-// Goes on with a run that has ended, from a state that all its members have.
+// Resumes a run that has ended, from a state that all its members have.
 struct ResumeRequest {
   std::string run;       // the whole id
-  std::string settings;  // job lines that replace those of the run: steps and what does not change the past
+  std::string settings;  // job lines that replace the run's: steps, and others that do not change the past
   bool from_newest = true;
-  std::uint64_t from_step = 0;            // else this one
-  bool any_build = false;                 // also where builds, processors or threads differ: the bits may, too
-  std::vector<std::string> without = {};  // these nodes
+  std::uint64_t from_step = 0;            // used where from_newest is false
+  bool any_build = false;                 // builds, processors or threads may differ, and so may the bits
+  std::vector<std::string> without = {};  // nodes that take no part
 };
 void fields(Is<ResumeRequest> auto& it, auto&& field) {
   field("run", it.run, run_id());
@@ -166,13 +166,13 @@ void fields(Is<ResumeRequest> auto& it, auto&& field) {
   field("without", it.without, list(kMaxMembers, node_name()));
 }
 
-// The place of a request or a reply that nobody sends any more.
+// The place of a request or a reply that is no longer sent.
 struct Obsolete {};
 void fields(Is<Obsolete> auto&, auto&&) {}
 
 using RequestBody = std::variant<StatusRequest, StartRequest, StopRequest, LogsRequest, FetchRequest, VersionRequest,
-                                 Beat, Obsolete, ForecastRequest, DeleteRequest, FetchedRequest, ExamineRequest,
-                                 ResumeRequest, LeaveRequest, MistakesRequest>;
+                                 Heartbeat, Obsolete, ForecastRequest, DeleteRequest, FetchedRequest, ExamineRequest,
+                                 ResumeRequest, LeaveRequest, MisclassificationsRequest>;
 struct Request {
   std::uint64_t id = 0;
   RequestBody body;
@@ -188,31 +188,31 @@ void fields(Is<MemberShare> auto& it, auto&& field) {
   field("samples", it.samples);
 }
 
-// "node-a 48, node-b 16" where the shares are uneven: of equal weights they differ by one at most; else "".
+// "node-a 48, node-b 16" where shares differ by more than one, which equal weights never do; else "".
 std::string uneven_shares(const std::vector<MemberShare>& shares);
-struct StartReply {  // what a start will do, or would do (--dry-run)
+struct StartReply {  // the plan of a start, or of one that is not made (--dry-run)
   std::string run_id;
   std::uint64_t parameters = 0;
   std::uint64_t members = 0;
   std::uint64_t global_batch = 0;
-  std::uint64_t local_batch = 0;  // of the node that answers
+  std::uint64_t local_batch = 0;  // the answering node's
   std::string exchange, coding;
   std::uint64_t memory_bytes = 0;  // per node
-  double compute_seconds = 0;      // of a step, timed while the run was prepared
-  double link_mbps = 0;            // payload: predicted with, else as measured; 0 = not
+  double compute_seconds = 0;      // for a step, timed while the run was prepared
+  double link_mbps = 0;            // payload rate that the prediction uses, else as measured; 0 = not measured
   Outcome predicted = {};
-  std::string unpredicted = {};          // why there is no prediction; empty = there is one
-  std::vector<MemberShare> shares = {};  // of the global batch, by rank
-  std::uint64_t device_bytes = 0;        // of a device's memory, beside memory_bytes; 0 = the processor computes
-  std::uint64_t from_step = 0;           // where it begins: 0, or the state that it is resumed from
-  std::uint64_t disk_bytes = 0;          // per node, of states and models
+  std::string unpredicted = {};                    // why there is no prediction; empty = there is one
+  std::vector<MemberShare> shares = {};            // parts of the global batch, by rank
+  std::uint64_t device_bytes = 0;                  // device memory, beside memory_bytes; 0 = the processor computes
+  std::uint64_t from_step = 0;                     // step at which it begins: 0, or that of the resumed state
+  std::uint64_t disk_bytes = 0;                    // per node, for states and models
   std::string data_read = {}, data_warnings = {};  // as in RunStatus
-  std::vector<SamplePicture> pictures = {};        // where they were asked for
-  std::uint64_t steps = 0;                         // of the whole run
-  std::uint64_t training_samples = 0;              // of an epoch
+  std::vector<SamplePicture> pictures = {};        // empty unless the request asked for them
+  std::uint64_t steps = 0;                         // for the whole run
+  std::uint64_t training_samples = 0;              // per epoch
 };
 void fields(Is<StartReply> auto& it, auto&& field) {
-  field("run_id", it.run_id, run_id_or_not());
+  field("run_id", it.run_id, optional_run_id());
   field("parameters", it.parameters);
   field("members", it.members);
   field("global_batch", it.global_batch);
@@ -228,7 +228,7 @@ void fields(Is<StartReply> auto& it, auto&& field) {
   field("shares", it.shares, list(kMaxMembers));
   field("from_step", it.from_step);
   field("disk_bytes", it.disk_bytes);
-  field("data_read", it.data_read, line(kMaxSeenBytes));
+  field("data_read", it.data_read, line(kMaxSentenceBytes));
   field("data_warnings", it.data_warnings, lines(kMaxWarningsBytes));
   field("pictures", it.pictures, list(kMaxPictures));
   field("steps", it.steps);
@@ -244,12 +244,12 @@ void fields(Is<StopReply> auto& it, auto&& field) {
   field("state", it.state, called("run state"));
 }
 
-struct SliceReply {  // of a log or a file
+struct SliceReply {  // a part of a log or a file
   std::string run_id;
   std::string node;
   std::uint64_t total_bytes = 0;
-  std::string data;    // from the asked offset
-  bool final = false;  // nothing more will come
+  std::string data;    // from the requested offset
+  bool final = false;  // no data follow
 };
 void fields(Is<SliceReply> auto& it, auto&& field) {
   field("run_id", it.run_id, run_id());
@@ -259,7 +259,7 @@ void fields(Is<SliceReply> auto& it, auto&& field) {
   field("final", it.final);
 }
 
-struct DoneReply {  // a run was deleted, marked as fetched, or is left
+struct DoneReply {  // a run was deleted or marked as fetched, or a node leaves it
   std::string run_id;
   std::string node;
   std::uint64_t freed_bytes = 0;
@@ -281,7 +281,7 @@ void fields(Is<VersionReply> auto& it, auto&& field) {
 }
 
 using ReplyBody = std::variant<Error, MeshStatus, StartReply, StopReply, SliceReply, VersionReply, Obsolete,
-                               ForecastReply, DoneReply, Examination, Diagnosis, Mistakes>;
+                               ForecastReply, DoneReply, Examination, Diagnosis, Misclassifications>;
 struct Reply {
   std::uint64_t id = 0;
   ReplyBody body;

@@ -65,7 +65,7 @@ enum class Cell : std::uint8_t {
 constexpr auto words_of(Cell) { return words("-", "ok", "mesh", "control", "both", "down", "refused", "?"); }
 
 struct ExamineRequest {
-  bool local = false;         // of the asked node alone
+  bool local = false;         // examines the asked node alone
   std::uint8_t seconds = 0;   // for each link, both ways; 0 = none is measured
   double line_mbps = 0;       // what they should carry, 0 = not given
   std::int64_t asked_ms = 0;  // the asker's clock
@@ -78,43 +78,43 @@ void fields(Is<ExamineRequest> auto& it, auto&& field) {
 }
 
 struct LinkFacts {
-  std::string peer, line;    // of the own line only these
+  std::string peer, line;    // the own line has only these
   std::string address;       // that was connected to
   std::string name_problem;  // "Name or service not known"
   Reach mesh = Reach::kUntried, control = Reach::kUntried;
-  std::uint32_t mtu = 0;  // of that connection
+  std::uint32_t mtu = 0;  // that connection's
   std::string device;
   bool up = false;
   std::string problem;         // as the mesh says
   bool waiting_helps = false;  // false: another build, key, name
-  std::string refusal;         // of the control ports, by keys
+  std::string refusal;         // why the control ports refuse each other's keys
   double mbps = 0;             // payload, 0 = not measured
 };
 void fields(Is<LinkFacts> auto& it, auto&& field) {
   field("peer", it.peer, node_name());
   field("line", it.line, line(kMaxAddressBytes).called("peer line"));
   field("address", it.address, line(kMaxAddressBytes));
-  field("name_problem", it.name_problem, line(kMaxSeenBytes));
+  field("name_problem", it.name_problem, line(kMaxSentenceBytes));
   field("mesh", it.mesh, called("mesh port"));
   field("control", it.control, called("control port"));
   field("mtu", it.mtu);
   field("device", it.device, word());
   field("up", it.up);
-  field("problem", it.problem, line(kMaxSeenBytes).called("link problem"));
+  field("problem", it.problem, line(kMaxSentenceBytes).called("link problem"));
   field("waiting_helps", it.waiting_helps);
-  field("refusal", it.refusal, line(kMaxSeenBytes));
+  field("refusal", it.refusal, line(kMaxSentenceBytes));
   field("mbps", it.mbps, real().called("link rate"));
 }
 
 struct DataFacts {
   std::string set;
-  std::uint64_t hash = 0;  // of what was read: the files, or of a folder of pictures their names
+  std::uint64_t hash = 0;  // covers the files' contents, or for a folder of pictures their names
   std::string problem;
 };
 void fields(Is<DataFacts> auto& it, auto&& field) {
   field("set", it.set, word().called("data set"));
   field("hash", it.hash);
-  field("problem", it.problem, line(kMaxSeenBytes).called("data problem"));
+  field("problem", it.problem, line(kMaxSentenceBytes).called("data problem"));
 }
 
 struct Examination {
@@ -133,13 +133,13 @@ void fields(Is<Examination> auto& it, auto&& field) {
   field("asked_ms", it.asked_ms);
   field("received_ms", it.received_ms);
   field("answered_ms", it.answered_ms);
-  field("busy", it.busy, line(kMaxSeenBytes));
-  field("key_problem", it.key_problem, line(kMaxSeenBytes));
-  field("disk_problem", it.disk_problem, line(kMaxSeenBytes));
-  field("memory_problem", it.memory_problem, line(kMaxSeenBytes));
+  field("busy", it.busy, line(kMaxSentenceBytes));
+  field("key_problem", it.key_problem, line(kMaxSentenceBytes));
+  field("disk_problem", it.disk_problem, line(kMaxSentenceBytes));
+  field("memory_problem", it.memory_problem, line(kMaxSentenceBytes));
   field("data_dir", it.data_dir, line(kMaxPathBytes).called("data-dir"));
   field("data", it.data, list(kMaxDataSets).list_called("data sets"));
-  field("unfinished", it.unfinished, line(kMaxSeenBytes));
+  field("unfinished", it.unfinished, line(kMaxSentenceBytes));
   field("links", it.links, list(kMaxMembers));
 }
 
@@ -152,10 +152,10 @@ struct Finding {
 void fields(Is<Finding> auto& it, auto&& field) {
   field("check", it.check);
   field("verdict", it.verdict);
-  field("node", it.node, node_name_or_not().null());
-  field("peer", it.peer, node_name_or_not().null());
-  field("seen", it.seen, line(kMaxSeenBytes).called("what was seen"));
-  field("fix", it.fix, line(kMaxSeenBytes).null());
+  field("node", it.node, optional_node_name().null());
+  field("peer", it.peer, optional_node_name().null());
+  field("seen", it.seen, line(kMaxSentenceBytes).called("what was seen"));
+  field("fix", it.fix, line(kMaxSentenceBytes).null());
 }
 
 struct Diagnosis {
@@ -175,10 +175,10 @@ void fields(Is<Diagnosis> auto& it, auto&& field) {
   field("reach", it.reach, called("cell"));
   field("mbps", it.mbps, real().called("link rate"));
 }
-inline std::string odd(const Diagnosis& it) {
+inline std::string validation_error(const Diagnosis& it) {
   const std::size_t pairs = it.nodes.size() * it.nodes.size();
   const bool whole = it.reach.size() == pairs && it.mbps.size() == pairs;
-  return whole ? "" : "a matrix has not as many fields as there are pairs of nodes";
+  return whole ? "" : "a matrix has another number of cells than there are pairs of nodes";
 }
 
 }  // namespace tg::schema

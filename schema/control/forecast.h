@@ -16,7 +16,7 @@ struct ForecastRequest {
   std::string spec;  // canonical job
   std::uint64_t nodes = 0;
   double line_mbps = 0;        // 0 = the job's link-mbps, else as measured
-  double compute_seconds = 0;  // of a node's part of a step; 0 = as timed on the asked node
+  double compute_seconds = 0;  // a node's part of a step; 0 = as timed on the asked node
 };
 void fields(Is<ForecastRequest> auto& it, auto&& field) {
   field("spec", it.spec, lines(kMaxSpecBytes));
@@ -63,7 +63,7 @@ struct ForecastReply {
   std::uint64_t parameters = 0;
   double line_mbps = 0;          // told; 0 = the measured payload rate was used
   double payload_mbps = 0;       // used
-  double cores = 0;              // of a node
+  double cores = 0;              // per node
   std::string exchange, coding;  // as a start of the job chooses at the asked N; coding of all rows
   ForecastRow asked;
   std::vector<ForecastRow> table;

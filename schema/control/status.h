@@ -1,5 +1,5 @@
-// What a mesh says of itself and its runs. Values; described once (schema/described/rule.h) for the control messages,
-// for `tgctl status --json` and for run.json. Pure; any thread.
+// The status of a mesh and its runs. Values, described once (schema/described/rule.h) for the control messages, for
+// `tgctl status --json` and for run.json. Pure; any thread.
 #pragma once
 
 #include <cstdint>
@@ -22,35 +22,35 @@ enum class RunState : std::uint16_t {
   kStopped,
   kCompleted,
   kFailed,
-  kInterrupted,  // this node is no longer in it: it was shut down, died, was left out, or was stopped while PAUSED
-  kPaused,       // too few members are there; goes on by itself when they are back
+  kInterrupted,  // this node is no longer in it: it was shut down, died, was evicted, or was stopped while PAUSED
+  kPaused,       // quorum lost; resumes when enough members are back
 };
 constexpr auto words_of(RunState) {
   return words("PENDING", "STARTING", "RUNNING", "STOPPING", "STOPPED", "COMPLETED", "FAILED", "INTERRUPTED", "PAUSED");
 }
-Result<RunState> parse_run_state(std::string_view name);  // in any case
-// It came to an end; a COMPLETED, STOPPED or FAILED one may be resumed all the same.
+Result<RunState> parse_run_state(std::string_view name);  // in upper or lower case
+// True for COMPLETED, STOPPED and FAILED; such a run may be resumed all the same.
 inline bool is_final(RunState s) { return s >= RunState::kStopped && s <= RunState::kFailed; }
-// What all members know to be so, whatever one of them thought before.
+// True for an end on which all members agree; it replaces any other that one of them has recorded.
 inline bool is_authoritative(RunState s) { return s == RunState::kStopped || s == RunState::kCompleted; }
-// Of two ends of one beginning the nearer to the truth (daemon/membership/run_outcome.h), the higher.
+// Where two members recorded different ends of a run, the higher one holds (daemon/membership/run_outcome.h).
 inline int precedence(RunState end) { return is_authoritative(end) ? 2 : end == RunState::kFailed ? 1 : 0; }
-// Whoever says so trains it no more, and will not unless told.
+// True if the node that reports this state no longer trains the run, and will not unless it is resumed.
 inline bool has_ended(RunState s) { return is_final(s) || s == RunState::kInterrupted; }
 
-// What has become of a member's state of an ended run.
+// Where a member keeps its state of an ended run.
 enum class SaveState : std::uint16_t {
-  kNone,      // nothing was said: the run goes on, or the record is an older one
+  kNone,      // unreported: the run is active, or its record is an older one
   kSaved,     // on its disk
-  kInMemory,  // nobody could save it: in its memory until it is deleted, or the disk has room
-  kNotSaved,  // it could not save it
-  kNothing,   // it ended before it had saved
-  kUnknown,   // it was lost before it said
+  kInMemory,  // no member could save it: in memory until it is deleted, or the disk has room
+  kNotSaved,  // saving failed
+  kNothing,   // the process ended before it had saved
+  kUnknown,   // the member was lost before it reported
 };
 constexpr auto words_of(SaveState) { return words("-", "saved", "in memory", "not saved", "nothing saved", "unknown"); }
 inline bool has_state(SaveState s) { return s == SaveState::kSaved || s == SaveState::kInMemory; }
 
-// Where a member is inside its step; carried by beats so that a stuck one can be named.
+// A member's position inside its step; heartbeats carry it so that a stuck member can be named.
 enum class Phase : std::uint16_t {
   kIdle,
   kPrepare,
@@ -66,20 +66,20 @@ constexpr auto words_of(Phase) {
   return words("idle", "prepare", "forward", "backward", "scaler wait", "reduce", "gather", "evaluate", "save");
 }
 
-// up: both directions of both its ports work, so it could join a run. no link: it lives, but something of that does
-// not.
+// up: both directions of both its ports work, so it could join a run. no link: it is alive, but one of them does not
+// work.
 enum class NodeState : std::uint8_t { kUp, kNoLink, kUnreachable };
 constexpr auto words_of(NodeState) { return words("up", "no link", "unreachable"); }
 
-// What trains on a node. Bytes of a device's memory, as they are now.
+// The engine that trains on a node, and a device's memory at present.
 struct ComputeStatus {
   std::string engine;  // cpu | cuda; "" = not known
   std::string device;  // its name; "" = the processor
   std::string math;
   std::uint64_t free_bytes = 0, total_bytes = 0;
   std::string problem;          // the device does not answer; "" = nothing
-  std::string why_cpu;          // although a device might; "" = nobody asked for another
-  bool module_missing = false;  // because none is installed
+  std::string why_cpu;          // why the processor trains although a device might; "" = no device was configured
+  bool module_missing = false;  // no module for a device is installed
 };
 void fields(Is<ComputeStatus> auto& it, auto&& field) {
   field("engine", it.engine, word());
@@ -107,10 +107,10 @@ void fields(Is<NodeStatus> auto& it, auto&& field) {
   field("compute", it.compute);
 }
 
-// A member that the others wait for longer than this share of their time is marked: it holds the run up.
+// A member that the others wait for longer than this share of their time is marked as slowing the run down.
 inline constexpr double kHoldsUpShare = 0.5;
 
-// Less than this share of a member's time is no wait for data worth a word.
+// Waits for data below this share of a member's time are not shown.
 inline constexpr double kMinDataWaitShare = 0.01;
 
 inline constexpr const char* kStateNoun = "a state of a run";
@@ -119,20 +119,20 @@ struct MemberStatus {
   std::string node;
   RunState state = RunState::kPending;
   std::uint64_t step = 0;    // committed steps
-  std::uint64_t digest = 0;  // of the state at digest_step
+  std::uint64_t digest = 0;  // digest of the state at digest_step
   std::uint64_t digest_step = 0;
   double wait_share = 0;  // share of their time that the others, on average, wait for this member
-  // What it does, for how long it has got nothing done, and after what time of that it is left out; limit 0 = not
-  // known.
+  // The present phase, the time without progress, and the time without progress after which it is evicted; limit 0 =
+  // not known.
   Phase phase = Phase::kIdle;
   std::uint64_t phase_ms = 0, phase_limit_ms = 0;
-  SaveState save = SaveState::kNone;       // of the state at digest_step, once the run has ended
+  SaveState save = SaveState::kNone;       // where the state at digest_step is, once the run has ended
   std::string problem = {};                // why it is not saved
-  std::uint32_t samples = 0;               // of each step that are its share; 0 = not known
+  std::uint32_t samples = 0;               // its share of each step; 0 = not known
   double data_wait_share = 0;              // share of its time that its engine waits for samples
   std::vector<std::uint64_t> states = {};  // steps of the states on its disk that a resume may begin at, newest first
   double waiting_share = 0;                // share of its time that it waits for other members
-  std::uint32_t seniority = 0;             // its place in the present view, 1 = the most senior; 0 = not known
+  std::uint32_t seniority = 0;             // its position in the present view, 1 = the most senior; 0 = not known
   bool holds_up() const {
     return (state == RunState::kRunning || state == RunState::kStopping) && wait_share > kHoldsUpShare;
   }
@@ -156,11 +156,11 @@ void fields(Is<MemberStatus> auto& it, auto&& field) {
   field("seniority", it.seniority);
 }
 
-// The run went on without this node, which had been a member.
+// A node that was a member, and without which the run continued.
 struct Departure {
   std::string node;
   std::int64_t since_ms = 0;
-  std::uint64_t step = 0;  // with which the others went on
+  std::uint64_t step = 0;  // at which the others continued
   std::string why;
   bool operator==(const Departure&) const = default;
 };
@@ -171,17 +171,17 @@ void fields(Is<Departure> auto& it, auto&& field) {
   field("why", it.why, line(kMaxProblemBytes));
 }
 
-// What status shows of the step itself and does not compute anew: in a state's file (daemon/store/state_facts.h).
+// The numbers of a status that a state's file keeps (daemon/store/state_facts.h), as they cannot be computed again.
 struct StateCounters {
   double loss = 0;  // mean over the last step's global batch
   double learning_rate = 0;
   bool evaluated = false;
   std::uint64_t evaluation_step = 0;
   double evaluation_accuracy = 0;    // 0..1
-  double evaluation_accuracy_5 = 0;  // 0..1, among the five highest; 0 of five classes or fewer
+  double evaluation_accuracy_5 = 0;  // 0..1, label among the five highest; 0 with five classes or fewer
   double evaluation_loss = 0;
-  double best_accuracy = 0;     // of all evaluations
-  std::uint64_t best_step = 0;  // the first that had it; 0 = none yet
+  double best_accuracy = 0;     // over all evaluations
+  std::uint64_t best_step = 0;  // the first step with it; 0 = none yet
 };
 void fields(Is<StateCounters> auto& it, auto&& field) {
   field("loss", it.loss);
@@ -199,14 +199,14 @@ struct RunStatus : StateCounters {
   std::string id;
   RunState state = RunState::kPending;
   std::string reason;
-  std::int64_t since_ms = 0;  // of the state
+  std::int64_t since_ms = 0;  // when it entered the state
   std::int64_t started_ms = 0;
   std::string model;
   std::string data;
   std::string exchange;
-  std::string coding;  // of ternary payloads: raw | entropy
+  std::string coding;  // raw | entropy, for ternary payloads
   std::string gradients;
-  std::string last_layer;  // how the gradient of the last layer travels
+  std::string last_layer;  // format of the last layer's gradient
   std::uint64_t step = 0, steps = 0;
   double samples_per_second = 0;
   double code_bits_per_parameter = 0;  // payload bits of one member's codes per parameter
@@ -217,21 +217,21 @@ struct RunStatus : StateCounters {
   std::uint64_t digest = 0;
   std::uint64_t digest_step = 0;
   std::uint64_t initial_digest = 0;
-  std::vector<MemberStatus> members;  // of the present view
-  std::uint32_t lineage = 1;          // how often it has begun: at its start, and with every resume
-  std::uint64_t from_step = 0;        // the step at which it began last
-  std::uint32_t view = 1;             // number of the present list of members
-  std::uint64_t view_step = 0;        // with which it began
-  std::int64_t view_since_ms = 0;     // and when
-  std::vector<Departure> left = {};   // who was a member once and is none now, by name
-  std::string next = {};              // of an INTERRUPTED run: when the nodes go on with it, or why they do not
-  std::uint64_t training_samples = 0, global_batch = 0;  // of an epoch, and of a step; 0 = not known
-  std::string data_read;      // what it trains on (engine/data/what_was_read.h); "" = replayed, or it has not begun
-  std::string data_warnings;  // what in that may not be what its user meant, a line each
-  std::string settings;       // the job's keys that are not the defaults, KEY = VALUE, a line each
+  std::vector<MemberStatus> members;     // the present view's
+  std::uint32_t lineage = 1;             // how often it has begun: at its start, and at each resume
+  std::uint64_t from_step = 0;           // the step at which it began last
+  std::uint32_t view = 1;                // the present view's number
+  std::uint64_t view_step = 0;           // committed steps at which the view began
+  std::int64_t view_since_ms = 0;        // when the view began
+  std::vector<Departure> departed = {};  // former members, by name
+  std::string next = {};                 // for an INTERRUPTED run: when the nodes resume it, or why they do not
+  std::uint64_t training_samples = 0, global_batch = 0;  // per epoch, and per step; 0 = not known
+  std::string data_read;      // the data it trains on (engine/data/what_was_read.h); "" = replayed, or it has not begun
+  std::string data_warnings;  // likely mistakes of the user in the data, a line each
+  std::string settings;       // the job's keys that differ from the defaults, KEY = VALUE, a line each
   StateCounters& counters() { return *this; }
   bool has_left(std::string_view node) const;
-  // A run that came to its end, but not every member has its state on its disk.
+  // False for a run that ended without the state on every member's disk.
   bool saved_by_all() const;
 };
 void fields(Is<RunStatus> auto& it, auto&& field) {
@@ -269,25 +269,25 @@ void fields(Is<RunStatus> auto& it, auto&& field) {
   field("members", it.members, list(kMaxMembers).not_shown().not_kept());
   field("lineage", it.lineage);
   field("from_step", it.from_step);
-  field("view", it.view, plain().not_kept());  // the record says it in its own words
+  field("view", it.view, plain().not_kept());  // the record has a key of its own for it
   field("view_step", it.view_step, plain().not_kept());
   field("view_since_ms", it.view_since_ms, plain().time().not_kept());
-  field("left", it.left, list(kMaxMembers).noun("a list of departures"));
+  field("departed", it.departed, list(kMaxMembers).named("left").noun("a list of departures"));
   field("next", it.next, line(kMaxReasonBytes).not_kept());
   field("training_samples", it.training_samples);
   field("global_batch", it.global_batch, plain().not_kept());  // the record has one of its own
-  field("data_read", it.data_read, line(kMaxSeenBytes));
+  field("data_read", it.data_read, line(kMaxSentenceBytes));
   field("data_warnings", it.data_warnings, lines(kMaxWarningsBytes));
   field("settings", it.settings, lines(kMaxSettingsBytes).not_kept());  // the record has the whole job
 }
 
-// In lists of runs the first of the two.
-inline bool newer(const RunStatus& a, const RunStatus& b) {
+// True if a comes before b in lists of runs.
+inline bool is_newer(const RunStatus& a, const RunStatus& b) {
   return a.started_ms != b.started_ms ? a.started_ms > b.started_ms : a.id < b.id;
 }
 
 struct MeshStatus {
-  std::string node;  // who answers
+  std::string node;  // the one that answers
   std::string build;
   bool insecure = false;
   std::vector<NodeStatus> nodes;

@@ -10,7 +10,7 @@
 
 namespace tg::schema {
 
-// Of nothing that format_utc would write otherwise, or the text would not be read again.
+// Refuses a text that format_utc would write differently.
 std::optional<std::int64_t> from_utc(const std::string& text) {
   int year = 0, month = 0, day = 0, hour = 0, minute = 0, second = 0, milli = 0, used = 0;
   const int read = std::sscanf(text.c_str(), "%4d-%2d-%2dT%2d:%2d:%2d.%3dZ%n", &year, &month, &day, &hour, &minute,
@@ -37,7 +37,7 @@ JsonPlace json_place(const char* name, const Rule& rule, JsonView view) {
 OrderedJson number_to_json(double value) { return std::isfinite(value) ? OrderedJson(value) : OrderedJson(nullptr); }
 
 OrderedJson text_to_json(const std::string& text, const Rule& rule) {
-  if (rule.text != Rule::Text::kLines) return clip_text(text, rule.most_bytes());
+  if (rule.text != Rule::Text::kLines) return clip_text(text, rule.max_bytes());
   OrderedJson lines = OrderedJson::array();
   std::istringstream stream(text);
   for (std::string line; std::getline(stream, line);) lines.push_back(line);
@@ -55,31 +55,31 @@ OrderedJson digest_to_json(std::uint64_t digest, JsonView view) {
   return digest == 0 && view == JsonView::kShown ? OrderedJson(nullptr) : OrderedJson(hex_digest(digest));
 }
 
-void TakeJson::complain(const std::string& key, std::string_view wanted) {
+void JsonReader::set_problem(const std::string& key, std::string_view wanted) {
   if (problem_.empty()) problem_ = "field " + key + " is not " + std::string(wanted);
 }
 
-const OrderedJson* TakeJson::find_object(const std::string& key) {
+const OrderedJson* JsonReader::find_object(const std::string& key) {
   const auto found = from_.find(key);
   if (found == from_.end() || found->is_null()) return nullptr;
   if (found->is_object()) return &*found;
-  complain(key, "an object");
+  set_problem(key, "an object");
   return nullptr;
 }
 
-const char* TakeJson::take(const OrderedJson& json, bool& value, const Rule&) {
+const char* JsonReader::read(const OrderedJson& json, bool& value, const Rule&) {
   if (!json.is_boolean()) return "true or false";
   value = json.get<bool>();
   return nullptr;
 }
 
-const char* TakeJson::take(const OrderedJson& json, double& value, const Rule&) {
+const char* JsonReader::read(const OrderedJson& json, double& value, const Rule&) {
   if (!json.is_number() && !json.is_null()) return "a number";
   value = json.is_null() ? std::numeric_limits<double>::quiet_NaN() : json.get<double>();
   return nullptr;
 }
 
-const char* TakeJson::take(const OrderedJson& json, std::int64_t& value, const Rule& rule) {
+const char* JsonReader::read(const OrderedJson& json, std::int64_t& value, const Rule& rule) {
   if (rule.json != Rule::Json::kTime) {
     if (!json.is_number_integer()) return "a whole number";
     value = json.get<std::int64_t>();
@@ -93,25 +93,25 @@ const char* TakeJson::take(const OrderedJson& json, std::int64_t& value, const R
   return nullptr;
 }
 
-const char* TakeJson::take(const OrderedJson& json, std::string& value, const Rule& rule) {
+const char* JsonReader::read(const OrderedJson& json, std::string& value, const Rule& rule) {
   if (rule.text == Rule::Text::kLines) {
     if (!json.is_array()) return "a list of lines";
     for (const OrderedJson& line : json) {
       if (!line.is_string()) return "a list of lines";
-      if (value.size() + 1 >= rule.most_bytes()) break;
+      if (value.size() + 1 >= rule.max_bytes()) break;
       if (!value.empty()) value += '\n';
-      value += clip_text(line.get_ref<const std::string&>(), rule.most_bytes() - value.size());
+      value += clip_text(line.get_ref<const std::string&>(), rule.max_bytes() - value.size());
     }
     return nullptr;
   }
   if (!json.is_string()) return "a string";
-  value = clip_text(json.get_ref<const std::string&>(), rule.most_bytes());
+  value = clip_text(json.get_ref<const std::string&>(), rule.max_bytes());
   if (rule.text == Rule::Text::kRunId && !is_run_id(json.get_ref<const std::string&>())) return "a run's id";
   if (rule.text == Rule::Text::kNodeName && !is_node_name(json.get_ref<const std::string&>())) return "a node's name";
   return nullptr;
 }
 
-const char* TakeJson::take_count(const OrderedJson& json, std::uint64_t& value, const Rule& rule) {
+const char* JsonReader::read_count(const OrderedJson& json, std::uint64_t& value, const Rule& rule) {
   if (rule.json == Rule::Json::kDigest) {
     if (!json.is_string()) return "a string";
     const std::optional<std::uint64_t> digest = parse_hex_digest(json.get_ref<const std::string&>());
@@ -121,8 +121,8 @@ const char* TakeJson::take_count(const OrderedJson& json, std::uint64_t& value, 
   }
   if (!json.is_number_unsigned()) return "a whole number";
   value = json.get<std::uint64_t>();
-  if (rule.most == Rule::kUnbounded) return nullptr;
-  if (value < static_cast<std::uint64_t>(rule.least) || value > static_cast<std::uint64_t>(rule.most))
+  if (rule.max == Rule::kUnbounded) return nullptr;
+  if (value < static_cast<std::uint64_t>(rule.min) || value > static_cast<std::uint64_t>(rule.max))
     return "a whole number in bounds";
   return nullptr;
 }

@@ -1,6 +1,5 @@
-// A described struct (rule.h) as JSON. JsonView::kShown is what --json prints, JsonView::kKept what run.json
-// keeps and is read again from. A number that is not finite is null; numbers are numbers, digests strings. Pure; any
-// thread.
+// A described struct (rule.h) as JSON. JsonView::kShown is what --json prints, JsonView::kKept what run.json keeps and
+// is read from. A number that is not finite is null; digests are strings. Pure; any thread.
 #pragma once
 
 #include <cmath>
@@ -24,26 +23,26 @@ namespace tg::schema {
 
 using OrderedJson = nlohmann::ordered_json;
 
-// Where a field lies in the form.
+// The place of a field in the form.
 struct JsonPlace {
-  std::string object;  // "" = the struct's own
+  std::string object;  // "" = the struct's own object
   std::string key;
 };
 JsonPlace json_place(const char* name, const Rule& rule, JsonView view);
 
-OrderedJson number_to_json(double value);  // null where it is not finite
+OrderedJson number_to_json(double value);  // null if it is not finite
 OrderedJson text_to_json(const std::string& text, const Rule& rule);
 OrderedJson time_to_json(std::int64_t unix_ms, JsonView view);
-std::optional<std::int64_t> from_utc(const std::string& text);  // what format_utc wrote (kernels/base/log.h)
+std::optional<std::int64_t> from_utc(const std::string& text);  // inverse of format_utc (kernels/base/log.h)
 OrderedJson digest_to_json(std::uint64_t digest, JsonView view);
 
 template <Described T>
 OrderedJson to_json(const T& it, JsonView view, bool measured = true);
 
-class PutJson {
+class JsonWriter {
  public:
-  // measured: the run has made its first step.
-  PutJson(OrderedJson& to, JsonView view, bool measured) : to_(to), view_(view), measured_(measured) {}
+  // measured: true once the run has made its first step.
+  JsonWriter(OrderedJson& to, JsonView view, bool measured) : to_(to), view_(view), measured_(measured) {}
 
   template <class T>
   void operator()(const char* name, const T& value, const Rule& rule = {}) {
@@ -97,16 +96,17 @@ class PutJson {
 template <Described T>
 OrderedJson to_json(const T& it, JsonView view, bool measured) {
   OrderedJson json = OrderedJson::object();
-  fields(it, PutJson(json, view, measured));
+  fields(it, JsonWriter(json, view, measured));
   return json;
 }
 
-// Reads what was kept; remembers the first field that is off. A text is cut to its bound.
-class TakeJson {
+// Reads the JsonView::kKept form, and stores in `problem` the first field that is not valid. A text is cut to its
+// bound.
+class JsonReader {
  public:
-  enum class Absent : std::uint8_t { kKeepsDefault, kIsOff };
-  TakeJson(const OrderedJson& from, std::string& problem, Absent absent = Absent::kKeepsDefault)
-      : from_(from), problem_(problem), absent_(absent) {}
+  enum class Missing : std::uint8_t { kKeepDefault, kError };
+  JsonReader(const OrderedJson& from, std::string& problem, Missing missing = Missing::kKeepDefault)
+      : from_(from), problem_(problem), missing_(missing) {}
 
   template <class T>
   void operator()(const char* name, T& value, const Rule& rule = {}) {
@@ -115,34 +115,34 @@ class TakeJson {
     const OrderedJson* const object = place.object.empty() ? &from_ : find_object(place.object);
     const auto found = object == nullptr ? from_.end() : object->find(place.key);
     if (object == nullptr || found == object->end()) {
-      if (absent_ == Absent::kIsOff) complain(place.key, "there");
+      if (missing_ == Missing::kError) set_problem(place.key, "there");
       return;
     }
-    if (const char* const wanted = take(*found, value, rule)) complain(place.key, wanted);
+    if (const char* const wanted = read(*found, value, rule)) set_problem(place.key, wanted);
   }
   // "field KEY is not WANTED"
-  void complain(const std::string& key, std::string_view wanted);
+  void set_problem(const std::string& key, std::string_view wanted);
 
  private:
   const OrderedJson* find_object(const std::string& key);  // nullptr where it is absent or null
 
-  // nullptr, or what the value is not.
-  const char* take(const OrderedJson& json, bool& value, const Rule& rule);
-  const char* take(const OrderedJson& json, double& value, const Rule& rule);
-  const char* take(const OrderedJson& json, std::int64_t& value, const Rule& rule);
-  const char* take(const OrderedJson& json, std::string& value, const Rule& rule);
+  // These return nullptr, or the form that the value should have.
+  const char* read(const OrderedJson& json, bool& value, const Rule& rule);
+  const char* read(const OrderedJson& json, double& value, const Rule& rule);
+  const char* read(const OrderedJson& json, std::int64_t& value, const Rule& rule);
+  const char* read(const OrderedJson& json, std::string& value, const Rule& rule);
   template <std::unsigned_integral T>
-  const char* take(const OrderedJson& json, T& value, const Rule& rule) {
+  const char* read(const OrderedJson& json, T& value, const Rule& rule) {
     std::uint64_t count = 0;
-    if (const char* const wanted = take_count(json, count, rule)) return wanted;
+    if (const char* const wanted = read_count(json, count, rule)) return wanted;
     if (count > std::numeric_limits<T>::max()) return "a whole number of its size";
     value = static_cast<T>(count);
     return nullptr;
   }
-  // A word that is not known is off where the rule has a noun for it, else it keeps the default.
+  // An unknown word is a problem where the rule has a noun for it, else the value keeps its default.
   template <class T>
   requires std::is_enum_v<T>
-  const char* take(const OrderedJson& json, T& value, const Rule& rule) {
+  const char* read(const OrderedJson& json, T& value, const Rule& rule) {
     if (!json.is_string()) return "a string";
     const std::optional<T> known = from_word<T>(json.get_ref<const std::string&>());
     if (!known) return rule.json_noun;
@@ -150,43 +150,43 @@ class TakeJson {
     return nullptr;
   }
   template <Described T>
-  const char* take(const OrderedJson& json, T& value, const Rule&) {
+  const char* read(const OrderedJson& json, T& value, const Rule&) {
     if (!json.is_object()) return "an object";
-    fields(value, TakeJson(json, problem_, absent_));
+    fields(value, JsonReader(json, problem_, missing_));
     return nullptr;
   }
   template <class T>
-  const char* take(const OrderedJson& json, std::vector<T>& values, const Rule& rule) {
+  const char* read(const OrderedJson& json, std::vector<T>& values, const Rule& rule) {
     const char* const noun = rule.json_noun != nullptr ? rule.json_noun : "a list";
-    if (!json.is_array() || json.size() > rule.most_items) return noun;
+    if (!json.is_array() || json.size() > rule.max_items) return noun;
     for (const OrderedJson& one : json)
-      if (take(one, values.emplace_back(), rule) != nullptr) return noun;
+      if (read(one, values.emplace_back(), rule) != nullptr) return noun;
     return nullptr;
   }
   template <class T>
-  const char* take(const OrderedJson& json, std::map<std::string, T>& values, const Rule& rule) {
+  const char* read(const OrderedJson& json, std::map<std::string, T>& values, const Rule& rule) {
     if (json.is_null()) return nullptr;
     if (!json.is_object()) return "an object";
     for (const auto& [key, one] : json.items())
-      if (take(one, values[key], rule) != nullptr) return rule.json_noun;
+      if (read(one, values[key], rule) != nullptr) return rule.json_noun;
     return nullptr;
   }
-  static const char* take_count(const OrderedJson& json, std::uint64_t& value, const Rule& rule);
+  static const char* read_count(const OrderedJson& json, std::uint64_t& value, const Rule& rule);
 
   const OrderedJson& from_;
   std::string& problem_;
-  Absent absent_;
+  Missing missing_;
 };
 
-// What was kept as a text of its own.
+// The struct whose JsonView::kKept form is this text.
 template <Described T>
-Result<T> from_kept(const std::string& text, TakeJson::Absent absent = TakeJson::Absent::kKeepsDefault) {
+Result<T> parse_kept(const std::string& text, JsonReader::Missing missing = JsonReader::Missing::kKeepDefault) {
   try {
     const OrderedJson json = OrderedJson::parse(text);
     if (!json.is_object()) return Error{ErrorKind::kCorrupt, "not a JSON object"};
     std::string problem;
     T it;
-    fields(it, TakeJson(json, problem, absent));
+    fields(it, JsonReader(json, problem, missing));
     if (!problem.empty()) return Error{ErrorKind::kCorrupt, problem};
     return it;
   } catch (const std::exception& error) {

@@ -1,6 +1,6 @@
-// A struct that travels or is written down is described once: one function beside it names its fields, and every form
-// of it follows from that (wire_form.h: Cap'n Proto; json_form.h: JSON; tests/schema/described.h: comparing and
-// filling).
+// A description of a struct that is sent or stored: one function beside the struct names its fields, and each of its
+// forms follows from that (wire_form.h: Cap'n Proto; json_form.h: JSON; tests/schema/described.h: comparison and test
+// values).
 //
 //   struct Share {
 //     std::string node;
@@ -11,9 +11,9 @@
 //     field("samples", it.samples);
 //   }
 //
-// The name is the key in JSON and, in camelCase, the field in the .capnp. The rule says what may travel, and how JSON
-// shows it. Decoding checks the fields in this order and refuses the message by the first one that breaks its rule.
-// A field that has no line here, or none in the .capnp, fails tests/schema/described_test.cpp.
+// The name is the key in JSON and, in camelCase, the field in the .capnp. The rule says which values are valid, and how
+// JSON shows them. Decoding checks the fields in this order and names the first that breaks its rule. A field that has
+// no line here, or none in the .capnp, fails tests/schema/described_test.cpp.
 // Pure; any thread.
 #pragma once
 
@@ -31,40 +31,40 @@ namespace tg::schema {
 template <class It, class T>
 concept Is = std::same_as<std::remove_const_t<It>, T>;
 
-// The forms of JSON. A field is in both unless its rule says otherwise.
+// The two forms of JSON. A field is in both unless its rule says otherwise.
 enum class JsonView : std::uint8_t { kShown, kKept };  // what --json prints; what run.json keeps
 
 struct Rule {
   enum class Text : std::uint8_t {
-    kLine,           // printable, at most `most` bytes; cut to that before it is sent
-    kLines,          // the same with line breaks; never cut. In JSON a list of lines
-    kMessage,        // cut and sent as one line, taken with line breaks
-    kNodeName,       // is_node_name
-    kNodeNameOrNot,  // or empty
-    kRunId,          // is_run_id; a file's name keeps that rule, too
-    kRunIdOrNot,     // or empty
-    kBytes,          // any bytes
+    kLine,              // printable, at most `max` bytes; cut to that before it is sent
+    kLines,             // the same with line breaks; never cut; in JSON a list of lines
+    kMessage,           // cut and sent as one line, accepted with line breaks
+    kNodeName,          // is_node_name
+    kOptionalNodeName,  // or empty
+    kRunId,             // is_run_id, which holds for file names too
+    kOptionalRunId,     // or empty
+    kBytes,             // any bytes
   };
   enum class Json : std::uint8_t {
     kPlain,
-    kDigest,    // 16 hexadecimal digits; where it is shown, null for 0
-    kTime,      // RFC 3339 from Unix milliseconds, without the name's _ms; where it is shown, of seconds, null for 0
-    kMeasured,  // where it is shown, null before the run's first step
+    kDigest,    // 16 hexadecimal digits; in kShown null for 0
+    kTime,      // RFC 3339 from Unix milliseconds, without the name's _ms; in kShown whole seconds, null for 0
+    kMeasured,  // in kShown null before the run's first step
   };
 
   Text text = Text::kLine;
-  double least = 0, most = kUnbounded;  // of a number; of a text's bytes
-  std::size_t most_items = 0;           // of a list
-  const char* label = nullptr;          // in refusals; nullptr = the name, with spaces
-  const char* list_label = nullptr;     // of the list as a whole
+  double min = 0, max = kUnbounded;  // bounds of a number, or of a text's bytes
+  std::size_t max_items = 0;         // bound of a list
+  const char* label = nullptr;       // in refusals; nullptr = the name, with spaces
+  const char* list_label = nullptr;  // the same for a list as a whole
   Json json = Json::kPlain;
   const char* json_name = nullptr;    // nullptr = the name
-  const char* json_object = nullptr;  // lies in an object of that name, without the name's prefix
-  bool only_kept_object = false;      // but not where it is shown
+  const char* json_object = nullptr;  // the object that has the key, without that prefix
+  bool only_kept_object = false;      // json_object is for kKept only
   const char* json_noun = nullptr;    // "field members is not a list of names"
-  bool shown = true, kept = true;     // in these views of JSON
-  bool null_if_empty = false;         // "" and 0 are null
-  bool no_key_if_empty = false;       // null where it is shown, no key where it is kept
+  bool shown = true, kept = true;     // views of JSON that have it
+  bool null_if_empty = false;         // "" and 0 become null
+  bool no_key_if_empty = false;       // null in kShown, no key in kKept
 
   static constexpr double kUnbounded = -1;
 
@@ -112,34 +112,34 @@ struct Rule {
   constexpr Rule measured() const {
     return with([](Rule& r) { r.json = Json::kMeasured; });
   }
-  constexpr std::size_t most_bytes() const { return static_cast<std::size_t>(most); }  // of a text
+  constexpr std::size_t max_bytes() const { return static_cast<std::size_t>(max); }  // for a text
   constexpr bool in(JsonView view) const { return view == JsonView::kShown ? shown : kept; }
 };
 
-// Any number, word, flag or described struct.
+// For any number, word, flag or described struct.
 constexpr Rule plain() { return {}; }
 constexpr Rule called(const char* name) { return Rule{}.called(name); }
 
-constexpr Rule text_rule(Rule::Text kind, std::size_t most_bytes) {
-  return Rule{.text = kind, .most = static_cast<double>(most_bytes)};
+constexpr Rule text_rule(Rule::Text kind, std::size_t max_bytes) {
+  return Rule{.text = kind, .max = static_cast<double>(max_bytes)};
 }
-constexpr Rule line(std::size_t most_bytes) { return text_rule(Rule::Text::kLine, most_bytes); }
-constexpr Rule lines(std::size_t most_bytes) { return text_rule(Rule::Text::kLines, most_bytes); }
+constexpr Rule line(std::size_t max_bytes) { return text_rule(Rule::Text::kLine, max_bytes); }
+constexpr Rule lines(std::size_t max_bytes) { return text_rule(Rule::Text::kLines, max_bytes); }
 constexpr Rule word() { return line(kMaxNameBytes); }
 constexpr Rule node_name() { return text_rule(Rule::Text::kNodeName, kMaxNameBytes); }
-constexpr Rule node_name_or_not() { return text_rule(Rule::Text::kNodeNameOrNot, kMaxNameBytes); }
+constexpr Rule optional_node_name() { return text_rule(Rule::Text::kOptionalNodeName, kMaxNameBytes); }
 constexpr Rule run_id() { return text_rule(Rule::Text::kRunId, kMaxRunIdBytes); }
-constexpr Rule run_id_or_not() { return text_rule(Rule::Text::kRunIdOrNot, kMaxRunIdBytes); }
-constexpr Rule bytes(std::size_t most_bytes) { return text_rule(Rule::Text::kBytes, most_bytes); }
+constexpr Rule optional_run_id() { return text_rule(Rule::Text::kOptionalRunId, kMaxRunIdBytes); }
+constexpr Rule bytes(std::size_t max_bytes) { return text_rule(Rule::Text::kBytes, max_bytes); }
 
-// A number from 0 (or least) to most; what is no number is refused.
-constexpr Rule up_to(double most) { return Rule{.most = most}; }
-constexpr Rule between(double least, double most) { return Rule{.least = least, .most = most}; }
+// For a number from 0 (or min) to max; NaN is refused.
+constexpr Rule up_to(double max) { return Rule{.max = max}; }
+constexpr Rule between(double min, double max) { return Rule{.min = min, .max = max}; }
 constexpr Rule real() { return up_to(kMaxReal); }
 
-// A list of at most so many; each element keeps `each`.
-constexpr Rule list(std::size_t most_items, Rule each = {}) {
-  each.most_items = most_items;
+// For a list; the rule `each` holds for each element.
+constexpr Rule list(std::size_t max_items, Rule each = {}) {
+  each.max_items = max_items;
   return each;
 }
 
@@ -152,7 +152,7 @@ concept Described = requires(T& it, AnyVisitor visit) {
   fields(it, visit);
 };
 
-// "run_id" as "run id", or what the rule calls it.
+// The rule's label, else the name with spaces: "run id".
 std::string label_of(const char* name, const Rule& rule);
 
 }  // namespace tg::schema

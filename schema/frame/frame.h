@@ -2,11 +2,11 @@
 //
 // A frame is one single-segment message in one ZeroMQ part:
 //   frame := u32 0 (segments - 1) | u32 words | words * 8 bytes
-// decode_frame is where a peer's bytes become trusted: it checks size, segment count, every bound of limits.h,
-// enum values and the union, and never throws past frame_decode.cpp. What it cannot know (whether chunk 7 exists and
-// has that length) the exchange checks against its layout.
-// Those of a step, which have to be fast, are read and written by hand; of the others the fields are described once
-// (schema/described/rule.h).
+// decode_frame turns a peer's bytes into trusted values: it checks size, segment count, every bound of limits.h, enum
+// values and the union, and never throws past frame_decode.cpp. The exchange checks against its layout what the decoder
+// cannot know (whether chunk 7 exists and has that length).
+// The frames of a step, which have to be fast, are read and written by hand; the fields of all others are described
+// once (schema/described/rule.h).
 // Threads: functions are pure; FramePool and FrameBuffer handles may be used and released on any thread.
 #pragma once
 
@@ -66,9 +66,9 @@ void fields(Is<Hello> auto& it, auto&& field) {
   field("names", it.names, line(kMaxNamesBytes));
   field("weight", it.weight);
 }
-inline std::string odd(const Hello& it) { return odd_weight(it.weight); }
+inline std::string validation_error(const Hello& it) { return weight_error(it.weight); }
 
-// Sent to a connection whose hello is not accepted; from a ROUTER to a DEALER.
+// Answers a connection's hello that is not accepted; goes from a ROUTER to a DEALER.
 struct Refusal {
   std::string node;  // the node that refuses
   std::string message;
@@ -78,16 +78,16 @@ void fields(Is<Refusal> auto& it, auto&& field) {
   field("message", it.message, line(kMaxReasonBytes));
 }
 
-// Ends a proposal or a run; sent by the node that saw the cause first.
+// Ends a proposal or a run. The node that noticed the cause first sends it.
 struct Fail {
   ErrorKind kind = ErrorKind::kFailed;
-  std::string node;   // the node that it is about
+  std::string node;   // the node that failed
   std::string phase;  // the phase it was in
   std::string message;
 };
 void fields(Is<Fail> auto& it, auto&& field) {
   field("kind", it.kind);
-  field("node", it.node, node_name_or_not());
+  field("node", it.node, optional_node_name());
   field("phase", it.phase, line(kMaxNameBytes));
   field("message", it.message, line(kMaxReasonBytes));
 }
@@ -101,7 +101,7 @@ enum StepFlags : std::uint32_t {
 };
 inline constexpr std::uint32_t kKnownStepFlags = 31;
 
-// One per member and step, in every mode; sent when the first bucket's scalers are known.
+// Each member sends one per step, in every mode, as soon as the first bucket's scalers are known.
 struct StepFrame {
   std::uint32_t rate_bits = 0;  // the learning rate, as a check
   std::uint32_t flags = 0;
@@ -112,7 +112,8 @@ struct StepFrame {
   std::vector<float> statistics = {};  // measured on the member's samples, in the model's order, without padding
 };
 
-// Scalers of bucket 1, 2, ...; also the gate: no member sends a chunk of a bucket before all have announced it.
+// The scalers of bucket 1, 2, ... It is also the gate: no member sends a chunk of a bucket before all have announced
+// it.
 struct Scalers {
   std::uint32_t bucket = 0;
   std::uint32_t flags = 0;
@@ -142,12 +143,12 @@ struct Chunk {
   std::span<const std::byte> payload;  // aliases the decoded bytes
 };
 
-// Before an evaluation and at the end of a run: the sender has committed the state that the header's step names. With
-// all members' words that state is confirmed.
+// Says, before an evaluation and at the end of a run, that the sender has committed the state of the header's step.
+// Once all members have sent it, the state is confirmed.
 struct Reached {};
 void fields(Is<Reached> auto&, auto&&) {}
 
-// Sent after an evaluation and at the end of a run.
+// The sender's part of an evaluation. Also sent at the end of a run.
 struct Report {
   bool last = false;
   std::uint64_t correct = 0, correct_5 = 0, total = 0;
@@ -162,8 +163,8 @@ void fields(Is<Report> auto& it, auto&& field) {
   field("loss_sum", it.loss_sum);
   field("digests", it.digests, list(kMaxDigests));
 }
-inline std::string odd(const Report& it) {
-  return std::max(it.correct, it.correct_5) > it.total ? "more samples are right than there are" : "";
+inline std::string validation_error(const Report& it) {
+  return std::max(it.correct, it.correct_5) > it.total ? "more samples are correct than there are" : "";
 }
 
 struct Goodbye {
@@ -171,7 +172,7 @@ struct Goodbye {
 };
 void fields(Is<Goodbye> auto& it, auto&& field) { field("reason", it.reason, line(kMaxReasonBytes)); }
 
-// Flow control: how many payload bytes of the receiver's chunks the sender has taken in this step.
+// Flow control: the payload bytes of the receiver's chunks that the sender has consumed in this step.
 struct Credit {
   std::uint64_t taken_bytes = 0;
 };
@@ -191,7 +192,7 @@ void fields(Is<ProbeReply> auto& it, auto&& field) {
   field("micros", it.micros);
 }
 
-// How a run ended, or was interrupted, for the sender, and what the sender has kept of it.
+// How a run ended or was interrupted on the sender, and which state the sender has.
 struct Ended {
   RunState state = RunState::kFailed;
   std::string reason;
@@ -215,7 +216,7 @@ void fields(Is<Ended> auto& it, auto&& field) {
   field("problem", it.problem, line(kMaxProblemBytes));
   field("asks", it.asks);
 }
-inline std::string odd(const Ended& it) { return has_ended(it.state) ? "" : "an end that is none"; }
+inline std::string validation_error(const Ended& it) { return has_ended(it.state) ? "" : "a state that is not an end"; }
 
 using FrameBody =
     std::variant<Hello, Claim, Grant, Propose, Vote, Commit, Fail, StepFrame, Scalers, Chunk, Report, Goodbye, Credit,
@@ -228,7 +229,7 @@ struct Frame {
   std::size_t bytes = 0;  // size of the message that it was decoded from
 };
 
-// Pooled, 8-byte aligned bytes of one frame. The pool may die before its buffers.
+// The 8-byte aligned, pooled bytes of one frame. The pool may be destroyed before its buffers.
 class FrameBuffer {
  public:
   virtual ~FrameBuffer() = default;
@@ -248,10 +249,10 @@ class FramePool {
   std::shared_ptr<State> state_;
 };
 
-// Encodes any body; a chunk is better written with ChunkFrameBuilder, which saves a copy.
+// Encodes any body. For a chunk, ChunkFrameBuilder saves a copy.
 SharedFrame encode_frame(const FrameHeader& header, const FrameBody& body, FramePool& pool);
 
-// A chunk frame whose payload is written in place: begin, write up to payload().size() bytes, finish(used, format).
+// Builds a chunk frame in place: write up to payload().size() bytes to payload(), then call finish().
 class ChunkFrameBuilder {
  public:
   ChunkFrameBuilder(const FrameHeader& header, std::uint32_t chunk, ChunkPhase phase, std::size_t payload_bound,
@@ -266,7 +267,8 @@ class ChunkFrameBuilder {
   std::unique_ptr<State> state_;
 };
 
-// Unaligned bytes are copied to aligned scratch memory; a Chunk's payload aliases `bytes` either way.
+// Decodes one frame. Unaligned bytes are copied to aligned scratch memory; a Chunk's payload aliases `bytes` either
+// way.
 Result<Frame> decode_frame(std::span<const std::byte> bytes);
 
 }  // namespace tg::schema

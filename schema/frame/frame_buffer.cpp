@@ -24,7 +24,7 @@ std::size_t size_class_of(std::size_t bytes) {
 
 }  // namespace
 
-Block FramePool::State::take(std::size_t bytes) {
+Block FramePool::State::acquire(std::size_t bytes) {
   TG_CHECK(bytes <= kMaxFrameBytes, bytes);
   const std::size_t size_class = size_class_of(bytes);
   const std::size_t capacity = class_bytes(size_class);
@@ -43,7 +43,7 @@ Block FramePool::State::take(std::size_t bytes) {
   return block;
 }
 
-void FramePool::State::give(Block block) {
+void FramePool::State::release(Block block) {
   const std::lock_guard lock(mutex);
   used_bytes -= block.capacity;
   if (idle_bytes + block.capacity > kMaxIdlePoolBytes) return;
@@ -61,9 +61,9 @@ std::size_t FramePool::allocated_bytes() const {
 }
 
 PooledBytes::PooledBytes(std::shared_ptr<FramePool::State> pool, std::size_t capacity)
-    : pool_(std::move(pool)), block_(pool_->take(capacity)) {}
+    : pool_(std::move(pool)), block_(pool_->acquire(capacity)) {}
 
-PooledBytes::~PooledBytes() { pool_->give(std::move(block_)); }
+PooledBytes::~PooledBytes() { pool_->release(std::move(block_)); }
 
 void PooledBytes::resize(std::size_t bytes) {
   TG_CHECK(bytes <= block_.capacity, bytes, block_.capacity);

@@ -1,6 +1,6 @@
-// The memory behind frames: blocks of a few sizes, reused. A block belongs to one PooledBytes at a time; the last
-// handle, on any thread, returns it to the pool's state, which lives as long as any handle. Idle blocks are bounded by
-// kMaxIdlePoolBytes, blocks in use by the exchange's credits.
+// The memory of frames: blocks in a few sizes, which are reused. A block belongs to one PooledBytes at a time; the last
+// handle, on any thread, returns it to the pool's state, which lives as long as any handle. kMaxIdlePoolBytes bounds
+// the idle blocks, the exchange's credits bound those in use.
 #pragma once
 
 #include <cstdlib>
@@ -23,8 +23,8 @@ struct Block {
 struct FramePool::State {
   static constexpr std::size_t kSmallest = 256;  // a size class holds kSmallest * 2^k plus a frame's overhead
 
-  Block take(std::size_t bytes);
-  void give(Block block);
+  Block acquire(std::size_t bytes);
+  void release(Block block);
 
   mutable std::mutex mutex;
   std::vector<std::vector<Block>> idle;  // by size class

@@ -1,4 +1,4 @@
-// Where a peer's bytes become trusted: every field of a frame is checked against schema/limits.h.
+// Turns a peer's bytes into trusted frames: every field is checked against schema/limits.h.
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -13,8 +13,8 @@ namespace tg::schema {
 namespace {
 
 template <class Value>
-std::vector<Value> take_list(typename capnp::List<Value>::Reader list, std::size_t most, const char* field) {
-  checked_below(list.size(), most + 1, field);
+std::vector<Value> read_list(typename capnp::List<Value>::Reader list, std::size_t max, const char* field) {
+  checked_below(list.size(), max + 1, field);
   std::vector<Value> values;
   values.reserve(list.size());
   for (const Value value : list) values.push_back(value);
@@ -22,36 +22,36 @@ std::vector<Value> take_list(typename capnp::List<Value>::Reader list, std::size
 }
 
 std::uint32_t checked_flags(std::uint32_t flags) {
-  if ((flags & ~kKnownStepFlags) != 0) throw Odd{"unknown step flags"};
+  if ((flags & ~kKnownStepFlags) != 0) throw DecodeError{"unknown step flags"};
   return flags;
 }
 
-std::vector<std::uint64_t> take_digests(capnp::List<std::uint64_t>::Reader list) {
-  return take_list<std::uint64_t>(list, kMaxDigests, "digests");
+std::vector<std::uint64_t> read_digests(capnp::List<std::uint64_t>::Reader list) {
+  return read_list<std::uint64_t>(list, kMaxDigests, "digests");
 }
 
-// A scaler is finite and not negative. Any other may only come with the flag that ends the run, and is read as 0.
-std::vector<float> take_scalers(capnp::List<float>::Reader list, std::uint32_t flags) {
-  std::vector<float> scalers = take_list<float>(list, kMaxSegments, "scalers");
+// A scaler is finite and not negative. Another value is valid only with the flag that ends the run, and is read as 0.
+std::vector<float> read_scalers(capnp::List<float>::Reader list, std::uint32_t flags) {
+  std::vector<float> scalers = read_list<float>(list, kMaxSegments, "scalers");
   for (float& scaler : scalers) {
     if (std::isfinite(scaler) && !std::signbit(scaler)) continue;
-    if ((flags & kNonFinite) == 0) throw Odd{"a scaler is not finite or is negative"};
+    if ((flags & kNonFinite) == 0) throw DecodeError{"a scaler is not finite or is negative"};
     scaler = 0;
   }
   return scalers;
 }
 
-std::vector<float> take_statistics(capnp::List<float>::Reader list, std::uint32_t flags) {
-  std::vector<float> statistics = take_list<float>(list, kMaxStatistics, "statistics");
+std::vector<float> read_statistics(capnp::List<float>::Reader list, std::uint32_t flags) {
+  std::vector<float> statistics = read_list<float>(list, kMaxStatistics, "statistics");
   for (float& statistic : statistics) {
     if (std::isfinite(statistic)) continue;
-    if ((flags & kNonFinite) == 0) throw Odd{"a statistic is not finite"};
+    if ((flags & kNonFinite) == 0) throw DecodeError{"a statistic is not finite"};
     statistic = 0;
   }
   return statistics;
 }
 
-StepFrame take(wire::StepFrame::Reader from) {
+StepFrame read(wire::StepFrame::Reader from) {
   StepFrame step;
   step.rate_bits = from.getRateBits();
   step.flags = checked_flags(from.getFlags());
@@ -59,26 +59,26 @@ StepFrame take(wire::StepFrame::Reader from) {
       static_cast<std::uint32_t>(checked_below(from.getNonFiniteSegment(), kMaxDigests, "non-finite segment"));
   step.loss_sum = from.getLossSum();
   if (!std::isfinite(step.loss_sum)) {
-    if ((step.flags & kNonFinite) == 0) throw Odd{"the loss is not finite"};
+    if ((step.flags & kNonFinite) == 0) throw DecodeError{"the loss is not finite"};
     step.loss_sum = 0;
   }
-  step.digests = take_digests(from.getDigests());
-  step.scalers = take_scalers(from.getScalers(), step.flags);
-  step.statistics = take_statistics(from.getStatistics(), step.flags);
+  step.digests = read_digests(from.getDigests());
+  step.scalers = read_scalers(from.getScalers(), step.flags);
+  step.statistics = read_statistics(from.getStatistics(), step.flags);
   return step;
 }
 
-Scalers take(wire::Scalers::Reader from) {
+Scalers read(wire::Scalers::Reader from) {
   Scalers scalers;
   scalers.bucket = static_cast<std::uint32_t>(checked_below(from.getBucket(), kMaxBuckets, "bucket"));
   scalers.flags = checked_flags(from.getFlags());
   scalers.non_finite_segment =
       static_cast<std::uint32_t>(checked_below(from.getNonFiniteSegment(), kMaxSegments, "non-finite segment"));
-  scalers.scalers = take_scalers(from.getScalers(), scalers.flags);
+  scalers.scalers = read_scalers(from.getScalers(), scalers.flags);
   return scalers;
 }
 
-Chunk take(wire::Chunk::Reader from, const AlignedMessage& message) {
+Chunk read(wire::Chunk::Reader from, const AlignedMessage& message) {
   Chunk chunk;
   chunk.chunk = static_cast<std::uint32_t>(checked_below(from.getChunk(), kMaxChunks, "chunk"));
   chunk.phase = checked_enum<ChunkPhase>(from.getPhase(), "chunk phase");
@@ -88,58 +88,58 @@ Chunk take(wire::Chunk::Reader from, const AlignedMessage& message) {
   return chunk;
 }
 
-Propose take(wire::Propose::Reader from) {
-  Propose proposal{take_text(from.getRunId(), "run id", run_id()),
-                   take_text(from.getSpec(), "spec", lines(kMaxSpecBytes))};
-  for (const std::uint16_t weight : take_list<std::uint16_t>(from.getWeights(), kMaxMembers, "weights")) {
-    if (const std::string why = odd_weight(weight); !why.empty()) throw Odd{why};
+Propose read(wire::Propose::Reader from) {
+  Propose proposal{read_text(from.getRunId(), "run id", run_id()),
+                   read_text(from.getSpec(), "spec", lines(kMaxSpecBytes))};
+  for (const std::uint16_t weight : read_list<std::uint16_t>(from.getWeights(), kMaxMembers, "weights")) {
+    if (const std::string why = weight_error(weight); !why.empty()) throw DecodeError{why};
     proposal.weights.push_back(weight);
   }
-  proposal.members = take_list<std::uint32_t>(from.getMembers(), kMaxMembers, "members");
+  proposal.members = read_list<std::uint32_t>(from.getMembers(), kMaxMembers, "members");
   for (std::size_t i = 0; i < proposal.members.size(); ++i) {
     checked_below(proposal.members[i], kMaxMembers, "member");
-    if (i > 0 && proposal.members[i - 1] >= proposal.members[i]) throw Odd{"members that are out of order"};
+    if (i > 0 && proposal.members[i - 1] >= proposal.members[i]) throw DecodeError{"members that are out of order"};
   }
   if (!from.hasResume()) return proposal;
   const wire::Resume::Reader resume = from.getResume();
   proposal.resume = Resume{.lineage = resume.getLineage(), .from_step = {}, .any_build = resume.getAnyBuild()};
   proposal.resume->unasked = resume.getUnasked();
   if (!resume.getFromNewest()) proposal.resume->from_step = resume.getFromStep();
-  if (resume.hasStart()) proposal.resume->start = take_fields<StateId>(capnp::DynamicStruct::Reader(resume.getStart()));
+  if (resume.hasStart()) proposal.resume->start = read_fields<StateId>(capnp::DynamicStruct::Reader(resume.getStart()));
   return proposal;
 }
 
-Probe take(wire::Probe::Reader from, const AlignedMessage& message) {
+Probe read(wire::Probe::Reader from, const AlignedMessage& message) {
   Probe probe{from.getBurst(), from.getLast(), message.original(from.getFiller())};
   checked_below(probe.filler.size(), kMaxChunkPayloadBytes + 1, "filler bytes");
   return probe;
 }
 
-SnapshotChunk take(wire::SnapshotChunk::Reader from, const AlignedMessage& message) {
+SnapshotChunk read(wire::SnapshotChunk::Reader from, const AlignedMessage& message) {
   SnapshotChunk slice{from.getAt(), message.original(from.getPayload())};
   checked_below(slice.payload.size(), kMaxChunkPayloadBytes + 1, "slice bytes");
   return slice;
 }
 
-FrameBody take_body(wire::Frame::Reader frame, const AlignedMessage& message) {
+FrameBody read_body(wire::Frame::Reader frame, const AlignedMessage& message) {
   switch (frame.which()) {
     case wire::Frame::PROPOSE:
-      return take(frame.getPropose());
+      return read(frame.getPropose());
     case wire::Frame::STEP_FRAME:
-      return take(frame.getStepFrame());
+      return read(frame.getStepFrame());
     case wire::Frame::SCALERS:
-      return take(frame.getScalers());
+      return read(frame.getScalers());
     case wire::Frame::CHUNK:
-      return take(frame.getChunk(), message);
+      return read(frame.getChunk(), message);
     case wire::Frame::CREDIT:
       return Credit{frame.getCredit().getTakenBytes()};
     case wire::Frame::PROBE:
-      return take(frame.getProbe(), message);
+      return read(frame.getProbe(), message);
     case wire::Frame::SNAPSHOT_CHUNK:
-      return take(frame.getSnapshotChunk(), message);
+      return read(frame.getSnapshotChunk(), message);
     default: {
       FrameBody body;
-      take_union(capnp::DynamicStruct::Reader(frame), static_cast<std::size_t>(frame.which()), body);
+      read_union(capnp::DynamicStruct::Reader(frame), static_cast<std::size_t>(frame.which()), body);
       return body;
     }
   }
@@ -152,7 +152,7 @@ Result<Frame> decode_frame(std::span<const std::byte> bytes) {
     const AlignedMessage message(bytes, kMaxFrameBytes);
     capnp::FlatArrayMessageReader reader(message.words(), reader_options(message.words().size()));
     const wire::Frame::Reader from = reader.getRoot<wire::Frame>();
-    return Frame{{from.getRun(), from.getView(), from.getStep()}, take_body(from, message), bytes.size()};
+    return Frame{{from.getRun(), from.getView(), from.getStep()}, read_body(from, message), bytes.size()};
   });
 }
 

@@ -12,24 +12,26 @@ namespace tg::schema {
 namespace {
 
 template <class Builder, class Values>
-void put_list(Builder list, const Values& values) {
+void write_list(Builder list, const Values& values) {
   capnp::uint at = 0;
   for (const auto value : values) list.set(at++, value);
 }
 
-capnp::uint count_of(std::size_t count, std::size_t most) {
-  TG_CHECK(count <= most, count, most);
+capnp::uint count_of(std::size_t count, std::size_t max) {
+  TG_CHECK(count <= max, count, max);
   return static_cast<capnp::uint>(count);
 }
 
-void put(wire::StateId::Builder to, const StateId& state) { fields(state, PutWire(capnp::DynamicStruct::Builder(to))); }
+void write(wire::StateId::Builder to, const StateId& state) {
+  fields(state, WireWriter(capnp::DynamicStruct::Builder(to)));
+}
 
-void put(wire::Frame::Builder frame, const Propose& propose) {
+void write(wire::Frame::Builder frame, const Propose& propose) {
   wire::Propose::Builder to = frame.initPropose();
   to.setRunId(text_of(propose.run_id));
   to.setSpec(text_of(propose.spec));
-  put_list(to.initWeights(count_of(propose.weights.size(), kMaxMembers)), propose.weights);
-  put_list(to.initMembers(count_of(propose.members.size(), kMaxMembers)), propose.members);
+  write_list(to.initWeights(count_of(propose.weights.size(), kMaxMembers)), propose.weights);
+  write_list(to.initMembers(count_of(propose.members.size(), kMaxMembers)), propose.members);
   if (!propose.resume) return;
   wire::Resume::Builder resume = to.initResume();
   resume.setLineage(propose.resume->lineage);
@@ -37,31 +39,31 @@ void put(wire::Frame::Builder frame, const Propose& propose) {
   resume.setFromStep(propose.resume->from_step.value_or(0));
   resume.setAnyBuild(propose.resume->any_build);
   resume.setUnasked(propose.resume->unasked);
-  if (propose.resume->start) put(resume.initStart(), *propose.resume->start);
+  if (propose.resume->start) write(resume.initStart(), *propose.resume->start);
 }
 
-void put(wire::Frame::Builder frame, const StepFrame& step) {
+void write(wire::Frame::Builder frame, const StepFrame& step) {
   wire::StepFrame::Builder to = frame.initStepFrame();
   to.setRateBits(step.rate_bits);
   to.setFlags(step.flags);
   to.setNonFiniteSegment(step.non_finite_segment);
   to.setLossSum(step.loss_sum);
-  put_list(to.initDigests(count_of(step.digests.size(), kMaxDigests)), step.digests);
-  put_list(to.initScalers(count_of(step.scalers.size(), kMaxSegments)), step.scalers);
-  put_list(to.initStatistics(count_of(step.statistics.size(), kMaxStatistics)), step.statistics);
+  write_list(to.initDigests(count_of(step.digests.size(), kMaxDigests)), step.digests);
+  write_list(to.initScalers(count_of(step.scalers.size(), kMaxSegments)), step.scalers);
+  write_list(to.initStatistics(count_of(step.statistics.size(), kMaxStatistics)), step.statistics);
 }
 
-void put(wire::Frame::Builder frame, const Scalers& scalers) {
+void write(wire::Frame::Builder frame, const Scalers& scalers) {
   wire::Scalers::Builder to = frame.initScalers();
   to.setBucket(scalers.bucket);
   to.setFlags(scalers.flags);
   to.setNonFiniteSegment(scalers.non_finite_segment);
-  put_list(to.initScalers(count_of(scalers.scalers.size(), kMaxSegments)), scalers.scalers);
+  write_list(to.initScalers(count_of(scalers.scalers.size(), kMaxSegments)), scalers.scalers);
 }
 
-void put(wire::Frame::Builder frame, const Credit& credit) { frame.initCredit().setTakenBytes(credit.taken_bytes); }
+void write(wire::Frame::Builder frame, const Credit& credit) { frame.initCredit().setTakenBytes(credit.taken_bytes); }
 
-void put(wire::Frame::Builder frame, const Probe& probe) {
+void write(wire::Frame::Builder frame, const Probe& probe) {
   wire::Probe::Builder to = frame.initProbe();
   to.setBurst(probe.burst);
   to.setLast(probe.last);
@@ -69,16 +71,16 @@ void put(wire::Frame::Builder frame, const Probe& probe) {
   to.setFiller(kj::arrayPtr(filler, count_of(probe.filler.size(), kMaxChunkPayloadBytes)));
 }
 
-void put(wire::Frame::Builder frame, const SnapshotChunk& slice) {
+void write(wire::Frame::Builder frame, const SnapshotChunk& slice) {
   wire::SnapshotChunk::Builder to = frame.initSnapshotChunk();
   to.setAt(slice.at);
   const auto* payload = reinterpret_cast<const kj::byte*>(slice.payload.data());
   to.setPayload(kj::arrayPtr(payload, count_of(slice.payload.size(), kMaxChunkPayloadBytes)));
 }
 
-void put(wire::Frame::Builder, const Chunk&) { TG_CHECK(false, "chunks have their own builder"); }
+void write(wire::Frame::Builder, const Chunk&) { TG_CHECK(false, "chunks have their own builder"); }
 
-// Bytes of a body's texts and lists, before any clipping; the fixed fields are not counted.
+// The bytes of a body's texts and lists before they are clipped; fixed fields are not counted.
 template <Described Body>
 std::size_t variable_bytes(const Body& body) {
   std::size_t bytes = 0;
@@ -108,7 +110,7 @@ std::size_t variable_bytes(const Credit&) { return 0; }
 std::size_t variable_bytes(const Probe& b) { return b.filler.size(); }
 std::size_t variable_bytes(const SnapshotChunk& b) { return b.payload.size(); }
 
-// Fixed fields, pointers, and the last partial word of each text and list: no body has more than 60 words of them.
+// Fixed fields, pointers, and the last partial word of each text and list take at most 60 words in any body.
 constexpr std::size_t kFixedBytes = 512;
 static_assert(kFixedBytes <= kFrameOverheadBytes, "limits.h counts this much beside texts and lists");
 
@@ -142,9 +144,9 @@ SharedFrame encode_frame(const FrameHeader& header, const FrameBody& body, Frame
   std::visit(
       [&]<class Body>(const Body& b) {
         if constexpr (Described<Body>)
-          put_member(capnp::DynamicStruct::Builder(frame), body.index(), b);
+          write_member(capnp::DynamicStruct::Builder(frame), body.index(), b);
         else
-          put(frame, b);
+          write(frame, b);
       },
       body);
   const std::size_t words = message.getSegmentsForOutput()[0].size();
@@ -153,8 +155,8 @@ SharedFrame encode_frame(const FrameHeader& header, const FrameBody& body, Frame
   return buffer;
 }
 
-// The payload is the last object of the segment and everything before it has a fixed size, so its place is known before
-// its length is: the payload is written first, the words in front of it at the end.
+// The payload is the last object of the segment, and everything before it has a fixed size, so its offset is known
+// before its length: the payload is written first, the words in front of it last.
 constexpr std::size_t kPayloadBytesOffset =
     (kTableWords + 1 + capnp::sizeInWords<wire::Frame>() + capnp::sizeInWords<wire::Chunk>()) * kWordBytes;
 static_assert(kPayloadBytesOffset == kChunkHeadBytes && kChunkHeadBytes % 64 == 0, "a payload begins on a cache line");
@@ -204,7 +206,7 @@ SharedFrame ChunkFrameBuilder::finish(std::size_t payload_bytes, PayloadFormat f
   const std::size_t bytes = words * kWordBytes;
   buffer.resize(bytes);
   if (buffer.capacity() <= std::max(kMaxBlockPerFrame * bytes, kSmallBlockBytes)) return std::move(state_->buffer);
-  // Credit counts payload bytes; a waiting frame in a block as large as the bound would hold many more.
+  // Credit counts payload bytes, and a queued frame in a block as large as the bound would take many more.
   auto smaller = std::make_shared<PooledBytes>(buffer.pool(), bytes);
   std::memcpy(smaller->data(), buffer.data(), bytes);
   smaller->resize(bytes);

@@ -1,5 +1,6 @@
 // The frames by which a node joins an active run, and by which a member leaves one without the loss of a step
-// (DESIGN.md, section 6b; daemon/membership/admission.h). Values; part of frame.h, which says what is checked.
+// (DESIGN.md, section 6b; daemon/membership/admission.h). Values; frame.h, which includes this file, says what is
+// checked.
 #pragma once
 
 #include <cstddef>
@@ -18,8 +19,8 @@ namespace tg::schema {
 // Sent to all nodes repeatedly: the sender asks to become a member. Its header has neither run nor view.
 struct Join {
   std::string run_id;
-  bool prepared = false;                      // it has data, model and engine
-  Vote vote = {};                             // then: what it has; its directory and incarnation always
+  bool prepared = false;                      // the sender has data, model and engine
+  Vote vote = {};                             // hashes and rates if prepared; directory and incarnation always
   std::vector<std::uint32_t> reachable = {};  // seats with frames both ways
 };
 void fields(Is<Join> auto& it, auto&& field) {
@@ -28,16 +29,16 @@ void fields(Is<Join> auto& it, auto&& field) {
   field("vote", it.vote);
   field("reachable", it.reachable, list(kMaxMembers, up_to(kMaxMembers - 1)));
 }
-inline std::string odd(const Join& it) { return odd(it.vote); }
+inline std::string validation_error(const Join& it) { return validation_error(it.vote); }
 
-// The senior's answer to a node that is not prepared: what to prepare. Its header has the run and its view.
+// The senior's answer to a node that is not prepared: the run to prepare. Its header has the run and its view.
 struct Invite {
   std::string run_id;
   std::string spec;                         // canonical job
-  std::vector<std::uint16_t> weights = {};  // of all nodes, by seat
+  std::vector<std::uint16_t> weights = {};  // all nodes' weights, by seat
   std::uint64_t global_batch = 0;
   std::uint32_t lineage = 1;
-  NextView view = {};  // the present one
+  NextView view = {};  // the present view
   Commit choice = {};  // how the run exchanges gradients
 };
 void fields(Is<Invite> auto& it, auto&& field) {
@@ -49,12 +50,14 @@ void fields(Is<Invite> auto& it, auto&& field) {
   field("view", it.view);
   field("choice", it.choice);
 }
-inline std::string odd(const Invite& it) { return it.view.number == 0 ? "a view that is none" : odd(it.view); }
+inline std::string validation_error(const Invite& it) {
+  return it.view.number == 0 ? "a view without a number" : validation_error(it.view);
+}
 
-// The senior to all members and to the joiner, each second while the members are quiesced, and at the release.
+// The senior sends it to all members and to the joiner, each second while the members are quiesced, and at the release.
 struct Quiesce {
-  std::uint32_t seat = 0;          // of the joiner
-  std::uint64_t done = 0, of = 0;  // bytes that it has
+  std::uint32_t seat = 0;          // the joiner's
+  std::uint64_t done = 0, of = 0;  // bytes that the joiner has, and all
   bool over = false;               // release: the members begin the next step
   std::string why = {};            // the cause of a release; to a joiner also a refusal
 };
@@ -66,17 +69,17 @@ void fields(Is<Quiesce> auto& it, auto&& field) {
   field("why", it.why, line(kMaxReasonBytes));
 }
 
-// The senior to the joiner: all members hold this state. The snapshot is one sequence of bytes, in these parts.
+// Tells the joiner which state all members hold. The snapshot is one sequence of bytes, in these parts.
 struct SnapshotOffer {
   StateId state;
-  std::vector<std::uint64_t> parts = {};  // their bytes: daemon/step/snapshot.h
+  std::vector<std::uint64_t> parts = {};  // bytes of each part (daemon/step/snapshot.h)
 };
 void fields(Is<SnapshotOffer> auto& it, auto&& field) {
   field("state", it.state);
   field("parts", it.parts, list(kMaxSnapshotParts));
 }
 
-// The joiner has all bytes before `from`, and takes one window more. again: send from there.
+// The joiner has all bytes before `from`, and requests one window more. again: send from there once more.
 struct SnapshotRequest {
   std::uint64_t from = 0;
   bool again = false;
@@ -101,7 +104,7 @@ void fields(Is<SnapshotDone> auto& it, auto&& field) {
   field("reachable", it.reachable, list(kMaxMembers, up_to(kMaxMembers - 1)));
 }
 
-// A member to the senior, repeatedly: it asks to leave the view, where all hold one confirmed state.
+// A member asks the senior, repeatedly, to leave the view, which it does where all hold one confirmed state.
 struct Leave {};
 void fields(Is<Leave> auto&, auto&&) {}
 

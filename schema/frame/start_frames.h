@@ -1,5 +1,5 @@
-// The frames of a start or a resume: the right to propose, the proposal, what the others have and say of it, and the
-// commit (daemon/membership/start.h). Values; part of frame.h, which says what is checked.
+// The frames of a start or a resume: the right to propose, the proposal, the others' offers and votes, and the commit
+// (daemon/membership/start.h). Values; frame.h, which includes this file, says what is checked.
 #pragma once
 
 #include <cmath>
@@ -17,28 +17,28 @@
 
 namespace tg::schema {
 
-inline std::string odd_weight(std::uint16_t weight) {
+inline std::string weight_error(std::uint16_t weight) {
   return weight == 0 || weight > kMaxWeight ? "a weight of " + std::to_string(weight) : "";
 }
 
-// Asks the first one of the nodes that are to take part for the right to propose, which one node at a time has.
+// Asks the first of the participating nodes for the right to propose, which one node at a time has.
 struct Claim {
   std::string run_id;
 };
 void fields(Is<Claim> auto& it, auto&& field) { field("run_id", it.run_id, run_id()); }
 struct Grant {
   bool granted = false;
-  std::string message;  // with a refusal: names the run that holds the right
+  std::string message;  // if refused: names the run that has the right
 };
 void fields(Is<Grant> auto& it, auto&& field) {
   field("granted", it.granted);
   field("message", it.message, line(kMaxReasonBytes));
 }
 
-// A state of a run, in the order in which states came to be. Members that have one of the same lineage, view and step
-// have the same bits: the digest says so.
+// The identity of a run's state; states compare in the order in which they were made. States with the same lineage,
+// view and step have the same bits, which the digest proves.
 struct StateId {
-  std::uint32_t lineage = 0;  // counts the run's keys, from 1
+  std::uint32_t lineage = 0;  // number of the run's key, from 1
   std::uint32_t view = 0;
   std::uint64_t step = 0;  // committed steps
   std::uint64_t digest = 0;
@@ -52,13 +52,13 @@ void fields(Is<StateId> auto& it, auto&& field) {
   field("digest", it.digest, plain().digest());
 }
 
-// A proposal to go on with a run. It comes twice: first its receivers offer what they have, then one state is chosen.
+// A proposal to resume a run. It is sent twice: first to collect the receivers' offers, then with the chosen state.
 struct Resume {
-  std::uint32_t lineage = 2;               // of the key in the header
-  std::optional<std::uint64_t> from_step;  // which the user asked for; nothing = the newest
+  std::uint32_t lineage = 2;               // the lineage of the key in the header
+  std::optional<std::uint64_t> from_step;  // the state that the user wants; none = the newest
   bool any_build = false;
-  std::optional<StateId> start = {};  // chosen
-  bool unasked = false;               // the nodes go on by themselves
+  std::optional<StateId> start = {};  // the chosen state
+  bool unasked = false;               // the nodes resume the run without a request
   bool operator==(const Resume&) const = default;
 };
 
@@ -66,15 +66,15 @@ struct Propose {
   std::string run_id;
   std::string spec;  // canonical job
   Per<Seat, std::uint16_t> weights = {};
-  std::optional<Resume> resume = {};        // nothing: a new run
-  std::vector<std::uint32_t> members = {};  // seats, ascending, of who is asked, then of the members; empty: all nodes
+  std::optional<Resume> resume = {};        // none = a new run
+  std::vector<std::uint32_t> members = {};  // seats, ascending: participants, later the members; empty: all nodes
 };
 
-// The states of the run on the sender's disk that are whole, newest first.
+// Lists the complete states of the run on the sender's disk, newest first.
 struct Offer {
   std::vector<StateId> states;
-  std::string problem;  // why others are not offered, or why there are none; names the node
-  // The newest view that the sender knows of the run, and its members' seats; view 0: none.
+  std::string problem;  // why others, or any, are not offered; names the node
+  // The newest view of the run that the sender knows, and its members' seats; view 0: none.
   std::uint32_t lineage = 0, view = 0;
   std::vector<std::uint32_t> voters = {};
 };
@@ -88,15 +88,15 @@ void fields(Is<Offer> auto& it, auto&& field) {
 
 struct Vote {
   bool accepted = false;
-  ErrorKind kind = ErrorKind::kFailed;  // with a refusal
-  // With a refusal: why; names the node. Else what the data's files are (engine/data/file_sums.h), or nothing.
+  ErrorKind kind = ErrorKind::kFailed;  // if refused
+  // If refused, the reason, which names the node. Else the sums of the data's files (engine/data/file_sums.h), or "".
   std::string message;
   std::uint64_t spec_hash = 0, model_hash = 0, data_hash = 0, state_hash = 0;
   double step_seconds = 0;  // the engine's measured forward + backward of the local batch
   std::uint32_t local_batch = 0;
-  double link_mbps = 0;                          // payload rate, measured to all peers at once; 0 = not measured
+  double link_mbps = 0;                          // payload rate to all peers at once; 0 = not measured
   std::uint16_t workers = 1;                     // threads of the exchange
-  std::uint64_t directory = 0, incarnation = 0;  // of the sender, as in ViewMember
+  std::uint64_t directory = 0, incarnation = 0;  // the sender's, as in ViewMember
   std::uint64_t global_batch = 0;
 };
 void fields(Is<Vote> auto& it, auto&& field) {
@@ -115,10 +115,10 @@ void fields(Is<Vote> auto& it, auto&& field) {
   field("incarnation", it.incarnation);
   field("global_batch", it.global_batch, up_to(kMaxBatch));
 }
-inline std::string odd(const Vote& it) {
+inline std::string validation_error(const Vote& it) {
   const auto is_measured = [](double value) { return std::isfinite(value) && value >= 0; };
-  return !is_measured(it.step_seconds) ? "step seconds is no measurement"
-         : !is_measured(it.link_mbps)  ? "link rate is no measurement"
+  return !is_measured(it.step_seconds) ? "step seconds is not a measurement"
+         : !is_measured(it.link_mbps)  ? "link rate is not a measurement"
          : it.workers == 0             ? "an exchange without threads"
                                        : "";
 }
@@ -127,9 +127,9 @@ inline std::string odd(const Vote& it) {
 struct Commit {
   ExchangeKind exchange = ExchangeKind::kDirect;
   Coding coding = Coding::kRaw;
-  std::uint64_t window_bytes = kMaxWindowBytes;            // credit: payload bytes that may be under way to one peer
-  std::uint64_t chunk_parameters = kLargeChunkParameters;  // the most in a chunk, if the job sets no number
-  std::vector<ViewMember> members = {};                    // of the first view, by seat
+  std::uint64_t window_bytes = kMaxWindowBytes;            // credit: payload bytes in flight to one peer
+  std::uint64_t chunk_parameters = kLargeChunkParameters;  // bound for a chunk, unless the job sets one
+  std::vector<ViewMember> members = {};                    // the first view's, by seat
   bool operator==(const Commit&) const = default;
 };
 void fields(Is<Commit> auto& it, auto&& field) {
@@ -139,7 +139,7 @@ void fields(Is<Commit> auto& it, auto&& field) {
   field("chunk_parameters", it.chunk_parameters, up_to(kLargeChunkParameters));
   field("members", it.members, list(kMaxMembers));
 }
-inline std::string odd(const Commit& it) {
+inline std::string validation_error(const Commit& it) {
   if (it.window_bytes < kMinWindowBytes) return "a window of " + std::to_string(it.window_bytes) + " bytes";
   if (it.chunk_parameters < kSmallChunkParameters)
     return "chunks of " + std::to_string(it.chunk_parameters) + " parameters";

@@ -1,5 +1,6 @@
-// The frames of a view change (DESIGN.md, section 6b): how the members of a view agree on the next one when one of them
-// is lost. Their header has the view that is changed. Values; part of frame.h, which says what is checked.
+// The frames of a view change (DESIGN.md, section 6b), with which the members of a view agree on the next one when one
+// of them is lost. Their header has the view that is left. Values; frame.h, which includes this file, says what is
+// checked.
 #pragma once
 
 #include <compare>
@@ -12,12 +13,12 @@
 
 namespace tg::schema {
 
-// A member of a view. Its seat and directory together are a voter, which outlives the process.
+// A member of a view. Seat and directory together identify a voter, which outlives the process.
 struct ViewMember {
-  std::uint32_t seat = 0;         // place among all nodes
-  std::uint32_t since = 1;        // a member from this view on; the least is the senior's
-  std::uint16_t weight = 1;       // of its share of a batch
-  std::uint64_t incarnation = 0;  // of its process
+  std::uint32_t seat = 0;         // index among all nodes
+  std::uint32_t since = 1;        // its first view as a member; the senior has the lowest
+  std::uint16_t weight = 1;       // its share of a batch
+  std::uint64_t incarnation = 0;  // its process's
   std::uint64_t directory = 0;    // drawn when its state directory was made
   bool operator==(const ViewMember&) const = default;
 };
@@ -29,13 +30,13 @@ void fields(Is<ViewMember> auto& it, auto&& field) {
   field("directory", it.directory);
 }
 
-// What is decided about the view after that of the header.
+// The decision about the view that follows that of the header.
 struct NextView {
   std::uint32_t number = 0;
-  std::vector<ViewMember> members = {};  // by seat, ascending: a member's rank is its place here
-  std::uint64_t start = 0;               // committed steps of the state that it begins with
-  bool waits = false;                    // before its first step, for others may be about to leave as well
-  std::string why = {};                  // the view changed, for people
+  std::vector<ViewMember> members = {};  // by seat, ascending; a member's rank is its index here
+  std::uint64_t start = 0;               // committed steps of its first state
+  bool waits = false;                    // pause before the first step: others may be about to leave as well
+  std::string why = {};                  // the reason for the change, for people
   bool operator==(const NextView&) const = default;
 };
 void fields(Is<NextView> auto& it, auto&& field) {
@@ -45,14 +46,14 @@ void fields(Is<NextView> auto& it, auto&& field) {
   field("waits", it.waits);
   field("why", it.why, line(kMaxReasonBytes));
 }
-inline std::string odd(const NextView& it) {
+inline std::string validation_error(const NextView& it) {
   for (std::size_t i = 1; i < it.members.size(); ++i)
     if (it.members[i - 1].seat >= it.members[i].seat) return "members that are out of order";
   return "";
 }
 
-// An attempt to decide, above every one that its owner has ever made. Count 0: none.
-inline constexpr std::uint32_t kMaxBallots = 1u << 30;  // of one change; it grows by one each second at most
+// The number of an attempt to decide, higher than all that its owner has used before. Count 0: none.
+inline constexpr std::uint32_t kMaxBallots = 1u << 30;  // in one view change, with at most one a second
 struct Ballot {
   std::uint32_t count = 0;
   std::uint32_t seat = 0;  // its owner
@@ -78,16 +79,16 @@ struct Prepare {
 };
 void fields(Is<Prepare> auto& it, auto&& field) { field("ballot", it.ballot); }
 
-// The answer: the sender commits nothing in this view any more, and takes part in no lower ballot.
+// The answer to Prepare: the sender commits nothing more in this view, and takes part in no lower ballot.
 struct Promise {
   Ballot ballot;
   std::uint64_t directory = 0, incarnation = 0;  // the sender's
-  bool has_state = false;                        // in memory, of so many committed steps
+  bool has_state = false;                        // it has the state of `step` in memory
   std::uint64_t step = 0;
   std::string unfit = {};                     // why it is ineligible for the next view; empty: eligible
   bool leaving = false;                       // it is being shut down
   std::vector<std::uint32_t> reachable = {};  // seats with frames both ways
-  Ballot accepted_in = {};                    // what it has accepted, if anything
+  Ballot accepted_in = {};                    // the ballot of `accepted`; count 0: none
   NextView accepted = {};
 };
 void fields(Is<Promise> auto& it, auto&& field) {
@@ -103,7 +104,7 @@ void fields(Is<Promise> auto& it, auto&& field) {
   field("accepted", it.accepted);
 }
 
-// The answer to a Prepare or an Accept that comes too late: the sender has promised this higher ballot.
+// The refusal of a Prepare or an Accept: the sender has promised this higher ballot.
 struct Nack {
   Ballot ballot;
 };

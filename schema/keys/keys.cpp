@@ -24,11 +24,11 @@ Error usage(std::string message) { return {ErrorKind::kUsage, std::move(message)
 KeyPair pair_of(const Key& secret) {
   KeyPair pair;
   pair.secret = secret;
-  crypto_scalarmult_base(pair.open.data(), pair.secret.data());
+  crypto_scalarmult_base(pair.public_key.data(), pair.secret.data());
   return pair;
 }
 
-// A keyed hash: without the cluster key nobody learns anything about it from a pair, or about other pairs.
+// Uses a keyed hash, so that a pair reveals nothing about the cluster key or about other pairs.
 KeyPair derive(const Key& cluster, std::string_view purpose) {
   Key secret{};
   crypto_generichash(secret.data(), secret.size(), reinterpret_cast<const unsigned char*>(purpose.data()),
@@ -41,7 +41,7 @@ std::string place_of(std::string_view file, int line) { return std::string(file)
 Result<Key> key_at(const std::string& place, const std::string& name, const std::string& value) {
   if (const std::optional<Key> key = parse_key(value)) return *key;
   return usage(place + name + " is not a key of " + std::to_string(2 * kKeyBytes) +
-               " hex digits; make key files with tgctl keygen");
+               " hex digits; tgctl keygen makes key files");
 }
 
 Result<Operator> parse_operator(const std::string& place, const std::string& value) {
@@ -50,10 +50,10 @@ Result<Operator> parse_operator(const std::string& place, const std::string& val
   words >> name >> rights >> key >> more;
   const std::optional<Rights> known = from_word<Rights>(rights);
   if (!is_node_name(name) || !known || !more.empty())
-    return usage(place + "an operator's line is: operator = NAME read|full KEY; tgctl keygen --operator NAME makes it");
-  Result<Key> open = key_at(place, "operator " + name, key);
-  if (!open) return open.error();
-  return Operator{name, *known, *open};
+    return usage(place + "expected operator = NAME read|full KEY; tgctl keygen --operator NAME writes this line");
+  Result<Key> public_key = key_at(place, "operator " + name, key);
+  if (!public_key) return public_key.error();
+  return Operator{name, *known, *public_key};
 }
 
 }  // namespace
@@ -67,8 +67,8 @@ Result<ClusterKeys> parse_cluster_keys(std::string_view text, std::string_view f
   if (has("secret") && !has("cluster"))
     return usage(
         std::string(file) +
-        " is the key file of an operator, which tgctl takes (--key, TGCTL_KEY); a node's key-file is the cluster "
-        "key file, the same on every node, which tgctl keygen FILE makes");
+        " is an operator's key file, for tgctl (--key, TGCTL_KEY); a node's key-file is the cluster key file, the same "
+        "on every node, which tgctl keygen FILE makes");
   ClusterKeys keys;
   std::set<std::string> names;
   for (const Assignment& line : *lines) {
@@ -103,7 +103,8 @@ Result<OperatorKeys> parse_operator_keys(std::string_view text, std::string_view
   if (std::any_of(lines->begin(), lines->end(), [](const Assignment& line) { return line.key == "cluster"; })) {
     Result<ClusterKeys> cluster = parse_cluster_keys(text, file);
     if (!cluster) return cluster.error();
-    for (const Key& key : cluster->clusters) keys.ways.push_back({member_keys(key), control_keys(key).open});
+    for (const Key& key : cluster->clusters)
+      keys.credentials.push_back({member_keys(key), control_keys(key).public_key});
     return keys;
   }
   std::optional<KeyPair> own;
@@ -129,7 +130,7 @@ Result<OperatorKeys> parse_operator_keys(std::string_view text, std::string_view
     return usage(std::string(file) +
                  " is not a key file: it needs secret and control lines (an operator's) or cluster (a node's); tgctl "
                  "keygen makes both");
-  for (const Key& control : controls) keys.ways.push_back({*own, control});
+  for (const Key& control : controls) keys.credentials.push_back({*own, control});
   return keys;
 }
 
@@ -141,15 +142,15 @@ Result<std::string> read_key_file(const std::string& path) {
   const bool missing = !file && file.error().kind == ErrorKind::kNotFound;
   if (!file)
     return failed(file.error().message + (missing ? "; copy it here, or make the first one with tgctl keygen" : ""));
-  // The open file is checked, not its name, so that nobody can replace it in between.
+  // The checks are on the open file, not on its name, so that it cannot be replaced in between.
   if (file->facts().st_uid != 0 && file->facts().st_uid != ::geteuid())
     return failed("it belongs to another user (uid " + std::to_string(file->facts().st_uid) + "); chown it");
   if ((file->facts().st_mode & 077) != 0)
-    return failed("users other than its owner can read it; chmod 600 " + path + ", if that is a key file");
+    return failed("users other than its owner can read it; run chmod 600 " + path + " if it is a key file");
   std::string text(kMaxKeyFileBytes + 1, '\0');
   const Result<std::size_t> got = file->read(0, std::as_writable_bytes(std::span(text)));
   if (!got) return failed(got.error().message);
-  if (*got > kMaxKeyFileBytes) return failed("it is too long for a key file");
+  if (*got > kMaxKeyFileBytes) return failed("it is too large for a key file");
   text.resize(*got);
   return text;
 }
@@ -174,12 +175,12 @@ std::optional<Key> parse_key(std::string_view text) {
 std::string format_cluster(const Key& cluster) { return "cluster = " + format_key(cluster) + "\n"; }
 
 std::string format_operator(const Operator& listed) {
-  return "operator = " + listed.name + " " + to_word(listed.rights) + " " + format_key(listed.open) + "\n";
+  return "operator = " + listed.name + " " + to_word(listed.rights) + " " + format_key(listed.public_key) + "\n";
 }
 
 std::string format_operator_keys(const std::string& name, const KeyPair& own, const std::vector<Key>& clusters) {
   std::string text = "operator = " + name + "\nsecret = " + format_key(own.secret) + "\n";
-  for (const Key& cluster : clusters) text += "control = " + format_key(control_keys(cluster).open) + "\n";
+  for (const Key& cluster : clusters) text += "control = " + format_key(control_keys(cluster).public_key) + "\n";
   return text;
 }
 

@@ -1,4 +1,4 @@
-// A client during a rotation: key file and port change one after the other, and neither order is a wrong key.
+// A client during a rotation: key file and port change one after the other, and neither order is an error.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -17,7 +17,7 @@
 namespace tg::ctl {
 namespace {
 
-// A control port with keys, which lets everybody in who knows its key and answers each request with a version.
+// A control port with keys. It accepts every client that has its key, and answers each request with a version.
 class KeyedPort {
  public:
   explicit KeyedPort(const schema::Key& cluster) : socket_(context_, zmq::socket_type::router) {
@@ -34,7 +34,7 @@ class KeyedPort {
   }
   std::string address() const { return endpoint_.substr(endpoint_.rfind('/') + 1); }
 
-  // From now on it has that key: it is bound anew by its own thread, as soon as it has refused somebody.
+  // Changes the key: the port's own thread binds it again after its next refusal.
   void rotate_after_a_refusal(const schema::Key& cluster) {
     next_ = cluster;
     constexpr int kRefused = ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL | ZMQ_EVENT_HANDSHAKE_FAILED_NO_DETAIL;
@@ -84,7 +84,7 @@ class KeyedPort {
 
 class ClientKeys : public testing::Test {
  protected:
-  // In place of the file, as tgctl keygen does it.
+  // Replaces the file as tgctl keygen does.
   void write(const schema::Key& cluster) const {
     const std::string beside = path_ + ".new";
     std::ofstream(beside) << schema::format_cluster(cluster);
@@ -100,7 +100,7 @@ class ClientKeys : public testing::Test {
   const schema::Key before_ = schema::draw_cluster_key(), after_ = schema::draw_cluster_key();
 };
 
-// It had read the file before the rotation, and knocks after it.
+// The client read the file before the rotation, and connects after it.
 TEST_F(ClientKeys, ReadsItsFileAgainBeforeItBelievesARefusal) {
   const KeyedPort port(after_);
   write(before_);
@@ -111,7 +111,7 @@ TEST_F(ClientKeys, ReadsItsFileAgainBeforeItBelievesARefusal) {
   EXPECT_TRUE(reply.ok()) << reply.error().message;
 }
 
-// The file is there before the port has its key.
+// The file changes before the port.
 TEST_F(ClientKeys, WaitsForThePortWhereTheFileIsNew) {
   KeyedPort port(before_);
   port.rotate_after_a_refusal(after_);
@@ -122,7 +122,7 @@ TEST_F(ClientKeys, WaitsForThePortWhereTheFileIsNew) {
   EXPECT_TRUE(reply.ok()) << reply.error().message;
 }
 
-TEST_F(ClientKeys, SaysWhenItsKeyIsAnother) {
+TEST_F(ClientKeys, ReportsAKeyThatWasRotatedOut) {
   const KeyedPort port(before_);
   write(after_);
   Result<Client> client = Client::connect(port.address(), path_);

@@ -90,7 +90,7 @@ TEST(CommandLine, MisspellingsGetTheNearest) {
   expect_error({"list", "-x"}, "unknown option -x");
 }
 
-TEST(CommandLine, WhatIsMissingOrTooMuchIsNamed) {
+TEST(CommandLine, MissingAndExtraArgumentsAreNamed) {
   expect_error({}, "no command given");
   expect_error({"start"}, "start needs a JOB, or - for a job on stdin; for example: tgctl start ");
   expect_error({"stop"}, "stop needs a RUN");

@@ -30,11 +30,10 @@ TEST(Comparison, HasTheKeysAndResultsThatDiffer) {
             "seed           1        3\n"
             "of-tomorrow    none     x\n"
             "accuracy       90.00 %  95.00 %\n");
-  EXPECT_EQ(format_comparison({kRuns[0], kRuns[0]}, kColumns),
-            "nothing differs: neither the jobs nor what came of them\n");
+  EXPECT_EQ(format_comparison({kRuns[0], kRuns[0]}, kColumns), "no differences\n");
 }
 
-TEST(Comparison, AListSaysWhatDiffersBetweenItsRuns) {
+TEST(Comparison, AListShowsTheDifferencesBetweenItsRuns) {
   EXPECT_EQ(differing_settings(kRuns), (std::vector<std::string>{"learning-rate=0.1 seed=1 of-tomorrow=none",
                                                                  "learning-rate=0.01 seed=3 of-tomorrow=x"}));
   EXPECT_EQ(differing_settings({kRuns[0]}), std::vector<std::string>{""});

@@ -1,5 +1,5 @@
-// metrics.jsonl as a table and as TensorBoard's events: bytes that others have fixed, odd lines, and the real tgctl
-// with folders (tests/process/test_export.py has a mesh, and TensorBoard itself).
+// metrics.jsonl as a table and as TensorBoard's events: published bytes, invalid lines, and the real tgctl with folders
+// (tests/process/test_export.py has a mesh, and TensorBoard itself).
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -31,7 +31,7 @@ TEST(EventFile, ChecksumIsCrc32c) {
   EXPECT_EQ(crc32c(std::string(32, '\0')), 0x8A9136AAu);  // RFC 3720, B.4
 }
 
-// As TensorFlow's own writer has them.
+// The bytes are those of TensorFlow's own writer.
 TEST(EventFile, BytesOfARecord) {
   EXPECT_EQ(hex(version_event(1'500)), "09000000000000f83f1a0d" + hex("brain.Event:2"));
   EXPECT_EQ(hex(event_record("")),
@@ -97,7 +97,7 @@ TEST_F(Export, NothingIsOverwrittenUnlessAsked) {
     EXPECT_EQ(read(path), before);
   }
   EXPECT_TRUE(fs::exists(out_ / "events.out.tfevents.1512378000.tgd"));
-  // Of another run, in its place: TensorBoard would take both for one.
+  // The export of another run replaces it, because TensorBoard would merge the two.
   file("run/metrics.jsonl", "{\"step\":1,\"loss\":2.5}\n");
   const Outcome other = to("tensorboard", run_, {"--force"});
   EXPECT_EQ(other.code, 0);
@@ -106,7 +106,7 @@ TEST_F(Export, NothingIsOverwrittenUnlessAsked) {
   EXPECT_FALSE(fs::exists(out_ / "events.out.tfevents.1512378000.tgd"));
 }
 
-TEST_F(Export, OddLinesAreNamedAndNothingIsWritten) {
+TEST_F(Export, InvalidLinesAreNamedAndNothingIsWritten) {
   const std::string good = "{\"step\":1,\"loss\":2.5}\n";
   for (const std::string& odd : std::vector<std::string>{
            "odd\n", "[1]\n", "{\"loss\":1}\n", "{\"step\":-1}\n", "{\"step\":2", "{\"step\":2,\"time\":\"now\"}\n",
@@ -116,8 +116,7 @@ TEST_F(Export, OddLinesAreNamedAndNothingIsWritten) {
     for (const char* format : {"csv", "tensorboard"}) {
       const Outcome outcome = to(format, run_);
       EXPECT_EQ(outcome.code, 1) << odd;
-      EXPECT_EQ(outcome.err,
-                "tgctl: " + path + ":2: not a JSON object with the number of a step; fetch the run again\n");
+      EXPECT_EQ(outcome.err, "tgctl: " + path + ":2: not a JSON object with a step number; fetch the run again\n");
       EXPECT_TRUE(fs::is_empty(out_)) << odd;
     }
   }
@@ -133,15 +132,15 @@ TEST_F(Export, Misuse) {
     EXPECT_EQ(outcome.out, "");
     EXPECT_NE(outcome.err.find(part), std::string::npos) << outcome.err;
   };
-  expect(to("xml", "first"), 2, "\"xml\" is not csv or tensorboard");
-  expect(tgctl_.run({"export", "first", "-o", out_}), 2, "--to csv or --to tensorboard");
+  expect(to("xml", "first"), 2, "\"xml\" is not one of csv | tensorboard");
+  expect(tgctl_.run({"export", "first", "-o", out_}), 2, "export needs --to FORMAT");
   expect(tgctl_.run({"export", "first", "--to", "csv"}), 2, "export needs -o DIR");
-  expect(tgctl_.run({"export"}), 2, "export needs a RUN|DIR");
+  expect(tgctl_.run({"export"}), 2, "export needs --to FORMAT");
   expect(to("csv", (folder_ / "none").string()), 4, "is neither a folder nor a run's name");
   fs::create_directories(run_);
-  expect(to("csv", run_), 2, "metrics.jsonl is not there; export takes a run, or a folder that tgctl fetch wrote");
+  expect(to("csv", run_), 2, "metrics.jsonl does not exist; give a run, or a folder that tgctl fetch wrote");
   file("run/metrics.jsonl", "");
-  expect(to("csv", run_), 1, "metrics.jsonl is empty: the run made no step");
+  expect(to("csv", run_), 1, "metrics.jsonl is empty: the run made no steps");
   fs::remove(run_ / "metrics.jsonl");
   fs::create_directories(run_ / "metrics.jsonl");
   expect(to("csv", run_), 1, "metrics.jsonl");

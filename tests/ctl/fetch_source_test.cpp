@@ -55,7 +55,7 @@ TEST(FetchSource, RunningRunsAreRefused) {
   expect_error(run_of(kCompleted, {}), false, ErrorKind::kFailed, "no members");
 }
 
-TEST(FetchSource, OddOneOutIsNamed) {
+TEST(FetchSource, ADifferingMemberIsNamed) {
   const RunStatus digest = run_of(
       kCompleted, {member("a", kCompleted, 10, 5), member("b", kCompleted, 10, 6), member("c", kCompleted, 10, 5)});
   expect_error(digest, false, ErrorKind::kFailed, "but b has 0000000000000006 at step 10");
@@ -70,7 +70,7 @@ TEST(FetchSource, AnInterruptedRunGivesItsNewestStateByChoice) {
   const RunStatus run = run_of(kGone, {member("a", kGone, 6, 5), member("b", kGone, 9, 7), member("c", kGone, 0, 0)});
   expect_error(
       run, false, ErrorKind::kRefused,
-      "run first is INTERRUPTED at step 10; --partial fetches its newest state, and tgctl resume first goes on");
+      "run first is INTERRUPTED at step 10; --partial fetches its newest state, and tgctl resume first continues it");
   const auto source = choose_fetch_source(run, "a", true);
   ASSERT_TRUE(source.ok()) << source.error().message;
   EXPECT_EQ(source->nodes, std::vector<std::string>{"b"});
@@ -79,23 +79,23 @@ TEST(FetchSource, AnInterruptedRunGivesItsNewestStateByChoice) {
                "is PAUSED");
 }
 
-TEST(FetchSource, SilentMembersArePassedOverAndNamed) {
+TEST(FetchSource, SilentMembersAreSkippedAndNamed) {
   const RunStatus run = run_of(kCompleted, {member("a", kCompleted, 0, 0), member("b", kCompleted, 10, 5)});
   const auto source = choose_fetch_source(run, "a", false);
   ASSERT_TRUE(source.ok()) << source.error().message;
   EXPECT_EQ(source->nodes, std::vector<std::string>{"b"});
   ASSERT_EQ(source->notes.size(), 1u);
   EXPECT_EQ(source->notes[0].find("a "), 0u) << source->notes[0];
-  expect_error(run_of(kCompleted, {member("a", kCompleted, 0, 0)}), false, ErrorKind::kFailed, "no member");
+  expect_error(run_of(kCompleted, {member("a", kCompleted, 0, 0)}), false, ErrorKind::kFailed, "no reachable member");
 }
 
-TEST(FetchSource, WhoCouldNotSaveIsNoSource) {
+TEST(FetchSource, MembersWithoutASavedStateAreNoSource) {
   RunStatus run = run_of(kCompleted, {member("a", kCompleted, 10, 5), member("b", kCompleted, 10, 5)});
   run.members[0].save = schema::SaveState::kNotSaved;
   run.members[1].save = schema::SaveState::kInMemory;
   EXPECT_EQ(choose_fetch_source(run, "a", false)->nodes, std::vector<std::string>{"b"});
   run.members[1].save = schema::SaveState::kNothing;
-  expect_error(run, false, ErrorKind::kFailed, "no member");
+  expect_error(run, false, ErrorKind::kFailed, "no reachable member");
 }
 
 TEST(FetchSource, FailedRunGivesItsFurthestMemberByChoice) {
@@ -107,7 +107,7 @@ TEST(FetchSource, FailedRunGivesItsFurthestMemberByChoice) {
   ASSERT_EQ(source->notes.size(), 3u);
   EXPECT_NE(source->notes[0].find("b has 0000000000000006 at step 10"), std::string::npos);
   EXPECT_NE(source->notes[1].find("a has"), std::string::npos);
-  expect_error(run_of(kLost, {member("a", kLost, 0, 0)}), true, ErrorKind::kFailed, "no member");
+  expect_error(run_of(kLost, {member("a", kLost, 0, 0)}), true, ErrorKind::kFailed, "no reachable member");
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// What people and programs read: tables, the live line, the warning, and the JSON's exact fields.
+// The output for people and programs: tables, the live line, the warning, and the JSON's exact fields.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -59,7 +59,7 @@ schema::MeshStatus sample_mesh() {
           {sample_run()}};
 }
 
-// Their order is promised to nobody.
+// The order of keys is not part of the format.
 std::set<std::string> keys(const ordered_json& object) {
   std::set<std::string> names;
   for (const auto& [key, value] : object.items()) names.insert(key);
@@ -97,7 +97,7 @@ TEST(StatusJson, ListIsTheRunsOfStatus) {
   EXPECT_EQ(list["runs"], status["runs"]);
 }
 
-// A number in place of a word would not compile.
+// A number instead of a word would not compile.
 static_assert(!std::is_constructible_v<ordered_json, RunState>);
 
 TEST(StatusJson, TimesThatAreNotKnownAreNull) {
@@ -125,7 +125,7 @@ TEST(StatusJson, EvaluationAppearsOnceThereIsOne) {
   EXPECT_EQ(ordered_json::parse(format_status_json(mesh, kNowMs, -1))["runs"][0]["evaluation"]["accuracy_5"], 0.99);
 }
 
-TEST(StatusJson, WhatHasNoValueYetIsNull) {
+TEST(StatusJson, UnknownValuesAreNull) {
   schema::MeshStatus mesh = sample_mesh();
   mesh.runs[0].step = 0;
   auto run = ordered_json::parse(format_status_json(mesh, kNowMs, -1))["runs"][0];
@@ -157,7 +157,7 @@ TEST(StatusText, MeshShowsNodesAndRuns) {
   EXPECT_EQ(format_runs({}, kNowMs), "no runs\n");
 }
 
-TEST(StatusText, WhatTrainsIsShownWhereItIsNotTheProcessorEverywhere) {
+TEST(StatusText, DevicesAreShownUnlessAllUseTheProcessor) {
   schema::MeshStatus mesh = sample_mesh();
   mesh.nodes[0].compute = {"cpu", "", "fp32", 0, 0, "", "no module is installed", true};
   EXPECT_EQ(format_mesh(mesh, kNowMs), format_mesh(sample_mesh(), kNowMs));
@@ -171,9 +171,9 @@ TEST(StatusText, WhatTrainsIsShownWhereItIsNotTheProcessorEverywhere) {
                       "\n"),
             std::string::npos)
       << format_mesh(mesh, kNowMs);
-  EXPECT_EQ(nodes_away(mesh), "node-b: nothing answers at 127.0.0.1:7711");
+  EXPECT_EQ(unavailable_nodes(mesh), "node-b: nothing answers at 127.0.0.1:7711");
   mesh.nodes[0].compute.problem = "the device does not answer";
-  EXPECT_EQ(nodes_away(mesh), "node-a: the device does not answer, node-b: nothing answers at 127.0.0.1:7711");
+  EXPECT_EQ(unavailable_nodes(mesh), "node-a: the device does not answer, node-b: nothing answers at 127.0.0.1:7711");
   mesh.nodes[0].compute = {"cpu", "", "fp32", 0, 0, "", "the driver is too old", false};
   EXPECT_NE(format_mesh(mesh, kNowMs).find("  the driver is too old\n"), std::string::npos);
 }
@@ -277,27 +277,27 @@ TEST(StatusText, ReasonsStandBelowTheirRun) {
   EXPECT_NE(format_runs({run, sample_run()}, kNowMs).find("  -\n  node-b was lost\nfirst"), std::string::npos);
 }
 
-TEST(StatusText, AnInterruptedRunSaysTheWayOut) {
+TEST(StatusText, AnInterruptedRunHasTheNextAction) {
   schema::RunStatus run = sample_run();
   run.state = RunState::kInterrupted;
   run.reason = "node-b was shut down";
   run.members[0].states = {900, 600};
   run.members[1].states = {900, 600};
-  const std::string way = "node-b was shut down; tgctl resume first goes on";
+  const std::string way = "node-b was shut down; tgctl resume first continues it";
   EXPECT_EQ(interrupted_text(run), "run first is INTERRUPTED at step 120: " + way);
   EXPECT_NE(format_runs({run}, kNowMs).find(way), std::string::npos) << format_runs({run}, kNowMs);
   std::string text = format_run(run, kNowMs);
   EXPECT_NE(text.find(way), std::string::npos) << text;
-  EXPECT_NE(text.find("can resume at   900, 600\n"), std::string::npos) << text;
+  EXPECT_NE(text.find("resume points   900, 600\n"), std::string::npos) << text;
   EXPECT_EQ(text.find("resumed"), std::string::npos) << text;
   run.members[1].states = {600};
   text = format_run(run, kNowMs);
-  EXPECT_NE(text.find("can resume at   600 (node-a: 900, 600)\n"), std::string::npos) << text;
+  EXPECT_NE(text.find("resume points   600 (node-a: 900, 600)\n"), std::string::npos) << text;
   run.members[1].states = {};
   run.reason = "";
   text = format_run(run, kNowMs);
-  EXPECT_NE(text.find("can resume at   none (node-a: 900, 600)\n"), std::string::npos) << text;
-  EXPECT_NE(text.find("  tgctl resume first goes on\n"), std::string::npos) << text;
+  EXPECT_NE(text.find("resume points   none (node-a: 900, 600)\n"), std::string::npos) << text;
+  EXPECT_NE(text.find("  tgctl resume first continues it\n"), std::string::npos) << text;
 }
 
 TEST(StatusText, AResumedRunSaysSo) {
@@ -313,12 +313,12 @@ TEST(StatusText, AResumedRunSaysSo) {
   EXPECT_FALSE(seconds_left(run, kNowMs));
 }
 
-TEST(StatusText, RunsThatGoOnComeFirst) {
+TEST(StatusText, ActiveRunsComeFirst) {
   std::vector<schema::RunStatus> runs(4, sample_run());
   for (std::size_t i = 0; i < runs.size(); ++i) runs[i].id = std::to_string(i);
   runs[0].state = runs[1].state = RunState::kCompleted;
   runs[3].state = RunState::kPending;
-  running_first(runs);
+  sort_active_first(runs);
   std::string order;
   for (const schema::RunStatus& run : runs) order += run.id;
   EXPECT_EQ(order, "2301");
@@ -340,7 +340,7 @@ TEST(StatusText, RunShowsItsNumbersAndMembers) {
   }
 }
 
-TEST(StatusText, TopFiveIsShownWhereItSaysSomething) {
+TEST(StatusText, TopFiveIsShownWithMoreThanFiveClasses) {
   schema::RunStatus run = sample_run();
   run.evaluated = true;
   run.evaluation_step = 100;
@@ -363,7 +363,7 @@ TEST(Plan, SaysStepsAndEpochs) {
   EXPECT_NE(format_plan(plan).find("100, 6.4 epochs of 15.6 steps\n"), std::string::npos) << format_plan(plan);
 }
 
-TEST(Plan, WhereNothingIsComputedNothingIsSaidOfSpeedUps) {
+TEST(Plan, AReplayHasNoSpeedUp) {
   schema::StartReply plan;
   plan.members = 4;
   plan.predicted.step = 0.016;
@@ -391,17 +391,17 @@ TEST(Plan, WarnsBelowItsThresholdWithTheNumbers) {
   plan.predicted.speed_up = 1.19;
   EXPECT_TRUE(speed_up_warning(plan).has_value());
   plan.members = 1;
-  EXPECT_FALSE(speed_up_warning(plan).has_value()) << "one node has nobody to be faster than";
+  EXPECT_FALSE(speed_up_warning(plan).has_value()) << "one member has no speed-up";
   EXPECT_NE(format_plan(plan).find("1.19 x over one node"), std::string::npos);
   EXPECT_NE(format_plan(plan).find("bound by        link\n"), std::string::npos) << format_plan(plan);
   plan.members = 4;
   plan.unpredicted = "no peer answered";
-  EXPECT_FALSE(speed_up_warning(plan).has_value()) << "of what is not known nobody is warned";
+  EXPECT_FALSE(speed_up_warning(plan).has_value()) << "no prediction, no warning";
   EXPECT_NE(format_plan(plan).find("no peer answered"), std::string::npos);
   EXPECT_EQ(format_plan(plan).find("over one node"), std::string::npos);
 }
 
-TEST(StatusText, WhoIsWaitedForMostOfTheTimeIsMarked) {
+TEST(StatusText, ASlowMemberIsMarked) {
   schema::RunStatus run = sample_run();
   run.members[1].state = schema::RunState::kRunning;
   run.members[1].wait_share = schema::kHoldsUpShare;
@@ -417,10 +417,10 @@ TEST(StatusText, WhoIsWaitedForMostOfTheTimeIsMarked) {
   EXPECT_EQ(format_run(run, kNowMs).find("holds the run up"), std::string::npos) << "it is over";
 }
 
-TEST(StatusText, WhoWaitsForDataIsNamed) {
+TEST(StatusText, AMemberThatWaitsForDataIsNamed) {
   schema::RunStatus run = sample_run();
   run.members[1].data_wait_share = 0.01;
-  EXPECT_EQ(format_run(run, kNowMs).find("waits for data"), std::string::npos) << "not worth a word";
+  EXPECT_EQ(format_run(run, kNowMs).find("waits for data"), std::string::npos) << "below the shown minimum";
   run.members[1].data_wait_share = 0.126;
   const std::string text = format_run(run, kNowMs);
   EXPECT_GT(text.find("\n  waits for data 13 % of its time\n"), text.find("\nnode-b")) << text;
@@ -443,10 +443,10 @@ TEST(StatusText, SharesOfABatchAreShownWhereTheyAreUneven) {
     plan.local_batch = second;
   };
   shares(26, 25);
-  EXPECT_EQ(format_run(run, kNowMs).find("samples a step"), std::string::npos) << "51 do not split evenly";
+  EXPECT_EQ(format_run(run, kNowMs).find("samples/step"), std::string::npos) << "51 do not split evenly";
   EXPECT_NE(format_plan(plan).find("50, at most 26 per member"), std::string::npos);
   shares(38, 12);
-  EXPECT_NE(format_run(run, kNowMs).find("samples a step  node-a 38, node-b 12"), std::string::npos);
+  EXPECT_NE(format_run(run, kNowMs).find("samples/step    node-a 38, node-b 12"), std::string::npos);
   EXPECT_NE(format_plan(plan).find("50, split by weight: node-a 38, node-b 12"), std::string::npos);
 }
 
@@ -456,14 +456,14 @@ schema::RunStatus run_without_c() {
   run.view = 2;
   run.view_step = 100;
   run.view_since_ms = kNowMs - 10'000;
-  run.left = {{"node-c", kNowMs - 10'000, 100, "no sign of life from node-c for 5 s"}};
+  run.departed = {{"node-c", kNowMs - 10'000, 100, "no sign of life from node-c for 5 s"}};
   run.members[1].seniority = 1;
   return run;
 }
 
-TEST(StatusText, WhoLeftIsShownWithStepTimeAndReason) {
+TEST(StatusText, DepartedMembersAreShownWithStepTimeAndReason) {
   const std::string text = format_run(run_without_c(), kNowMs, kAnyColumns);
-  EXPECT_NE(text.find("2, from step 100 on, 2 of 3 members, node-b is the most senior\n"), std::string::npos) << text;
+  EXPECT_NE(text.find("2, since step 100, 2 of 3 members, most senior: node-b\n"), std::string::npos) << text;
   EXPECT_NE(text.find("node-c  left      100   "), std::string::npos) << text;
   EXPECT_NE(text.find("left at step 100, 2023-11-14T22:14:50Z: no sign of life from node-c for 5 s\n"),
             std::string::npos)
@@ -482,39 +482,39 @@ TEST(StatusText, WhoLeftIsShownWithStepTimeAndReason) {
   EXPECT_EQ(run["members"][1]["seniority"], 1);
 }
 
-TEST(StatusText, TheTimeLeftIsThatOfThePresentMembers) {
+TEST(StatusText, TheTimeLeftIsForThePresentMembers) {
   EXPECT_EQ(seconds_left(run_without_c(), kNowMs), 880 * 10.0 / 20);
   schema::RunStatus run = run_without_c();
   run.step = 100;
-  EXPECT_FALSE(seconds_left(run, kNowMs)) << "not a step yet";
+  EXPECT_FALSE(seconds_left(run, kNowMs)) << "no step yet";
 }
 
-TEST(Progress, NewsAreToldOnce) {
-  RunNews news;
+TEST(Progress, NoticesArePrintedOnce) {
+  RunNotices notices;
   schema::RunStatus run = sample_run();
-  EXPECT_EQ(news.update(run), "");
+  EXPECT_EQ(notices.update(run), "");
   run.state = RunState::kPaused;
   run.reason = "quorum lost: 1 of 2 voters reachable; resumes when node-b returns; `tgctl stop` keeps step 120";
-  EXPECT_EQ(news.update(run), "run first is PAUSED at step 120: " + run.reason);
-  EXPECT_EQ(news.update(run), "");
+  EXPECT_EQ(notices.update(run), "run first is PAUSED at step 120: " + run.reason);
+  EXPECT_EQ(notices.update(run), "");
   run = run_without_c();
-  EXPECT_EQ(news.update(run),
-            "run first goes on at step 100 with 2 of 3 members: node-c left at step 100: no sign of life from node-c "
+  EXPECT_EQ(notices.update(run),
+            "run first continues at step 100 with 2 of 3 members: node-c left at step 100: no sign of life from node-c "
             "for 5 s");
-  EXPECT_EQ(news.update(run), "");
+  EXPECT_EQ(notices.update(run), "");
   run.view = 3;
   run.view_step = 110;
-  EXPECT_EQ(news.update(run), "run first goes on at step 110 with the same members");
-  RunNews late;
-  EXPECT_EQ(late.update(run), "") << "what was so before is no news";
+  EXPECT_EQ(notices.update(run), "run first continues at step 110 with the same members");
+  RunNotices late;
+  EXPECT_EQ(late.update(run), "") << "an old state is not an event";
   run.state = RunState::kCompleted;
   run.view = 4;
-  EXPECT_EQ(news.update(run), "") << "it is over";
+  EXPECT_EQ(notices.update(run), "") << "it is over";
 }
 
-TEST(Progress, PausedSaysWhyAndNothingOfTheTimeLeft) {
+TEST(Progress, PausedShowsTheReasonAndNoTimeLeft) {
   ProgressLine progress;
-  PlainPace pace;
+  LineThrottle pace;
   schema::RunStatus run = run_without_c();
   progress.update(run, 0, 80);
   run.step = 130;
@@ -525,14 +525,14 @@ TEST(Progress, PausedSaysWhyAndNothingOfTheTimeLeft) {
   run.reason = "2 of 2 members are away, which nobody can see";
   EXPECT_EQ(progress.update(run, 4000, 80), "PAUSED  step 130/1000  " + run.reason);
   EXPECT_EQ(schema::text_width(progress.update(run, 4000, 40)), 40u);
-  EXPECT_FALSE(pace.due(run, 400'000)) << "RunNews has said it";
+  EXPECT_FALSE(pace.due(run, 400'000)) << "RunNotices reports it";
   run.state = RunState::kRunning;
   EXPECT_TRUE(pace.due(run, 400'500));
   run.step = 131;
   EXPECT_EQ(progress.update(run, 404'000, 80).find("left"), std::string::npos) << "no rate across a pause";
 }
 
-TEST(Progress, LineSaysWhereTheRunIsAndWhenItEnds) {
+TEST(Progress, LineShowsProgressAndTimeLeft) {
   ProgressLine progress;
   schema::RunStatus run = sample_run();
   run.step = 100;
@@ -562,19 +562,19 @@ TEST(Progress, TheTimeLeftIsNeverCut) {
   }
 }
 
-TEST(Progress, EvaluatingIsSaid) {
+TEST(Progress, EvaluationIsShown) {
   ProgressLine progress;
-  PlainPace pace;
+  LineThrottle pace;
   schema::RunStatus run = sample_run();
   EXPECT_EQ(progress.update(run, 0, 80).find("evaluating"), std::string::npos);
   EXPECT_TRUE(pace.due(run, 0));
   run.members[0].phase = schema::Phase::kEvaluate;
   EXPECT_NE(progress.update(run, 500, 80).find("  evaluating  "), std::string::npos);
-  EXPECT_TRUE(pace.due(run, 500)) << "a pipe reads it, too";
+  EXPECT_TRUE(pace.due(run, 500)) << "a pipe gets the line too";
   EXPECT_FALSE(pace.due(run, 1000));
 }
 
-TEST(Progress, PreparingNamesWhoIsWaitedFor) {
+TEST(Progress, PreparationNamesAwaitedNodes) {
   schema::MeshStatus mesh = sample_mesh();
   schema::RunStatus& run = mesh.runs[0];
   run.state = RunState::kPending;
@@ -588,12 +588,12 @@ TEST(Progress, PreparingNamesWhoIsWaitedFor) {
   EXPECT_EQ(preparing_line(mesh, run, kNowMs, 80), "STARTING  42s  node-b reads 1,200 of 60,000 images");
 }
 
-TEST(Progress, ADryRunSaysWhatItsNodeDoes) {
-  EXPECT_EQ(looking_line("dry run", "node-a reads 7 of 9 images", kNowMs - 3000, kNowMs, 80),
+TEST(Progress, ADryRunShowsItsNodesActivity) {
+  EXPECT_EQ(activity_line("dry run", "node-a reads 7 of 9 images", kNowMs - 3000, kNowMs, 80),
             "dry run  3s  node-a reads 7 of 9 images");
 }
 
-TEST(Progress, RateForgetsWhatIsLongAgo) {
+TEST(Progress, RateUsesRecentSteps) {
   ProgressLine progress;
   schema::RunStatus run = sample_run();
   run.step = 0;
@@ -607,7 +607,7 @@ TEST(Progress, RateForgetsWhatIsLongAgo) {
 }
 
 TEST(Progress, PipesGetALineEveryTenSecondsOrHundredSteps) {
-  PlainPace pace;
+  LineThrottle pace;
   schema::RunStatus run = sample_run();
   run.step = 0;
   EXPECT_TRUE(pace.due(run, 0));
@@ -656,7 +656,7 @@ TEST(ExitCode, FollowsTheKind) {
   EXPECT_EQ(exit_code(ErrorKind::kUnreachable), 3);
   EXPECT_EQ(exit_code(ErrorKind::kNotFound), 4);
   EXPECT_EQ(exit_code(ErrorKind::kRunFailed), 5);
-  EXPECT_EQ(kNotWhole, 8);
+  EXPECT_EQ(kMeshIncomplete, 8);
   EXPECT_EQ(kTimedOut, 124);
   EXPECT_EQ(kInterrupted, 130);
 }

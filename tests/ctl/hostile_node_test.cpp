@@ -1,5 +1,5 @@
-// tgctl against a node that lies: the real program asks a ROUTER socket that answers with control messages of its own
-// making. What it is told bounds what it takes, every wait ends, and no byte of a stranger steers the terminal.
+// tgctl against a hostile node: the real program asks a ROUTER socket that answers with forged control messages.
+// Records bound what tgctl accepts, every wait ends, and no byte from others controls the terminal.
 #include <gtest/gtest.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
@@ -27,11 +27,11 @@ using schema::SliceReply;
 
 constexpr std::uint64_t kModelBytes = 1'000'000;
 constexpr std::uint64_t kEndless = std::uint64_t{1} << 50;
-const std::string kTurned = "\xe2\x80\xae";  // U+202E: what follows is shown from right to left
+const std::string kTurned = "\xe2\x80\xae";  // U+202E turns the text after it from right to left
 
 class HostileNode {
  public:
-  // Called on the node's own thread for each request.
+  // Runs on the node's own thread for each request.
   using Answer = std::function<void(HostileNode&, const Request&)>;
 
   explicit HostileNode(Answer answer) : answer_(std::move(answer)), socket_(context_, zmq::socket_type::router) {
@@ -47,7 +47,7 @@ class HostileNode {
   }
   const std::string& address() const { return address_; }
 
-  // The rest is for `answer`.
+  // For use in `answer`.
   bool stopped() const { return stopped_; }
   void reply(std::uint64_t id, const schema::ReplyBody& body) { send(schema::encode_reply({id, body})); }
   void send(const std::string& bytes) {
@@ -108,7 +108,7 @@ class Hostile : public testing::Test {
     return static_cast<std::size_t>(std::distance(std::filesystem::directory_iterator(output(), code), {}));
   }
 
-  // Answers status and run.json truly, and each slice of anything else as `slice` says.
+  // Answers status and run.json correctly; `slice` makes the slices of all other files.
   Outcome fetch(const std::function<SliceReply(const FetchRequest&)>& slice) {
     slices_ = 0;
     const HostileNode node([&](HostileNode& self, const Request& request) {
@@ -137,18 +137,18 @@ const std::string kFull(schema::kFileSliceBytes, 'x');
 
 TEST_F(Hostile, AModelLargerThanItsRecordSaysIsRefusedBeforeAByteIsWritten) {
   const auto more = fetch([](const FetchRequest&) { return SliceReply{"first", "node-a", kEndless, kFull, false}; });
-  refused(more, "node-a's model.safetensors is damaged: it has 1125899906842624 bytes, 1000000 were written", 1);
+  refused(more, "node-a's model.safetensors is damaged: it has 1125899906842624 bytes instead of 1000000", 1);
 }
 
 TEST_F(Hostile, SlicesWithoutEndAreRefused) {
   const auto endless = [](const FetchRequest&) { return SliceReply{"first", "node-a", kModelBytes, kFull, false}; };
-  refused(fetch(endless), "1048576 of 1000000 bytes came", 2);
+  refused(fetch(endless), "1048576 of 1000000 bytes arrived", 2);
 }
 
 TEST_F(Hostile, SlicesWithoutProgressAreRefused) {
   for (const std::string& data : {std::string(), std::string("x")}) {
     const auto slow = [&](const FetchRequest&) { return SliceReply{"first", "node-a", kModelBytes, data, false}; };
-    refused(fetch(slow), std::to_string(data.size()) + " of 1000000 bytes came", 1);
+    refused(fetch(slow), std::to_string(data.size()) + " of 1000000 bytes arrived", 1);
   }
 }
 
@@ -156,35 +156,35 @@ TEST_F(Hostile, ATotalThatChangesIsRefused) {
   const auto grows = [&](const FetchRequest& asked) {
     return SliceReply{"first", "node-a", kModelBytes + asked.offset, kFull, false};
   };
-  refused(fetch(grows), "it has 1524288 bytes, 1000000 were written", 2);
+  refused(fetch(grows), "it has 1524288 bytes instead of 1000000", 2);
 }
 
 TEST_F(Hostile, ARecordWithoutEndIsRefused) {
   bad_record_ = true;
   const auto endless = [](const FetchRequest&) { return SliceReply{"first", "node-a", kEndless, kFull, false}; };
   refused(fetch(endless), "node-a's run.json: it has 1125899906842624 bytes, and there is room for 262144",
-          2);  // the model without a record is asked for, too
+          2);  // the model without a record is requested too
 }
 
 TEST_F(Hostile, TwoMembersOfOneNameAreRefused) {
   const HostileNode node([](HostileNode& self, const Request& request) {
     self.reply(request.id, mesh_of({member("node-a"), member("node-b"), member("node-a")}));
   });
-  refused(ask(node, {"fetch", "first", "-o", output()}), "two members called node-a", 0);
+  refused(ask(node, {"fetch", "first", "-o", output()}), "two members named node-a", 0);
 }
 
 TEST(Slices, WithoutARecordThereIsRoomForSoMuch) {
-  EXPECT_TRUE(Slices({}, 10).take({"first", "node-a", 10, std::string(10, 'x'), true}).ok());
-  EXPECT_TRUE(Slices({}, 10).take({"first", "node-a", 0, "", true}).ok());
-  EXPECT_FALSE(Slices({}, 10).take({"first", "node-a", 11, std::string(11, 'x'), true}).ok());
-  EXPECT_FALSE(Slices(11, 20).take({"first", "node-a", 10, std::string(10, 'x'), true}).ok());
-  EXPECT_FALSE(Slices({}, 20).take({"first", "node-a", 10, std::string(10, 'x'), false}).ok()) << "the run goes on";
-  EXPECT_FALSE(Slices({}, 20).take({"first", "node-a", 20, std::string(10, 'x'), true}).ok());
+  EXPECT_TRUE(Slices({}, 10).add({"first", "node-a", 10, std::string(10, 'x'), true}).ok());
+  EXPECT_TRUE(Slices({}, 10).add({"first", "node-a", 0, "", true}).ok());
+  EXPECT_FALSE(Slices({}, 10).add({"first", "node-a", 11, std::string(11, 'x'), true}).ok());
+  EXPECT_FALSE(Slices(11, 20).add({"first", "node-a", 10, std::string(10, 'x'), true}).ok());
+  EXPECT_FALSE(Slices({}, 20).add({"first", "node-a", 10, std::string(10, 'x'), false}).ok()) << "the run goes on";
+  EXPECT_FALSE(Slices({}, 20).add({"first", "node-a", 20, std::string(10, 'x'), true}).ok());
   Slices slices({}, 2 * kFull.size());
-  EXPECT_TRUE(slices.take({"first", "node-a", kFull.size() + 1, kFull, false}).ok());
+  EXPECT_TRUE(slices.add({"first", "node-a", kFull.size() + 1, kFull, false}).ok());
   EXPECT_EQ(slices.offset(), kFull.size());
-  EXPECT_FALSE(Slices(slices).take({"first", "node-a", kFull.size() + 2, "xy", true}).ok()) << "it grew";
-  EXPECT_TRUE(slices.take({"first", "node-a", kFull.size() + 1, "x", true}).ok());
+  EXPECT_FALSE(Slices(slices).add({"first", "node-a", kFull.size() + 2, "xy", true}).ok()) << "it grew";
+  EXPECT_TRUE(slices.add({"first", "node-a", kFull.size() + 1, "x", true}).ok());
   EXPECT_TRUE(slices.whole());
 }
 
@@ -196,7 +196,7 @@ std::function<void(HostileNode&, const Request&)> logs_of(std::function<SliceRep
   };
 }
 
-TEST_F(Hostile, ALogDoesNotSteerTheTerminal) {
+TEST_F(Hostile, ALogDoesNotControlTheTerminal) {
   const std::string text =
       "a\tb\x1b[2J\x1b]0;title\x07\xc2\x9b"
       "1m\x9b"
@@ -225,7 +225,7 @@ TEST_F(Hostile, ALogThatIsCutWithinACharacterIsShownWhole) {
     return SliceReply{"first", "node-a", text.size(), data, asked.offset + data.size() == text.size()};
   }));
   EXPECT_EQ(ask(full, {"logs", "first"}).out, text);
-  EXPECT_EQ(ask(node, {"logs", "first"}).code, 0) << "a slice that is not full is all there is";
+  EXPECT_EQ(ask(node, {"logs", "first"}).code, 0) << "a slice that is not full is the last";
 }
 
 TEST_F(Hostile, ALogWithoutEndEnds) {
@@ -235,14 +235,14 @@ TEST_F(Hostile, ALogWithoutEndEnds) {
   }));
   const Outcome refused = ask(endless, {"logs", "first", "--follow"});
   EXPECT_EQ(refused.code, 1);
-  EXPECT_NE(refused.err.find("says that its log has 1125899906842624 bytes"), std::string::npos) << refused.err;
-  // As much as there was when it was first asked for, whatever is added meanwhile.
+  EXPECT_NE(refused.err.find("reports a log of 1125899906842624 bytes"), std::string::npos) << refused.err;
+  // The log's length at the first request is the bound, whatever is added poll.
   const HostileNode grows(logs_of([&](const LogsRequest& asked) {
     return SliceReply{"first", "node-a", asked.offset + 3 * full.size(), full, false};
   }));
   EXPECT_EQ(ask(grows, {"logs", "first"}).out.size(), 3 * full.size());
   const HostileNode more(logs_of([&](const LogsRequest&) { return SliceReply{"first", "node-a", 5, full, false}; }));
-  EXPECT_EQ(ask(more, {"logs", "first"}).code, 1) << "more than it says there is";
+  EXPECT_EQ(ask(more, {"logs", "first"}).code, 1) << "more than the total that it reports";
   for (const std::string& data : {std::string(), std::string("x")}) {
     const HostileNode slow(logs_of([&](const LogsRequest&) {
       return SliceReply{"first", "node-a", 1000, data, false};
@@ -251,7 +251,7 @@ TEST_F(Hostile, ALogWithoutEndEnds) {
   }
 }
 
-TEST_F(Hostile, NoWordOfANodeSteersTheTerminal) {
+TEST_F(Hostile, NoTextOfANodeControlsTheTerminal) {
   const HostileNode tells([](HostileNode& self, const Request& request) {
     schema::MeshStatus mesh = mesh_of({member("node-a")});
     mesh.runs[0].reason = mesh.nodes[0].problem = "drow" + kTurned + "word";
@@ -281,7 +281,7 @@ TEST_F(Hostile, NoWordOfANodeSteersTheTerminal) {
     }
 }
 
-TEST_F(Hostile, AnswersToWhatWasNotAskedHoldNobodyUp) {
+TEST_F(Hostile, UnrelatedRepliesDoNotExtendTheDeadline) {
   const HostileNode node([](HostileNode& self, const Request& request) {
     const std::string other = schema::encode_reply({request.id + 1'000'000, mesh_of({member("node-a")})});
     while (!self.stopped()) self.send(other);
@@ -291,7 +291,7 @@ TEST_F(Hostile, AnswersToWhatWasNotAskedHoldNobodyUp) {
   EXPECT_NE(status.err.find("no tgd answers"), std::string::npos) << status.err;
 }
 
-// libzmq would send no message before it is whole: this speaks ZMTP 3.0 itself, and sends parts until it is cut off.
+// libzmq sends only complete messages, so this speaks ZMTP 3.0 itself, and sends parts until it is disconnected.
 class EndlessParts {
  public:
   EndlessParts() : listener_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
@@ -343,8 +343,8 @@ class EndlessParts {
   std::thread thread_;
 };
 
-// A start may take as long as the node says that it is at work.
-TEST_F(Hostile, WhoIsAtWorkHasTimeAnew) {
+// A start may take as long as the node reports progress.
+TEST_F(Hostile, ProgressExtendsTheDeadline) {
   for (const bool at_work : {true, false}) {
     std::uint64_t asked = 0;
     int told = 0;
@@ -356,8 +356,8 @@ TEST_F(Hostile, WhoIsAtWorkHasTimeAnew) {
     });
     Result<Client> client = Client::connect(node.address(), "");
     ASSERT_TRUE(client.ok());
-    const Meanwhile meanwhile{schema::StatusRequest{}, [&](const schema::ReplyBody&) { return at_work; }};
-    const Result<schema::ReplyBody> answer = client->ask_patiently(schema::StopRequest{"first"}, 1500, &meanwhile);
+    const ProgressPoll poll{schema::StatusRequest{}, [&](const schema::ReplyBody&) { return at_work; }};
+    const Result<schema::ReplyBody> answer = client->ask_with_probes(schema::StopRequest{"first"}, 1500, &poll);
     EXPECT_EQ(answer.ok(), at_work);
     if (!at_work) {
       EXPECT_EQ(answer.error().kind, ErrorKind::kTimeout);
@@ -382,7 +382,7 @@ TEST_F(Hostile, AMessageWithoutEndIsCut) {
   const EndlessParts node;
   const Outcome status = tgctl_.run({"status", "--address", node.address()});
   EXPECT_EQ(status.code, 1);
-  EXPECT_NE(status.err.find("it sends an answer without end"), std::string::npos) << status.err;
+  EXPECT_NE(status.err.find("its reply does not end"), std::string::npos) << status.err;
   EXPECT_LT(status.most_bytes, std::size_t{400} << 20) << node.sent() << " bytes sent";
 }
 
@@ -391,7 +391,7 @@ TEST(Visible, TextStaysAsItIs) {
     EXPECT_EQ(visible(text), text);
 }
 
-TEST(Visible, WhatIsNotUtf8IsShownByteByByte) {
+TEST(Visible, InvalidUtf8IsEscapedByteByByte) {
   EXPECT_EQ(visible("\xc0\x80"), "\\xc0\\x80") << "overlong";
   EXPECT_EQ(visible("\xed\xa0\x80"), "\\xed\\xa0\\x80") << "a surrogate";
   EXPECT_EQ(visible("\xf4\x90\x80\x80"), "\\xf4\\x90\\x80\\x80") << "beyond Unicode";

@@ -17,7 +17,7 @@
 namespace tg::ctl {
 namespace {
 
-// A bound socket that does not listen: its port is nobody else's, and connecting to it is refused.
+// A bound socket that does not listen: no other program has its port, and connections to it are refused.
 class ClosedPort {
  public:
   ClosedPort() : socket_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
@@ -77,8 +77,8 @@ TEST_F(MisuseTest, NoDaemonIsThreeWithinTheDeadline) {
   EXPECT_LT(status.seconds, kDeadlineSeconds);
 }
 
-TEST_F(MisuseTest, WhatListensButIsNoDaemonIsThreeToo) {
-  port_.listen();  // accepts connections, never says a word
+TEST_F(MisuseTest, AnotherProgramOnThePortIsThreeToo) {
+  port_.listen();  // accepts connections, sends nothing
   const Outcome stop = run({"stop", "first", "--address", port_.name()});
   expect(stop, 3, "no tgd answers");
   EXPECT_NE(stop.err.find("within 3 s: the port accepts connections but sends nothing: a tgd that is stopped or hangs"),
@@ -93,7 +93,7 @@ TEST_F(MisuseTest, UnknownHostIsThree) {
   EXPECT_LT(list.seconds, kDeadlineSeconds);
 }
 
-TEST_F(MisuseTest, WordsThatAreOffAreTwo) {
+TEST_F(MisuseTest, UsageErrorsAreTwo) {
   expect(run({"statsu"}), 2, "did you mean tgctl status?");
   expect(run({"status", "--jsno"}), 2, "did you mean --json?");
   expect(run({"stop"}), 2, "stop needs a RUN");
@@ -101,7 +101,7 @@ TEST_F(MisuseTest, WordsThatAreOffAreTwo) {
   expect(run({"list", "--address", "nonsense"}), 2, "\"nonsense\" is not an address");
   expect(run({"list", "--address", "host:0"}), 2, "is not an address");
   expect(run({"list", "--address", "tcp://host:1"}), 2, "is not an address");
-  expect(run({"wait", "first", "--for", "done"}), 2, "\"done\" is not a state");
+  expect(run({"wait", "first", "--for", "done"}), 2, "\"done\" is not a run state");
   EXPECT_EQ(run({}).code, 2);
 }
 
@@ -123,7 +123,7 @@ TEST_F(MisuseTest, BadJobsAreTwoWhetherADaemonAnswersOrNot) {
          2, "e.job is no text: it takes lines of the form key = value");
 }
 
-TEST_F(MisuseTest, AKeyWithoutEffectIsNamed) {
+TEST_F(MisuseTest, AnUnusedKeyIsNamed) {
   const Outcome start = run({"start", file("f.job", "steps = 5\nepochs = 2\n"), "--address", port_.name()});
   EXPECT_EQ(start.err.find("warning: " + folder_ + "/f.job:1: steps = 5 has no effect: "), 0u) << start.err;
 }
@@ -136,10 +136,10 @@ TEST_F(MisuseTest, AResumeThatChangesThePastIsTwoWhetherADaemonAnswersOrNot) {
   expect(run({"resume", "first", "--set", "steps=2000", "--address", address}), 3, "no tgd answers");
 }
 
-TEST_F(MisuseTest, RunIdThatCanBeNoneIsFour) { expect(run({"status", "no/such"}), 4, "no run is named \"no/such\""); }
+TEST_F(MisuseTest, AnInvalidRunIdIsFour) { expect(run({"status", "no/such"}), 4, "no run is named \"no/such\""); }
 
 TEST_F(MisuseTest, TheNewestRunIsNotDeletedByThatName) {
-  expect(run({"delete", "@last"}), 2, "@last is not for delete");
+  expect(run({"delete", "@last"}), 2, "delete does not take @last");
   expect(run({"stop", "@last", "--address", port_.name()}), 3, "no tgd answers");
   expect(run({"fetch", "@first", "-o", folder_}), 4, "no run is named \"@first\"");
 }
@@ -147,7 +147,7 @@ TEST_F(MisuseTest, TheNewestRunIsNotDeletedByThatName) {
 TEST_F(MisuseTest, CtrlCIsOneHundredAndThirty) {
   const Elapsed elapsed;
   const pid_t child = spawn({"start", file("a.job", "steps = 5\n"), "--address", port_.name()});
-  bool caught = false;  // until its handler stands, the signal would end it as any other program
+  bool caught = false;  // before the handler is set, the signal ends the program
   while (!caught && elapsed.ms() < 5000) {
     caught = catches_interrupt(child);
     std::this_thread::yield();

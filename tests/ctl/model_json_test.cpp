@@ -54,7 +54,7 @@ TEST(ModelJson, WithoutAnEvaluationHasNone) {
   EXPECT_TRUE(json["evaluation"].is_null());
 }
 
-TEST(ModelJson, DoesNotSayHowManyWereEvaluatedWhereSomeMayBeSkipped) {
+TEST(ModelJson, HasNoSampleCountIfDamagedFilesAreSkipped) {
   std::string description = kDescription;
   description.replace(description.find("fatal"), 5, "skip");
   const auto json = nlohmann::json::parse(compose_model_json(description, kRecord).value());
@@ -62,7 +62,7 @@ TEST(ModelJson, DoesNotSayHowManyWereEvaluatedWhereSomeMayBeSkipped) {
   EXPECT_FALSE(json["evaluation"].contains("samples"));
 }
 
-TEST(ModelJson, RefusesWhatIsNestedTooDeep) {
+TEST(ModelJson, RefusesDeepNesting) {
   const auto with = [](int depth) {
     const auto count = static_cast<std::size_t>(depth);
     return std::string(kDescription).insert(1, "\"deep\": " + std::string(count, '[') + std::string(count, ']') + ", ");
@@ -74,7 +74,7 @@ TEST(ModelJson, RefusesWhatIsNestedTooDeep) {
   EXPECT_NE(text.error().message.find("nested more than 32 deep"), std::string::npos) << text.error().message;
 }
 
-TEST(ModelJson, RefusesWhatIsNoDescription) {
+TEST(ModelJson, RefusesAnInvalidDescription) {
   for (const char* description :
        {"", "[]", "7", "{}", R"({"model": "mlp"})", R"({"model": "mlp", "data": 7})", "{\"model"}) {
     const Result<std::string> text = compose_model_json(description, kRecord);

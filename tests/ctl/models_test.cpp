@@ -1,4 +1,4 @@
-// `tgctl models` says what the engine makes.
+// The numbers of `tgctl models` are the engine's.
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
@@ -21,7 +21,7 @@ TEST(Models, EveryNumberIsTheEngines) {
     const engine::Model model = engine::make_model(row.kind);
     EXPECT_EQ((engine::ImageShape{row.channels, row.height, row.width}), model.input) << model.name;
     EXPECT_EQ(row.parameters, static_cast<std::int64_t>(model.segments.parameter_count())) << model.name;
-    // Backward computes twice what forward does.
+    // Backward has twice the operations of forward.
     EXPECT_EQ(row.operations, static_cast<std::int64_t>(engine::training_operations(model) / 3)) << model.name;
   }
 }

@@ -5,14 +5,14 @@
 #include "ctl/report/chart.h"
 #include "ctl/report/data_page.h"
 #include "ctl/report/markup.h"
-#include "ctl/report/mistakes.h"
+#include "ctl/report/misclassifications.h"
 #include "ctl/report/page.h"
 #include "ctl/report/report_data.h"
 
 namespace tg::ctl {
 namespace {
 
-TEST(Markup, EscapesWhateverItIsGiven) {
+TEST(Markup, EscapesAnyText) {
   EXPECT_EQ(escaped("a<b>&\"c\""), "a&lt;b&gt;&amp;&quot;c&quot;");
   EXPECT_EQ(escaped("\x1b[2J"), "\\u001b[2J");
   EXPECT_EQ(element("td", "<script>", "x"), "<td class=\"x\">&lt;script&gt;</td>");
@@ -38,8 +38,8 @@ TEST(Series, KeepsFewPointsOfManySteps) {
   for (const Series::Point& point : series.points()) {
     count += point.count;
     of_points += point.mean * static_cast<double>(point.count);
-    EXPECT_EQ(point.least, 0);
-    EXPECT_EQ(point.most, 9);
+    EXPECT_EQ(point.min, 0);
+    EXPECT_EQ(point.max, 9);
     EXPECT_GT(point.step, last);
     last = point.step;
   }
@@ -50,7 +50,7 @@ TEST(Series, KeepsFewPointsOfManySteps) {
   EXPECT_EQ(series.last(), 0);
 }
 
-TEST(Chart, DrawsWhateverTheValuesAre) {
+TEST(Chart, DrawsAnyValues) {
   for (const std::vector<double>& values :
        {std::vector<double>{}, {1}, {0, 0, 0}, {-1, 1}, {1e-30, 1e30}, {5, 5}, {0.999, 1}}) {
     Series series;
@@ -66,7 +66,7 @@ TEST(Chart, DrawsWhateverTheValuesAre) {
 
 constexpr const char* kHostile = "<script>alert(1)</script>";
 
-// All that others have a say in.
+// A report with hostile text in all fields that others fill.
 ReportData hostile(std::size_t members, std::uint64_t steps) {
   ReportData data;
   schema::RunStatus& run = data.run;
@@ -78,7 +78,7 @@ ReportData hostile(std::size_t members, std::uint64_t steps) {
   run.evaluated = true;
   run.code_bits_per_parameter = 1;
   for (std::size_t i = 0; i < members; ++i) run.members.push_back({.node = kHostile});
-  run.left.push_back({kHostile, 0, 7, kHostile});
+  run.departed.push_back({kHostile, 0, 7, kHostile});
   data.node = kHostile;
   data.record = {{"build", kHostile},
                  {"spec", {{kHostile, kHostile}}},
@@ -98,7 +98,7 @@ ReportData hostile(std::size_t members, std::uint64_t steps) {
   return data;
 }
 
-TEST(Page, RunsNothingThatOthersSay) {
+TEST(Page, RunsNoScriptFromOthers) {
   const std::string page = report_page(hostile(3, 20));
   EXPECT_EQ(page.find("<script"), std::string::npos);
   EXPECT_NE(page.find("&lt;script&gt;"), std::string::npos);
@@ -108,10 +108,10 @@ TEST(Page, RunsNothingThatOthersSay) {
   EXPECT_EQ(page.find("https://"), std::string::npos);
 }
 
-TEST(Page, IsLoadedAgainWhileTheRunGoesOn) {
+TEST(Page, IsReloadedWhileTheRunIsActive) {
   ReportData data = hostile(1, 1);
   EXPECT_EQ(report_page(data).find("http-equiv=\"refresh\""), std::string::npos);
-  data.again_seconds = 10;
+  data.refresh_seconds = 10;
   EXPECT_NE(report_page(data).find("<meta http-equiv=\"refresh\" content=\"10\">"), std::string::npos);
 }
 
@@ -149,23 +149,23 @@ TEST(DataPage, RefusesAPictureOfAnotherSize) {
   EXPECT_FALSE(data_page("own.job", data).ok());
 }
 
-// Of so many classes, each sample but one right.
-schema::Mistakes mistakes_of(std::size_t classes, const std::string& name) {
-  schema::Mistakes mistakes;
-  mistakes.run_id = "first";
-  mistakes.node = "node-a";
-  mistakes.step = 20;
-  mistakes.samples = 10 * classes;
-  mistakes.correct = mistakes.samples - 1;
-  mistakes.class_count = classes;
-  mistakes.classes.assign(classes, name);
-  mistakes.counts.resize(classes * classes);
-  for (std::size_t c = 0; c < classes; ++c) mistakes.counts[c * classes + c] = 10;
-  mistakes.counts[0] = 9;
-  mistakes.counts[1] = 1;
-  mistakes.confused = {{name, name, 1, 10}};
-  mistakes.wrongest = {{{name, 1, 2, 3, std::string(6, '\x7f')}, name, 0.981}};
-  return mistakes;
+// A reply with one misclassified sample.
+schema::Misclassifications mistakes_of(std::size_t classes, const std::string& name) {
+  schema::Misclassifications misclassifications;
+  misclassifications.run_id = "first";
+  misclassifications.node = "node-a";
+  misclassifications.step = 20;
+  misclassifications.samples = 10 * classes;
+  misclassifications.correct = misclassifications.samples - 1;
+  misclassifications.class_count = classes;
+  misclassifications.classes.assign(classes, name);
+  misclassifications.counts.resize(classes * classes);
+  for (std::size_t c = 0; c < classes; ++c) misclassifications.counts[c * classes + c] = 10;
+  misclassifications.counts[0] = 9;
+  misclassifications.counts[1] = 1;
+  misclassifications.confusions = {{name, name, 1, 10}};
+  misclassifications.worst = {{{name, 1, 2, 3, std::string(6, '\x7f')}, name, 0.981}};
+  return misclassifications;
 }
 
 std::size_t count_of(const std::string& text, const std::string& part) {
@@ -174,58 +174,61 @@ std::size_t count_of(const std::string& text, const std::string& part) {
   return count;
 }
 
-TEST(Mistakes, AreAMatrixPairsAndPictures) {
+TEST(Misclassifications, AreAMatrixPairsAndPictures) {
   for (const std::size_t classes : {2u, 10u, 21u, 100u}) {
-    const Result<std::string> part = mistakes_part(mistakes_of(classes, "a & b"), {});
+    const Result<std::string> part = misclassification_section(mistakes_of(classes, "a & b"), {});
     ASSERT_TRUE(part.ok()) << part.error().message;
     EXPECT_EQ(count_of(*part, "<rect class=\"hit\""), classes);
     EXPECT_EQ(count_of(*part, "<rect class=\"miss\""), 1u);
     EXPECT_NE(part->find(">90.0 %<"), std::string::npos) << "recall";
-    EXPECT_NE(part->find("<li>a &amp; b was taken for a &amp; b: 1 of 10 (10.0 %)</li>"), std::string::npos);
-    EXPECT_NE(part->find("<span>said a &amp; b (98 %), is a &amp; b</span>"), std::string::npos);
+    EXPECT_NE(part->find("<li>a &amp; b classified as a &amp; b: 1 of 10 (10.0 %)</li>"), std::string::npos);
+    EXPECT_NE(part->find("<span>predicted a &amp; b (98 %), actual a &amp; b</span>"), std::string::npos);
     EXPECT_EQ(part->find(" style="), std::string::npos) << "the policy would drop it";
   }
 }
 
-TEST(Mistakes, RunNothingThatOthersSay) {
+TEST(Misclassifications, RunNoScriptFromOthers) {
   ReportData data = hostile(1, 1);
-  EXPECT_EQ(report_page(data).find("What it takes for what"), std::string::npos) << "it was not asked for";
-  const Result<std::string> part = mistakes_part(mistakes_of(3, kHostile), data.run);
+  EXPECT_EQ(report_page(data).find("Confusion matrix"), std::string::npos) << "it was not requested";
+  const Result<std::string> part = misclassification_section(mistakes_of(3, kHostile), data.run);
   ASSERT_TRUE(part.ok());
-  data.mistakes = *part;
+  data.misclassifications = *part;
   const std::string page = report_page(data);
-  EXPECT_NE(page.find("What it takes for what"), std::string::npos);
+  EXPECT_NE(page.find("Confusion matrix"), std::string::npos);
   EXPECT_EQ(page.find("<script"), std::string::npos);
   EXPECT_NE(page.find("&lt;script&gt;"), std::string::npos);
 }
 
-TEST(Mistakes, SayWhereTheyAreNotWhatTheRunCounted) {
+TEST(Misclassifications, ReportADifferenceFromTheRunsEvaluation) {
   schema::RunStatus run;
   run.evaluated = true;
   run.evaluation_step = 20;
   run.evaluation_accuracy = 0.95;
-  const schema::Mistakes mistakes = mistakes_of(2, "x");
-  EXPECT_EQ(mistakes_part(mistakes, run)->find("The run itself"), std::string::npos);
+  const schema::Misclassifications misclassifications = mistakes_of(2, "x");
+  EXPECT_EQ(misclassification_section(misclassifications, run)->find("own evaluation"), std::string::npos);
   run.evaluation_accuracy = 0.9;
-  EXPECT_NE(mistakes_part(mistakes, run)->find("The run itself counted 90.00 %"), std::string::npos);
+  EXPECT_NE(misclassification_section(misclassifications, run)->find("The run's own evaluation had 90.00 %"),
+            std::string::npos);
   run.evaluation_step = 19;
-  EXPECT_EQ(mistakes_part(mistakes, run)->find("The run itself"), std::string::npos) << "of another state";
+  EXPECT_EQ(misclassification_section(misclassifications, run)->find("own evaluation"), std::string::npos)
+      << "the evaluation of another step";
 }
 
-TEST(Mistakes, AreLessWithoutPicturesOrWithManyClasses) {
-  schema::Mistakes mistakes = mistakes_of(2, "x");
-  mistakes.wrongest.clear();
-  EXPECT_NE(mistakes_part(mistakes, {})->find("no pictures"), std::string::npos);
-  mistakes.correct = mistakes.samples;
-  EXPECT_NE(mistakes_part(mistakes, {})->find("all are right"), std::string::npos);
-  mistakes.class_count = 1000;
-  mistakes.classes.clear();
-  EXPECT_EQ(mistakes_part(mistakes, {}).error().kind, ErrorKind::kCorrupt) << "counts of no classes";
-  mistakes.counts.clear();
-  EXPECT_NE(mistakes_part(mistakes, {})->find("1000 classes are too many"), std::string::npos);
+TEST(Misclassifications, AreLessWithoutPicturesOrWithManyClasses) {
+  schema::Misclassifications misclassifications = mistakes_of(2, "x");
+  misclassifications.worst.clear();
+  EXPECT_NE(misclassification_section(misclassifications, {})->find("not pictures"), std::string::npos);
+  misclassifications.correct = misclassifications.samples;
+  EXPECT_NE(misclassification_section(misclassifications, {})->find("all samples are correct"), std::string::npos);
+  misclassifications.class_count = 1000;
+  misclassifications.classes.clear();
+  EXPECT_EQ(misclassification_section(misclassifications, {}).error().kind, ErrorKind::kCorrupt)
+      << "counts of no classes";
+  misclassifications.counts.clear();
+  EXPECT_NE(misclassification_section(misclassifications, {})->find("1000 classes are too many"), std::string::npos);
 }
 
-TEST(ReportData, TakesWhatIsNoRecordForDamaged) {
+TEST(ReportData, RefusesADamagedRecord) {
   for (const char* text : {"", "[]", "{\"step\": \"x\"}", "nonsense"}) EXPECT_FALSE(report_data(text, "").ok()) << text;
   const Result<ReportData> data = report_data(
       R"({"id": "first", "state": "COMPLETED", "members": ["node-a", "node-b", 3], "own": {"node": "node-a"},

@@ -1,4 +1,4 @@
-// Runs the real tgctl in a folder of its own and takes what it says. One thread.
+// Runs the real tgctl in a folder of its own and collects its output. One thread.
 #pragma once
 
 #include <fcntl.h>
@@ -23,8 +23,8 @@ namespace tg::ctl {
 struct Outcome {
   int code = -1;
   std::string out, err;
-  double seconds = 0;          // without those in which the machine had more to run than processors
-  std::size_t most_bytes = 0;  // of its memory
+  double seconds = 0;          // without the time in which the machine was overloaded
+  std::size_t most_bytes = 0;  // its peak memory
 };
 
 class TgctlProcess {

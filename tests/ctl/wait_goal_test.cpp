@@ -27,7 +27,7 @@ TEST(WaitGoal, States) {
   EXPECT_EQ(look("failed", RunState::kCompleted), WaitOutcome::kImpossible);
 }
 
-TEST(WaitGoal, AnInterruptedRunIsToldAndAPausedOneIsWaitedFor) {
+TEST(WaitGoal, AnInterruptedRunEndsTheWaitAndAPausedOneDoesNot) {
   for (const char* goal : {"finished", "completed", "running", "step=10"}) {
     EXPECT_EQ(look(goal, RunState::kInterrupted, 9), WaitOutcome::kInterrupted) << goal;
     EXPECT_EQ(look(goal, RunState::kPaused, 9), WaitOutcome::kWaiting) << goal;

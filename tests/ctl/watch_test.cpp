@@ -37,7 +37,7 @@ schema::RunStatus watched_run(const std::string& id, RunState state) {
   run.data_read = "60000 pictures";
   run.view = 2;
   run.view_step = 90;
-  run.left = {{"node-c", kWatchedMs - 5000, 90, "no sign of life"}};
+  run.departed = {{"node-c", kWatchedMs - 5000, 90, "no sign of life"}};
   for (const char* const node : {"node-a", "node-b"}) {
     run.members.push_back({node, state, 120, 0, 0, 0.25, schema::Phase::kReduce});
     run.members.back().samples = 32;
@@ -59,7 +59,7 @@ Facts watched_facts() {
   for (std::uint64_t step = 1; step <= 120; ++step) {
     mesh.runs[1].step = step;
     mesh.runs[1].loss = 2.3 / static_cast<double>(step);
-    facts.take(mesh);
+    facts.update(mesh);
     std::ranges::stable_partition(mesh.runs, [](const auto& run) { return run.id == "ended"; });
   }
   return facts;
@@ -76,7 +76,7 @@ std::string text_of(const std::vector<ScreenLine>& lines) {
 
 constexpr std::pair<std::size_t, std::size_t> kSizes[] = {{40, 12}, {80, 24}, {120, 40}, {200, 60}};
 
-// At all sizes, and smaller and odd ones, with and without UTF-8, on every page; text of those that a person may have.
+// Checks all pages at many sizes, with and without UTF-8; returns the text at sizes that terminals have.
 void for_each_screen(const Facts& facts, const std::function<void(const std::string&, const View&)>& look) {
   std::vector<std::pair<std::size_t, std::size_t>> sizes(std::begin(kSizes), std::end(kSizes));
   for (std::size_t small = 0; small < 30; ++small)
@@ -97,7 +97,7 @@ void for_each_screen(const Facts& facts, const std::function<void(const std::str
       }
 }
 
-TEST(Watch, ShowsWhatMattersAtEverySize) {
+TEST(Watch, ShowsTheEssentialsAtEverySize) {
   for_each_screen(watched_facts(), [](const std::string& text, const View& view) {
     for (const char* const fact : {"node-a: 2 of 3 nodes up", "node-c", "unreachable", "lenet-1", "RUNNING", "120/1000",
                                    "VIEW", "1234 samples/s", "1.60 of float32's 32", "loss 0.0192", "accuracy 97.10 %"})
@@ -105,7 +105,7 @@ TEST(Watch, ShowsWhatMattersAtEverySize) {
     EXPECT_NE(text.find(view.utf8 ? "\xe2\xa0" : "*"), std::string::npos) << text;
     if (view.lines < 24) return;
     for (const char* const fact : {"node-b", "75 %", "617", "reduce", "node-c left at step 90: no sign of life",
-                                   "read: 60000 pictures", "29m20s", "steps 1 to 120"})
+                                   "data: 60000 pictures", "29m20s", "steps 1 to 120"})
       EXPECT_NE(text.find(fact), std::string::npos) << fact << "\n" << text;
   });
 }
@@ -115,14 +115,14 @@ TEST(Watch, AnEmptyMeshSaysHowToBegin) {
   for_each_screen(facts, [](const std::string& text, const View&) {
     EXPECT_NE(text.find("no runs yet"), std::string::npos) << text;
   });
-  facts.take(schema::MeshStatus{"node-a", "", true, {{"node-a", "", NodeState::kUp, ""}}, {}});
+  facts.update(schema::MeshStatus{"node-a", "", true, {{"node-a", "", NodeState::kUp, ""}}, {}});
   for_each_screen(facts, [](const std::string& text, const View&) {
     EXPECT_NE(text.find("insecure"), std::string::npos) << text;
     EXPECT_NE(text.find("node-a"), std::string::npos) << text;
   });
 }
 
-TEST(Watch, NoTextOfOthersSteersTheTerminalOrBreaksColumns) {
+TEST(Watch, NoTextOfOthersControlsTheTerminalOrBreaksColumns) {
   const std::string evil =
       "\x1b[2J\x9b\xff\xe2\x80\xae\ta\n\xe6\xbc\xa2\xcc\x81\xf0\x9f\x98\x80 \xc3\xa4" + std::string(300, 'x');
   Facts facts = watched_facts();
@@ -131,13 +131,13 @@ TEST(Watch, NoTextOfOthersSteersTheTerminalOrBreaksColumns) {
   for (std::size_t i = 0; i < 100; ++i) {
     schema::RunStatus run = watched_run(evil + std::to_string(i), RunState::kPaused);
     run.reason = run.model = run.data_read = run.exchange = evil;
-    run.left[0].node = run.left[0].why = run.members[0].node = evil;
+    run.departed[0].node = run.departed[0].why = run.members[0].node = evil;
     run.loss = run.samples_per_second = run.evaluation_accuracy = std::numeric_limits<double>::max();
     run.sent_bits_per_parameter = std::nan("");
     mesh.runs.push_back(run);
   }
-  facts.take(mesh);
-  facts.trouble = facts.log.node = facts.log.problem = facts.log.text = evil;
+  facts.update(mesh);
+  facts.error = facts.log.node = facts.log.problem = facts.log.text = evil;
   for (const std::string& chosen : {std::string(), mesh.runs.back().id}) {
     View view;
     view.run = chosen;
@@ -153,99 +153,99 @@ TEST(Watch, NoTextOfOthersSteersTheTerminalOrBreaksColumns) {
 TEST(Watch, KeysChooseARunOpenItsLogAndEnd) {
   Facts facts = watched_facts();
   View view;
-  press('j', facts, view);
+  on_key('j', facts, view);
   EXPECT_EQ(view.run, "ended");
-  press(kDownKey, facts, view);
+  on_key(kDownKey, facts, view);
   EXPECT_EQ(view.run, "ended") << "the last one";
-  press(kUpKey, facts, view);
+  on_key(kUpKey, facts, view);
   EXPECT_EQ(view.run, "lenet-1");
-  press('l', facts, view);
+  on_key('l', facts, view);
   EXPECT_EQ(view.page, Page::kLog);
   for (int i = 0; i < 100; ++i) facts.log.text += "line " + std::to_string(i) + "\n";
-  press(kUpKey, facts, view);
+  on_key(kUpKey, facts, view);
   EXPECT_EQ(text_of(screen(facts, view)).find("line 99"), std::string::npos);
-  press(kHomeKey, facts, view);
-  press(kPageUpKey, facts, view);
+  on_key(kHomeKey, facts, view);
+  on_key(kPageUpKey, facts, view);
   EXPECT_NE(text_of(screen(facts, view)).find("line 0\n"), std::string::npos);
-  press('G', facts, view);
+  on_key('G', facts, view);
   EXPECT_NE(text_of(screen(facts, view)).find("line 99\n"), std::string::npos);
-  press('q', facts, view);
+  on_key('q', facts, view);
   EXPECT_EQ(view.page, Page::kMesh);
   EXPECT_FALSE(view.quit);
-  press('?', facts, view);
+  on_key('?', facts, view);
   EXPECT_EQ(view.page, Page::kHelp);
-  press(kEscapeKey, facts, view);
+  on_key(kEscapeKey, facts, view);
   EXPECT_EQ(view.page, Page::kMesh);
-  press('q', facts, view);
+  on_key('q', facts, view);
   EXPECT_TRUE(view.quit);
   View empty;
-  press('l', Facts{}, empty);
-  press('j', Facts{}, empty);
+  on_key('l', Facts{}, empty);
+  on_key('j', Facts{}, empty);
   EXPECT_EQ(empty.page, Page::kMesh);
 }
 
-TEST(Watch, SaysThatTheNodeIsGone) {
+TEST(Watch, ReportsThatTheNodeDoesNotReply) {
   Facts facts = watched_facts();
   facts.now_ms += 12'000;
-  facts.trouble = "no tgd answers at 127.0.0.1:7701";
+  facts.error = "no tgd answers at 127.0.0.1:7701";
   for_each_screen(facts, [](const std::string& text, const View&) {
-    EXPECT_NE(text.find("no answer for 12s, asking on"), std::string::npos) << text;
-    EXPECT_NE(text.find("lenet-1"), std::string::npos) << "what was known before\n" << text;
+    EXPECT_NE(text.find("no reply for 12s, retrying"), std::string::npos) << text;
+    EXPECT_NE(text.find("lenet-1"), std::string::npos) << "the last known state\n" << text;
   });
 }
 
-TEST(Watch, TheCourseOfARunBeginsAnewWhereItWasResumed) {
+TEST(Watch, TheHistoryOfAResumedRunRestarts) {
   Facts facts;
   schema::MeshStatus mesh{"node-a", "", false, {}, {watched_run("one", RunState::kRunning)}};
-  facts.take(mesh);
+  facts.update(mesh);
   mesh.runs[0].step = 130;
-  facts.take(mesh);
-  EXPECT_EQ(facts.courses["one"].loss.points().size(), 2u);
+  facts.update(mesh);
+  EXPECT_EQ(facts.histories["one"].loss.points().size(), 2u);
   mesh.runs[0].step = 50;
   mesh.runs[0].lineage = 2;
-  facts.take(mesh);
-  EXPECT_EQ(facts.courses["one"].loss.points().size(), 1u);
+  facts.update(mesh);
+  EXPECT_EQ(facts.histories["one"].loss.points().size(), 1u);
   mesh.runs.clear();
-  facts.take(mesh);
-  EXPECT_TRUE(facts.courses.empty());
+  facts.update(mesh);
+  EXPECT_TRUE(facts.histories.empty());
 }
 
-TEST(Facts, KnowARunsPast) {
+TEST(Facts, HaveARunsHistory) {
   Facts facts;
   schema::MeshStatus mesh;
   mesh.runs.emplace_back();
   schema::RunStatus& run = mesh.runs.front();
   run.id = "one";
   run.step = 3;
-  facts.take(mesh);
+  facts.update(mesh);
   Curves curves;
-  facts.take_past("one", curves);  // nothing is written yet
-  EXPECT_LT(facts.courses["one"].past_asks, kMaxPastAsks) << "it is asked for again";
+  facts.add_history("one", curves);  // nothing is written yet
+  EXPECT_LT(facts.histories["one"].history_tries, kMaxHistoryTries) << "it is fetched again";
   for (std::uint64_t step = 1; step <= 4; ++step) curves.loss.add(step, 1);
-  facts.take_past("one", curves);
-  EXPECT_EQ(facts.courses["one"].first_step, 1u);
-  EXPECT_EQ(facts.courses["one"].past_asks, kMaxPastAsks);
-  EXPECT_EQ(facts.courses["one"].loss.points().size(), 4u);
+  facts.add_history("one", curves);
+  EXPECT_EQ(facts.histories["one"].first_step, 1u);
+  EXPECT_EQ(facts.histories["one"].history_tries, kMaxHistoryTries);
+  EXPECT_EQ(facts.histories["one"].loss.points().size(), 4u);
   run.step = 4;  // an answer that is older than the file
-  facts.take(mesh);
-  EXPECT_EQ(facts.courses["one"].loss.points().size(), 4u);
+  facts.update(mesh);
+  EXPECT_EQ(facts.histories["one"].loss.points().size(), 4u);
   run.step = 6;
-  facts.take(mesh);
-  EXPECT_EQ(facts.courses["one"].loss.points().size(), 5u);
-  facts.take_past("one", curves);  // the file is behind what was seen
-  EXPECT_EQ(facts.courses["one"].loss.points().size(), 5u);
-  EXPECT_EQ(facts.courses["one"].loss.last_step(), 6u);
+  facts.update(mesh);
+  EXPECT_EQ(facts.histories["one"].loss.points().size(), 5u);
+  facts.add_history("one", curves);  // the file is behind what was seen
+  EXPECT_EQ(facts.histories["one"].loss.points().size(), 5u);
+  EXPECT_EQ(facts.histories["one"].loss.last_step(), 6u);
 }
 
 TEST(Watch, ALogIsReadFromNearItsEndAndAgainWhereItGetsShorter) {
   LogTail log;
   const std::uint64_t total = 10 * schema::kLogSliceBytes;
-  EXPECT_TRUE(log.take({"r", "node-a", total, "", false}));
+  EXPECT_TRUE(log.add({"r", "node-a", total, "", false}));
   EXPECT_EQ(log.offset, total - schema::kLogSliceBytes);
-  EXPECT_FALSE(log.take({"r", "node-a", total, std::string(schema::kLogSliceBytes, 'x'), false}));
-  for (int i = 0; i < 100; ++i) log.take({"r", "node-a", 2 * total, std::string(schema::kLogSliceBytes, 'y'), false});
+  EXPECT_FALSE(log.add({"r", "node-a", total, std::string(schema::kLogSliceBytes, 'x'), false}));
+  for (int i = 0; i < 100; ++i) log.add({"r", "node-a", 2 * total, std::string(schema::kLogSliceBytes, 'y'), false});
   EXPECT_LE(log.text.size(), 2 * schema::kLogSliceBytes);
-  EXPECT_FALSE(log.take({"r", "node-a", 0, "", false}));
+  EXPECT_FALSE(log.add({"r", "node-a", 0, "", false}));
   EXPECT_TRUE(log.text.empty());
   EXPECT_EQ(log.offset, 0u);
 }
@@ -259,10 +259,10 @@ TEST(Plot, DrawsALineInBrailleOrAsterisks) {
   EXPECT_EQ(plot(Series{}, {12, 2, true}), (std::vector<std::string>{"", ""}));
 }
 
-TEST(Plot, DrawsWhateverTheValuesAre) {
-  const double most = std::numeric_limits<double>::max();
+TEST(Plot, DrawsAnyValues) {
+  const double max = std::numeric_limits<double>::max();
   for (const std::vector<double>& values :
-       {std::vector<double>{1}, {0, 0, 0}, {-1, 1}, {-most, most}, {most, most, most}, {5, 5}}) {
+       {std::vector<double>{1}, {0, 0, 0}, {-1, 1}, {-max, max}, {max, max, max}, {5, 5}}) {
     Series series;
     for (std::size_t i = 0; i < 200; ++i) series.add(i / 2 + 1, values[i % values.size()]);
     for (const bool utf8 : {true, false})

@@ -56,14 +56,15 @@ TEST_F(ControlHostile, AMalformedRequestIsAnsweredAndLogged) {
 }
 
 TEST_F(ControlHostile, EveryCutAndManyFlipsOfEveryRequest) {
-  const std::vector<schema::RequestBody> bodies = {schema::StatusRequest{"run-1", false},
-                                                   schema::StartRequest{"model = lenet\n", "run-1", false},
-                                                   schema::ResumeRequest{"run-1", "steps = 9\n", false, 600, true},
-                                                   schema::StopRequest{"run-1"},
-                                                   schema::LogsRequest{"run-1", "node-b", 5},
-                                                   schema::FetchRequest{"run-1", "node-c", "run.json", 0},
-                                                   VersionRequest{},
-                                                   schema::Beat{"node-b", 1, "run-1", schema::Phase::kForward, 3, 4}};
+  const std::vector<schema::RequestBody> bodies = {
+      schema::StatusRequest{"run-1", false},
+      schema::StartRequest{"model = lenet\n", "run-1", false},
+      schema::ResumeRequest{"run-1", "steps = 9\n", false, 600, true},
+      schema::StopRequest{"run-1"},
+      schema::LogsRequest{"run-1", "node-b", 5},
+      schema::FetchRequest{"run-1", "node-c", "run.json", 0},
+      VersionRequest{},
+      schema::Heartbeat{"node-b", 1, "run-1", schema::Phase::kForward, 3, 4}};
   std::mt19937 random(20171204);
   for (const schema::RequestBody& body : bodies) {
     TestClient client(control_port(kA));
@@ -112,13 +113,13 @@ TEST_F(ControlHostile, MessagesOfOtherShapes) {
 TEST_F(ControlHostile, HeartbeatsOfUnknownNodesDoNotCount) {
   start_mesh(10'000, {true, false, false});
   TestClient client(control_port(kA));
-  client.send({1, schema::Beat{"node-x", 1, "", schema::Phase::kIdle, 0, 0}});
-  client.send({2, schema::Beat{"node-a", 1, "", schema::Phase::kIdle, 0, 0}});
+  client.send({1, schema::Heartbeat{"node-x", 1, "", schema::Phase::kIdle, 0, 0}});
+  client.send({2, schema::Heartbeat{"node-a", 1, "", schema::Phase::kIdle, 0, 0}});
   client.ask<VersionReply>(VersionRequest{});
   EXPECT_EQ(states(kA), "up unreachable unreachable");
   ASSERT_EQ(complaints(), 1u);
   EXPECT_NE(node(kA).log_lines()[0].find("node-x"), std::string::npos) << node(kA).log_lines()[0];
-  client.send({3, schema::Beat{"node-b", 1, "", schema::Phase::kIdle, 0, 0}});
+  client.send({3, schema::Heartbeat{"node-b", 1, "", schema::Phase::kIdle, 0, 0}});
   client.ask<VersionReply>(VersionRequest{});
   EXPECT_EQ(states(kA), "up no link unreachable") << "it beats, and its own port cannot be reached";
 }

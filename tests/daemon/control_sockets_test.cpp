@@ -85,11 +85,11 @@ class Port : public testing::Test {
 TEST_F(Port, UnreadBytesAreBoundedAndReadersAreAnswered) {
   open();
   constexpr std::size_t kClients = 100;
-  static_assert(kClients * schema::kMaxUntakenBytes > 2 * schema::kMaxUntakenBytesInAll);
+  static_assert(kClients * schema::kMaxUnreadBytes > 2 * schema::kMaxUnreadBytesPerPort);
   Greedy greedy = greedy_clients(kClients);
   EXPECT_TRUE(tests::eventually([&] {
     ask(greedy);
-    return max_unread_ > schema::kMaxUntakenBytesInAll / 2;
+    return max_unread_ > schema::kMaxUnreadBytesPerPort / 2;
   })) << max_unread_;
   for (int more = 0; more < 20; ++more) ask(greedy);
   Connection honest = dial(clients_, {}, std::nullopt, endpoint_);
@@ -99,7 +99,7 @@ TEST_F(Port, UnreadBytesAreBoundedAndReadersAreAnswered) {
     turn(schema::kFileSliceBytes);
     return honest.dealer.recv(answer, zmq::recv_flags::dontwait).has_value();
   }));
-  EXPECT_LE(max_unread_, schema::kMaxUntakenBytesInAll);
+  EXPECT_LE(max_unread_, schema::kMaxUnreadBytesPerPort);
 }
 
 // At the limit of unread bytes a client that reads gets every answer, the first one too, and so do heartbeats.
@@ -107,7 +107,7 @@ TEST_F(Port, AReaderIsAnsweredAtOnceAtTheLimitOfUnreadBytes) {
   open();
   Greedy greedy = greedy_clients(100);
   constexpr std::size_t kFull =
-      schema::kMaxUntakenBytesInAll - schema::kUntakenBytesOfReaders - 2 * schema::kFileSliceBytes;
+      schema::kMaxUnreadBytesPerPort - schema::kUnreadBytesForReaders - 2 * schema::kFileSliceBytes;
   ASSERT_TRUE(tests::eventually([&] { return ask(greedy), sockets_->unread_bytes() > kFull; }));
   Connection honest = dial(clients_, {}, std::nullopt, endpoint_);
   for (int question = 0; question < 8; ++question) {
@@ -128,7 +128,7 @@ TEST_F(Port, AReaderIsAnsweredAtOnceAtTheLimitOfUnreadBytes) {
         << question << " got no answer with " << sockets_->unread_bytes() << " bytes unread";
     zmq::message_t answer;
     ASSERT_TRUE(tests::eventually([&] { return honest.dealer.recv(answer, zmq::recv_flags::dontwait).has_value(); }));
-    EXPECT_LE(sockets_->unread_bytes(), schema::kMaxUntakenBytesInAll);
+    EXPECT_LE(sockets_->unread_bytes(), schema::kMaxUnreadBytesPerPort);
   }
 }
 
@@ -183,8 +183,9 @@ TEST_F(Port, AnAnswerEncryptedInAdvanceCountsUntilItIsReceived) {
   tests::write_text(path, schema::format_cluster(cluster));
   std::filesystem::permissions(path, std::filesystem::perms::owner_read);
   open(path);
-  Connection client = dial(clients_, {.received_messages = 1},
-                           Credentials{schema::member_keys(cluster), schema::control_keys(cluster).open}, endpoint_);
+  Connection client =
+      dial(clients_, {.received_messages = 1},
+           Credentials{schema::member_keys(cluster), schema::control_keys(cluster).public_key}, endpoint_);
   const auto port = static_cast<std::uint16_t>(std::stoi(endpoint_.substr(endpoint_.rfind(':') + 1)));
   constexpr std::uint64_t kAnswer = schema::kFileSliceBytes;
   int connection = -1;
@@ -265,13 +266,13 @@ TEST_F(Port, AReplacedKeyIsIgnoredAndItsConnectionIsCut) {
   const std::string path = directory_.path() + "/cluster.key";
   const auto write = [&](const schema::KeyPair& pair, schema::Rights rights) {
     tests::write_text(path + ".new",
-                      schema::format_cluster(cluster) + schema::format_operator({"alice", rights, pair.open}));
+                      schema::format_cluster(cluster) + schema::format_operator({"alice", rights, pair.public_key}));
     std::filesystem::permissions(path + ".new", std::filesystem::perms::owner_read);
     std::filesystem::rename(path + ".new", path);
   };
   write(alice, schema::Rights::kFull);
   open(path);
-  Connection dialled = dial(clients_, {}, Credentials{alice, schema::control_keys(cluster).open}, endpoint_);
+  Connection dialled = dial(clients_, {}, Credentials{alice, schema::control_keys(cluster).public_key}, endpoint_);
   dialled.dealer.send(zmq::str_buffer("y"), zmq::send_flags::none);
   std::optional<ClientMessage> message;
   const auto heard = [&] {
@@ -312,7 +313,7 @@ TEST_F(Port, AKeyThatWasRotatedOutIsIgnored) {
   write(schema::format_cluster(after) + schema::format_cluster(before));
   open(path);
   const auto dial_as = [&](const schema::KeyPair& own) {
-    return dial(clients_, {}, Credentials{own, schema::control_keys(after).open}, endpoint_);
+    return dial(clients_, {}, Credentials{own, schema::control_keys(after).public_key}, endpoint_);
   };
   Connection member = dial_as(schema::member_keys(before)), node = dial_as(schema::node_keys(before, "node-a"));
   Connection kept = dial_as(schema::member_keys(after));

@@ -125,7 +125,7 @@ TEST_F(ControlStatus, ASilentNodeDelaysUntilTheDeadlineOnly) {
   while (!from_a) {
     ASSERT_TRUE(silent.recv(beat).has_value());
     const auto request = schema::decode_request({static_cast<const std::byte*>(beat.data()), beat.size()});
-    from_a = request.ok() && std::get<schema::Beat>(request->body).node == "node-a";
+    from_a = request.ok() && std::get<schema::Heartbeat>(request->body).node == "node-a";
   }
   const std::uint64_t asked_ms = now_ms();
   const Elapsed elapsed;

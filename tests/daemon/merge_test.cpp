@@ -179,7 +179,7 @@ RunStatus told_without_c(const std::string& node) {
   RunStatus run = told(node, "r", RunState::kRunning);
   run.view = 2;
   run.members.pop_back();
-  run.left = {{"node-c", 2000, 8, "no sign of life from node-c for 5 s"}};
+  run.departed = {{"node-c", 2000, 8, "no sign of life from node-c for 5 s"}};
   return run;
 }
 
@@ -194,8 +194,8 @@ TEST(Merge, ALaterViewIsTheRunWhicheverNodeIsAsked) {
       EXPECT_EQ(run.view, 2u);
       ASSERT_EQ(run.members.size(), 2u) << "who left is no member";
       for (const MemberStatus& row : run.members) EXPECT_EQ(row.digest, 0xd1u) << row.node;
-      ASSERT_EQ(run.left.size(), 1u);
-      EXPECT_EQ(run.left[0].step, 8u);
+      ASSERT_EQ(run.departed.size(), 1u);
+      EXPECT_EQ(run.departed[0].step, 8u);
     }
   }
 }
@@ -359,16 +359,16 @@ TEST_F(SelectRun, APrefixSelectsByPurpose) {
   EXPECT_EQ(picked(mesh, "a", Pick::kNewest), "abc ");
   EXPECT_EQ(picked(mesh, "a", Pick::kNewestEnded), "abc ");
   EXPECT_EQ(picked(mesh, "", Pick::kNewest), "abc ");
-  EXPECT_NE(picked(mesh, "a", Pick::kOnlyGoing).find("not unique"), std::string::npos);
+  EXPECT_NE(picked(mesh, "a", Pick::kOnlyActive).find("not unique"), std::string::npos);
   mesh.runs[1].state = RunState::kRunning;
   EXPECT_EQ(picked(mesh, "a", Pick::kNewest), "abcd ") << "the one that goes on";
   EXPECT_EQ(picked(mesh, "a", Pick::kNewestEnded), "abc ");
   EXPECT_EQ(picked(mesh, "", Pick::kNewest), "abc ") << "the newest of all, whatever it does";
   EXPECT_NE(picked(mesh, "a", Pick::kOnly).find("not unique"), std::string::npos) << "though only one goes on";
-  EXPECT_EQ(picked(mesh, "a", Pick::kOnlyGoing), "abcd ");
+  EXPECT_EQ(picked(mesh, "a", Pick::kOnlyActive), "abcd ");
   mesh.runs[0].state = RunState::kRunning;
   EXPECT_EQ(picked(mesh, "a", Pick::kNewest), "abc ") << "two go on";
-  EXPECT_EQ(picked(mesh, "a", Pick::kOnlyGoing), "run 'a' is not unique: 2 match: abc, abcd; give more of its id");
+  EXPECT_EQ(picked(mesh, "a", Pick::kOnlyActive), "run 'a' is not unique: 2 match: abc, abcd; give more of its id");
   EXPECT_EQ(picked(mesh, "a", Pick::kNewestEnded), "abc ") << "none has ended, and fetch will say so";
   EXPECT_EQ(picked(mesh, "x", Pick::kNewest), "xyz ");
   EXPECT_EQ(picked(mesh, "q", Pick::kNewest), "no run 'q' on any node; list them: tgctl list");

@@ -410,7 +410,7 @@ TEST_F(MeshWithKeys, AHelloUnderAnotherNameThanItsKeysIsRefused) {
   Endpoint a(config[0], 11, "build");
   ASSERT_TRUE(a.start().ok());
   Stranger liar(config[0], kA,
-                Credentials{schema::node_keys(cluster, "node-c"), schema::node_keys(cluster, "node-a").open});
+                Credentials{schema::node_keys(cluster, "node-c"), schema::node_keys(cluster, "node-a").public_key});
   liar.greet("node-b", 12);
   const std::optional<schema::Refusal> refusal = liar.refusal();
   ASSERT_TRUE(refusal.has_value());
@@ -456,7 +456,7 @@ TEST_F(MeshWithKeys, ARevokedKeyCutsItsLinksDuringARunToo) {
   config[0].key_file = key_file("a", {after, before});
   Endpoint a(config[0], 11, "build");
   ASSERT_TRUE(a.start().ok());
-  const schema::Key server = schema::node_keys(after, "node-a").open;
+  const schema::Key server = schema::node_keys(after, "node-a").public_key;
   Stranger b(config[0], kA, Credentials{schema::node_keys(before, "node-b"), server});
   Stranger c(config[0], kA, Credentials{schema::node_keys(before, "node-c"), server});
   b.greet("node-b", 12);

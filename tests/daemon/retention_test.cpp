@@ -48,7 +48,7 @@ TEST(Retention, AgeAloneDeletesNoUnfetchedModel) {
 
 TEST(Retention, StartsThatNeverBeganCountSeparately) {
   std::vector<EndedRun> runs = {trained("old", 1)};
-  for (std::size_t i = 0; i < schema::kMaxUnbegunKept + 2; ++i)
+  for (std::size_t i = 0; i < schema::kMaxUnstartedKept + 2; ++i)
     runs.push_back(
         {"start-" + std::to_string(100 + i), static_cast<std::int64_t>(10 + i), 1, false, true, false, false});
   EXPECT_EQ(ids(runs_to_delete(runs, {1, 1, 1}, 1'000'000)), "start-100 start-101 ");

@@ -59,7 +59,7 @@ inline daemon::RunRecord sample_record(const std::string& id, const std::string&
   status.digest = 0xabcdef0123456789;
   status.digest_step = 120;
   status.initial_digest = record.initial_digest;
-  status.left = {{"node-d", 1'512'378'000'100, 90, "node-d was shut down"}};
+  status.departed = {{"node-d", 1'512'378'000'100, 90, "node-d was shut down"}};
   schema::MemberStatus own;
   own.node = node;
   own.state = state;

@@ -302,7 +302,7 @@ TEST_F(RunStoreTest, TheNewestFinishedRunsAreKept) {
 TEST_F(RunStoreTest, StartsThatNeverBeganDisplaceNoRuns) {
   open();
   ASSERT_TRUE(store->write(sample_record("trained", "node-a", RunState::kCompleted)).ok());
-  static_assert(220 > 2 * schema::kMaxUnbegunKept);
+  static_assert(220 > 2 * schema::kMaxUnstartedKept);
   for (int i = 0; i < 220; ++i) {
     RunRecord record;
     record.id = record.status.id = "start-" + std::to_string(1000 + i);
@@ -316,9 +316,9 @@ TEST_F(RunStoreTest, StartsThatNeverBeganDisplaceNoRuns) {
   open();
   EXPECT_TRUE(store->exists("trained"));
   EXPECT_TRUE(store->exists("start-1219"));
-  EXPECT_EQ(store->statuses().size(), 1 + schema::kMaxUnbegunKept);
+  EXPECT_EQ(store->statuses().size(), 1 + schema::kMaxUnstartedKept);
   EXPECT_FALSE(store->exists("start-1199"));
-  EXPECT_EQ(store->statuses().size(), 1 + schema::kMaxUnbegunKept);
+  EXPECT_EQ(store->statuses().size(), 1 + schema::kMaxUnstartedKept);
 }
 
 TEST_F(RunStoreTest, EveryDeletionIsReported) {

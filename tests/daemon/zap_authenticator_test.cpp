@@ -66,7 +66,7 @@ class Door : public testing::Test {
     const std::optional<User> user = keyring_->find_user(body.gets("User-Id"));
     return user ? std::optional(format_user(*user)) : std::nullopt;
   }
-  Credentials as(const schema::KeyPair& own) { return {own, keyring_->own_keys(0).open}; }
+  Credentials as(const schema::KeyPair& own) { return {own, keyring_->own_keys(0).public_key}; }
 
   tests::TemporaryDirectory directory_;
   Log log_{"node-a", LogLevel::kError};
@@ -81,7 +81,7 @@ const schema::Key kCluster = schema::draw_cluster_key();
 
 TEST_F(Door, KnowsNodesAndOperatorsByTheirKeys) {
   const schema::KeyPair alice = schema::draw_pair();
-  open(schema::format_cluster(kCluster) + schema::format_operator({"alice", schema::Rights::kRead, alice.open}));
+  open(schema::format_cluster(kCluster) + schema::format_operator({"alice", schema::Rights::kRead, alice.public_key}));
   EXPECT_EQ(knock(as(schema::node_keys(kCluster, "node-b")), milliseconds(5000)), "node node-b");
   EXPECT_EQ(knock(as(schema::member_keys(kCluster)), milliseconds(5000)), "member");
   EXPECT_EQ(knock(as(alice), milliseconds(5000)), "operator alice read");
@@ -126,17 +126,18 @@ TEST_F(Door, AChangedKeyFileIsReadAgainAndABadOneIsIgnored) {
   replace("nonsense\n");
   EXPECT_EQ(knock(as(schema::node_keys(kCluster, "node-b")), milliseconds(5000)), "node node-b");
   EXPECT_EQ(knock(as(alice), kNever), std::nullopt);
-  replace(schema::format_cluster(kCluster) + schema::format_operator({"alice", schema::Rights::kFull, alice.open}));
+  replace(schema::format_cluster(kCluster) +
+          schema::format_operator({"alice", schema::Rights::kFull, alice.public_key}));
   EXPECT_EQ(knock(as(alice), milliseconds(5000)), "operator alice full");
 }
 
 TEST_F(Door, AnIdentityHasItsCurrentRights) {
   const schema::KeyPair alice = schema::draw_pair(), other = schema::draw_pair();
   const auto file = [](schema::Rights rights, const schema::KeyPair& pair) {
-    return schema::format_cluster(kCluster) + schema::format_operator({"alice", rights, pair.open});
+    return schema::format_cluster(kCluster) + schema::format_operator({"alice", rights, pair.public_key});
   };
   open(file(schema::Rights::kFull, alice));
-  const std::string identity = Keyring::identity_of(alice.open), path = directory_.path() + "/cluster.key";
+  const std::string identity = Keyring::identity_of(alice.public_key), path = directory_.path() + "/cluster.key";
   const auto replace = [&](const std::string& text) {
     tests::write_text(path + ".new", text);
     std::filesystem::permissions(path + ".new", std::filesystem::perms::owner_read);

@@ -25,7 +25,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     TG_CHECK(json->ends_with("}\n"), *json);
   const tg::fuzz::MemoryFile file(data, size);
   (void)check_model(file.path(), {.run = "lenet-1", .step = 100, .digest = 0xab});
-  (void)said_in(file.path(), "description");
+  (void)metadata_value(file.path(), "description");
   const std::string shown = visible(text);
   TG_CHECK(visible(shown) == shown, shown);
   TG_CHECK(std::ranges::all_of(shown,

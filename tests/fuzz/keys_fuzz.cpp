@@ -23,7 +23,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     TG_CHECK(keys.error().message.starts_with("file"), keys.error().message);
   }
   if (const auto keys = parse_operator_keys(text, "file")) {
-    TG_CHECK(!keys->ways.empty() && keys->ways.size() <= kMaxClusterKeys, keys->ways.size());
+    TG_CHECK(!keys->credentials.empty() && keys->credentials.size() <= kMaxClusterKeys, keys->credentials.size());
   } else {
     TG_CHECK(keys.error().message.starts_with("file"), keys.error().message);
   }

@@ -22,12 +22,12 @@ constexpr std::int64_t kNowMs = 1'700'000'000'000;
 
 void show(const schema::RunStatus& run, const schema::MeshStatus& mesh) {
   ProgressLine progress;
-  PlainPace pace;
+  LineThrottle throttle;
   for (const std::size_t columns : {kMinColumns, kColumns, kAnyColumns}) {
     (void)format_run(run, kNowMs, columns);
     (void)progress.update(run, kNowMs, columns);
     (void)preparing_line(mesh, run, kNowMs, columns);
-    (void)pace.due(run, kNowMs);
+    (void)throttle.due(run, kNowMs);
   }
   (void)seconds_left(run, kNowMs);
   for (const bool partial : {false, true})
@@ -35,7 +35,7 @@ void show(const schema::RunStatus& run, const schema::MeshStatus& mesh) {
 }
 
 void show(const schema::MeshStatus& mesh) {
-  (void)nodes_away(mesh);
+  (void)unavailable_nodes(mesh);
   (void)format_status_json(mesh, kNowMs, 2);
   (void)format_list_json(mesh.runs, kNowMs, -1);
   for (const std::size_t columns : {kMinColumns, kColumns, kAnyColumns}) {

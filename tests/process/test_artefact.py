@@ -109,7 +109,7 @@ class Artefact(unittest.TestCase):
             os.remove(os.path.join(folder, "model.json"))
             code, _, err = predict(folder, pictures[1])
             self.assertEqual((code, err.count("\n")), (1, 1))
-            self.assertIn("have to lie beside predict.py", err)
+            self.assertIn("needs model.json and model.safetensors in its folder", err)
 
     def test_arrays_with_a_part_held_back(self):
         with Mesh(2) as mesh:

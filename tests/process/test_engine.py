@@ -128,8 +128,8 @@ class Mixed(WithModules):
             path = str(self.folder / f"page-{asked}.html")
             mesh.ctl_ok("report", run, "-o", path, "--mistakes", node=asked)
             page = pathlib.Path(path).read_text(encoding="utf-8")
-            self.assertIn(f"{mesh[asked].name} has evaluated the model of step 12", page)
-            self.assertNotIn("The run itself counted", page)
+            self.assertIn(f"{mesh[asked].name} evaluated the model of step 12", page)
+            self.assertNotIn("The run's own evaluation had", page)
 
     def shown(self, mesh):
         """Status, the estimate of a start and plan know the device."""

@@ -89,7 +89,7 @@ class Verified(unittest.TestCase):
         folder = os.path.join(mesh.folder, "none")
         answer = mesh.ctl("fetch", run, "-o", folder)
         self.assertNotIn(answer.code, (0,), answer)
-        self.assertIn("no member that answers has a good model-raw.safetensors", answer.err)
+        self.assertIn("no reachable member has a valid model-raw.safetensors", answer.err)
         for node in mesh.nodes:
             self.assertIn(f"{node.name}", answer.err)
         self.assertEqual(os.listdir(folder), [])
@@ -104,13 +104,13 @@ class Verified(unittest.TestCase):
         answer = mesh.ctl_ok("fetch", run, "-o", folder, "--force")
         for node in mesh.nodes:
             self.assertIn(f"{node.name}'s metrics.jsonl is damaged: it has 100 bytes", answer.err)
-        self.assertIn("no metrics.jsonl: no member that answers has a good one", answer.err)
+        self.assertIn("no metrics.jsonl: no reachable member has a valid one", answer.err)
         self.assertEqual(sorted(os.listdir(folder)), sorted(["members.json", "model.json", "predict.py", "run.json", "views.jsonl", *MODELS]))
         for node in mesh.nodes:
             os.truncate(node.run_file(run, "run.json"), 100)
         answer = mesh.ctl_ok("fetch", run, "-o", folder, "--force")
         self.assertIn("node-c's run.json is damaged", answer.err)
-        self.assertIn("no model.json and no predict.py: no member that answers has a good run.json", answer.err)
+        self.assertIn("no model.json and no predict.py: no reachable member has a valid run.json", answer.err)
         self.assertEqual(sorted(os.listdir(folder)), sorted(["metrics.jsonl", *MODELS]))
         for name in MODELS:
             self.assertEqual(content(os.path.join(folder, name)), good[name])
@@ -193,7 +193,7 @@ class Deleted(unittest.TestCase):
             mesh.ctl_ok("stop", live)
             mesh[2].end()
             wait_until("node-c is missed", lambda: mesh.status()["nodes"][2]["state"] != "up")
-            answer = mesh.ctl("delete", run).ends(1, "node-c did not answer and keeps its copy", f"tgctl delete {run}")
+            answer = mesh.ctl("delete", run).ends(1, "node-c did not answer and still has its copy", f"tgctl delete {run}")
             self.assertIn("node-a, node-b", answer.out)
             self.assertFalse(os.path.exists(os.path.dirname(mesh[0].run_file(run, "run.json"))))
             self.assertIn("event=run-deleted", mesh[1].log_text())

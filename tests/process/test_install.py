@@ -172,7 +172,7 @@ class Completions(unittest.TestCase):
 
     def test_an_installed_job_by_its_name(self):
         done = subprocess.run(["tgctl", "start", "lenet-synthetic", "--address", "127.0.0.1:9"], cwd=self.folder, env=self.environment(), capture_output=True, text=True, timeout=PATIENCE)
-        self.assertEqual((done.returncode, done.stderr.splitlines()[0]), (3, f"lenet-synthetic is the job {self.prefix}/share/tgd/jobs/lenet-synthetic.job"))
+        self.assertEqual((done.returncode, done.stderr.splitlines()[0]), (3, f"using job {self.prefix}/share/tgd/jobs/lenet-synthetic.job"))
 
     def type_in(self, shell):
         shell.wait(PROMPT)

@@ -122,7 +122,7 @@ class ToldToLeave(Joining):
             mesh.wait_for_step(run, mesh.run(run, node=other)["step"] + 5, node=other)
             time.sleep(5)  # it would be in again by then
             self.assertEqual(len(other.record(run)["members"]), 2)
-            self.assertEqual(mesh.ctl_ok("join", leaver.name, node=other).out, f"{leaver.name} comes into run {run} again\n")
+            self.assertEqual(mesh.ctl_ok("join", leaver.name, node=other).out, f"{leaver.name} rejoins run {run}\n")
             self.wait_until_all_are_in(mesh, run, 2)
             self.finish(mesh, run, None)
 

@@ -27,7 +27,7 @@ class Keep(unittest.TestCase):
             best = shown["best_step"]
             self.assertLess(best, JOB["steps"], shown)
             answer = mesh.ctl_ok("fetch", run, "-o", os.path.join(mesh.folder, "best"))
-            self.assertIn(f"model.safetensors is of step {best}, the best evaluation (keep = best)", answer.err)
+            self.assertIn(f"model.safetensors is from step {best}, the best evaluation (keep = best)", answer.err)
             folder = os.path.join(mesh.folder, "best")
             then, last = (mesh.fetch(mesh.start(JOB | {"keep": "last", "steps": steps})) for steps in (best, JOB["steps"]))
 
@@ -45,7 +45,7 @@ class Keep(unittest.TestCase):
                 model = json.load(file)
             self.assertEqual((model["step"], model["evaluation"]["step"], model["evaluation"]["accuracy"]), (best, best, shown["best_accuracy"]))
             with open(os.path.join(folder, "report.html")) as file:
-                self.assertIn(f"accuracy at step {best}, the best, of which model.safetensors is", file.read())
+                self.assertIn(f"accuracy at step {best}, the best; model.safetensors is from this step", file.read())
             code, out, _ = recompute(folder)
             self.assertEqual(code, 0, out)
 

@@ -50,7 +50,7 @@ class WithKeys(unittest.TestCase):
             mesh.wait_for_step(run, 1)
             self.leave_out_operators(mesh)
             mesh.keygen(mesh.key_file, "--operator", "alice")
-            follower.finish().ends(FORBIDDEN, "let this key in before and does so no longer", "A run goes on")
+            follower.finish().ends(FORBIDDEN, "no longer accepts this key", "The run is not affected")
             wait_until("the new key is read", lambda: mesh.ctl("--key", alice, "stop", run).code == 0)
             self.assertEqual(mesh.run(run)["state"], "STOPPED")
 
@@ -207,7 +207,7 @@ class Rotation(unittest.TestCase):
                 wait_until(f"--rotate {step} is read", lambda: all(node.log_text().count("event=keys-read") == number for node in mesh.nodes))
                 before = mesh.run(run)["step"]
                 mesh.wait_for_step(run, before + 20)
-            left_behind.finish().ends(FORBIDDEN, "your key was rotated out", "A run goes on")
+            left_behind.finish().ends(FORBIDDEN, "it was rotated out", "The run is not affected")
             mesh.ctl("--key", old, "status").ends(FORBIDDEN)
             # Each mesh port was bound with the new key, which has cut its links; nobody was left out for that.
             for node in mesh.nodes:

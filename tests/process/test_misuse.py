@@ -101,7 +101,7 @@ class NoMesh(unittest.TestCase):
             with self.subTest(name=name):
                 start(name).refuses(USAGE, f"{name} cannot be read", *words)
         for name in ("lenet-synthetic", "lenet-synthetic.job"):
-            start(name).ends(UNREACHABLE, f"{name} is the job deploy/jobs/lenet-synthetic.job\n")
+            start(name).ends(UNREACHABLE, "using job deploy/jobs/lenet-synthetic.job\n")
         start("-", input="steps = 5\nstepz = 1\n").refuses(USAGE, 'stdin:2: unknown key "stepz"')
         start("-", input="steps = 5\n").refuses(UNREACHABLE, "no tgd answers at 127.0.0.1:1: ")
         start("-", input="x" * 1_000_000).refuses(USAGE, "stdin: ", "too long")
@@ -363,7 +363,7 @@ class BadNode(unittest.TestCase):
         os.chmod(path, 0o600)
         self.mesh.keygen(path, "--operator", "alice")
         self.mesh.configure(0, key_file=os.path.join(self.mesh.folder, "alice.key"))
-        self.checked().refuses(USAGE, "alice.key is the key file of an operator")
+        self.checked().refuses(USAGE, "alice.key is an operator's key file")
 
     def test_a_key_that_cannot_be_written_is_in_nobodys_way(self):
         path = os.path.join(self.mesh.folder, "full.key")

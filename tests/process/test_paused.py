@@ -45,7 +45,7 @@ class TwoNodes(unittest.TestCase):
 
             mesh[SENIOR].start()
             answer = waits.finish()
-            answer.ends(0, f"run {run} is PAUSED at step ", f"run {run} goes on at step {step} with 1 of 2 members: node-a left")
+            answer.ends(0, f"run {run} is PAUSED at step ", f"run {run} continues at step {step} with 1 of 2 members: node-a left")
             self.assertEqual(answer.out, "COMPLETED\n")
             mesh.wait_ready()
             for node in (JUNIOR, SENIOR):
@@ -73,7 +73,7 @@ class TwoNodes(unittest.TestCase):
             mesh.start(QUICK)  # a new one is allowed
             follower = mesh.follow("resume", run, "--set", f"steps={step + 20}", node=SENIOR)
             answer = follower.finish()
-            answer.ends(0, f"run {run} goes on at step ")
+            answer.ends(0, f"run {run} resumes at step ")
 
 
 if __name__ == "__main__":

@@ -38,7 +38,7 @@ class Report(unittest.TestCase):
             mesh.ctl("report", run, "-o", path).refuses(1, f"{path} already exists", "--force")
             mesh.ctl("report", "nothing", "-o", path, "--force").refuses(4, "nothing")
             page, shown = page_of(path), mesh.run(run)
-            for text in (run, shown["digest"], shown["data_read"], "Accuracy on the test set", "waits for node-b", "waits for others", "<td>conv1.weight</td>", "Who trained which steps"):
+            for text in (run, shown["digest"], shown["data_read"], "Accuracy on the test set", "waits for node-b", "waits for other members", "<td>conv1.weight</td>", "<h2>Views</h2>"):
                 self.assertIn(text, page)
             folder = mesh.fetch(run)
             fetched = page_of(os.path.join(folder, "report.html"))
@@ -67,7 +67,7 @@ class Mistakes(unittest.TestCase):
         """Samples that are right, and all, of a page's sentence; as many are in its matrix."""
         right, samples = map(int, re.search(r": (\d+) of (\d+) test samples are right", page).groups())
         for sort, count in (("hit", right), ("miss", samples - right)):
-            cells = re.findall(rf'<rect class="{sort}"[^>]*><title>.*? was taken for .*?: (\d+) of \d+</title>', page)
+            cells = re.findall(rf'<rect class="{sort}"[^>]*><title>.*? classified as .*?: (\d+) of \d+</title>', page)
             self.assertEqual(sum(map(int, cells)), count)
         return right, samples
 
@@ -80,25 +80,25 @@ class Mistakes(unittest.TestCase):
             pages = []
             for node in range(2):
                 self.assertEqual(mesh.ctl_ok("report", run, "-o", path, "--force", "--mistakes", node=node).out, path + "\n")
-                pages.append(re.search("<h2>What it takes for what.*?(?=<h2>Where a step)", page_of(path), re.DOTALL)[0])
+                pages.append(re.search("<h2>Confusion matrix.*?(?=<h2>Where a step)", page_of(path), re.DOTALL)[0])
             self.assertEqual(pages[0], pages[1].replace("node-b has", "node-a has"))
             right, samples = self.counted(pages[0])
             evaluation = mesh.run(run)["evaluation"]
             self.assertEqual((right / samples, samples, evaluation["step"]), (evaluation["accuracy"], 700, 12))
-            self.assertNotIn("The run itself counted", pages[0])
+            self.assertNotIn("The run's own evaluation had", pages[0])
             self.assertEqual(pages[0].count("data:image/png;base64,"), 24)
             self.assertRegex(pages[0], r"<span>said \d \(\d+ %\), is \d</span>")
 
             mesh.ctl("--key", bob, "report", run, "-o", path, "--force", "--mistakes").ends(FORBIDDEN, "operator bob may only read")
             mesh.ctl_ok("--key", bob, "report", run, "-o", path, "--force")
-            self.assertNotIn("What it takes for what", page_of(path))
+            self.assertNotIn("Confusion matrix", page_of(path))
             mesh.ctl("report", run, "-o", path, "--force", "--mistakes", "--every", "10s").refuses(2, "--mistakes", "--every")
             mesh.ctl("report", mesh.fetch(run), "-o", path, "--force", "--mistakes").refuses(2, "give the run's id")
 
             # Not beside a run; after it, as before.
             second = mesh.detach({"steps": 100_000})
             mesh.wait_for_step(second, 3)
-            mesh.ctl("report", second, "-o", path, "--force", "--mistakes").refuses(1, f"run {second} is RUNNING", "ask again")
+            mesh.ctl("report", second, "-o", path, "--force", "--mistakes").refuses(1, f"run {second} is RUNNING", "try again")
             mesh.ctl("report", run, "-o", path, "--force", "--mistakes").refuses(1, f"run {second} is on; ask again when that has ended")
             mesh.ctl_ok("stop", second)
             mesh.wait_ended(second)
@@ -127,7 +127,7 @@ class Mistakes(unittest.TestCase):
             mesh.ctl_ok("report", run, "-o", path, "--mistakes")
             right, samples = self.counted(page_of(path))
             self.assertEqual(right / samples, mesh.run(run)["evaluation"]["accuracy"])
-            self.assertIn("These samples are no pictures", page_of(path))
+            self.assertIn("These samples are not pictures", page_of(path))
 
             write_npy(os.path.join(folder, "y.npy"), "i8", (60,), [i % 3 for i in range(59)] + [0])
             mesh.ctl("report", run, "-o", path, "--force", "--mistakes").refuses(1, "node-a: the data are not those of the run", "put back the files")

@@ -242,7 +242,7 @@ class KilledAgain(unittest.TestCase):
         mesh.wait_ready()
         for index, node in enumerate(mesh.nodes):
             wait_until(lambda: f"{node.name} says {state}: {mesh.run(run, node=index)}", lambda: mesh.run(run, node=index)["state"] == state)
-            self.assertIn("can resume at ", mesh.ctl_ok("status", run, node=index).out)
+            self.assertIn("resume points ", mesh.ctl_ok("status", run, node=index).out)
 
 
 class Damage(unittest.TestCase):

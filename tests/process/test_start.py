@@ -160,8 +160,8 @@ class Life(unittest.TestCase):
                 mesh.ctl_ok("start", job, "--id", name)
             mesh.ctl_ok("fetch", "lenet-old", "-o", f"{mesh.folder}/by-id")
             taken = mesh.ctl_ok("fetch", "lenet", "-o", f"{mesh.folder}/newest")
-            self.assertIn("lenet is run lenet-older\n", taken.err)
-            self.assertIn("lenet is run lenet-older\n", mesh.ctl_ok("logs", "lenet").err)
+            self.assertIn("using run lenet-older\n", taken.err)
+            self.assertIn("using run lenet-older\n", mesh.ctl_ok("logs", "lenet").err)
             for name in ("lenet", "@last"):
                 self.assertEqual(mesh.run(name)["id"], "lenet-older")
                 mesh.ctl("delete", name).ends(2, "lenet" if name == "lenet" else "@last is not for delete")
@@ -282,7 +282,7 @@ class Absent(unittest.TestCase):
 
     def test_health_check(self):
         with Mesh(2, absent={1}) as mesh:
-            answer = mesh.ctl("status", "--check").ends(8, "the mesh is not whole", "node-b: ")
+            answer = mesh.ctl("status", "--check").ends(8, "mesh incomplete", "node-b: ")
             self.assertIn("node-b", answer.out)
             mesh[1].start()
             mesh.wait_ready()

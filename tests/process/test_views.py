@@ -177,7 +177,7 @@ class Resumed(unittest.TestCase):
             for node in mesh.nodes[1:]:
                 shutil.copy(newest, node.run_file(run, os.path.basename(newest)))
             answer = mesh.ctl_ok("resume", run, "--detach", node=1)
-            step = int(answer.err.split("goes on at step ")[1].split()[0])
+            step = int(answer.err.split("resumes at step ")[1].split()[0])
             self.assertIn(f"node-a has step {step}", refused.err)
             self.assertGreater(step, change.start)
             mesh.wait_for_step(run, step + 5)

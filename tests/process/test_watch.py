@@ -129,7 +129,7 @@ class Watch(unittest.TestCase):
             with Window(mesh) as window:
                 window.shows("no runs yet")
                 mesh[0].end()
-                window.shows("no answer for", "asking on")
+                window.shows("no reply for", "retrying")
                 window.send(b"?")
                 window.shows("choose a run")
                 window.send(b"q")

@@ -13,7 +13,7 @@ namespace {
 Result<Request> back(const RequestBody& body) { return decode_request(bytes_of(encode_request({1, body}))); }
 Result<Reply> back(const ReplyBody& body) { return decode_reply(bytes_of(encode_reply({1, body}))); }
 
-TEST(ControlDoctor, WhatBreaksABoundIsRefused) {
+TEST(ControlDoctor, ValuesOutOfBoundsAreRefused) {
   const auto refused = [](const std::function<void(Examination&, Diagnosis&)>& spoil) {
     Examination one = sample_examination();
     Diagnosis diagnosis = sample_diagnosis();

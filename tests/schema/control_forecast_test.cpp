@@ -1,4 +1,4 @@
-// Predictions: every bound is kept against whoever sends them.
+// Predictions: every bound holds for any sender.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -17,14 +17,14 @@ constexpr double kEndless = std::numeric_limits<double>::infinity();
 Result<Request> sent_and_read(const RequestBody& body) { return decode_request(bytes_of(encode_request({1, body}))); }
 Result<Reply> sent_and_read(const ReplyBody& body) { return decode_reply(bytes_of(encode_reply({1, body}))); }
 
-TEST(ControlForecast, RequestsBeyondTheirBoundsAreRefused) {
+TEST(ControlForecast, RequestsOutOfBoundsAreRefused) {
   const auto refused = [](const std::function<void(ForecastRequest&)>& spoil) {
     ForecastRequest request{"model = lenet\n", 8, 1000, 0.08};
     spoil(request);
     return !sent_and_read(RequestBody(request)).ok();
   };
   EXPECT_FALSE(refused([](auto&) {}));
-  EXPECT_FALSE(refused([](auto& r) { r.compute_seconds = r.line_mbps = 0; })) << "not told";
+  EXPECT_FALSE(refused([](auto& r) { r.compute_seconds = r.line_mbps = 0; })) << "not given";
   EXPECT_TRUE(refused([](auto& r) { r.spec = std::string(kMaxSpecBytes + 1, 'a'); }));
   EXPECT_TRUE(refused([](auto& r) { r.nodes = 0; }));
   EXPECT_TRUE(refused([](auto& r) { r.nodes = kMaxMembers + 1; }));
@@ -34,7 +34,7 @@ TEST(ControlForecast, RequestsBeyondTheirBoundsAreRefused) {
   }
 }
 
-TEST(ControlForecast, RepliesBeyondTheirBoundsAreRefused) {
+TEST(ControlForecast, RepliesOutOfBoundsAreRefused) {
   const auto forecast_refused = [](const std::function<void(ForecastReply&)>& spoil) {
     ForecastReply reply = sample_forecast();
     spoil(reply);

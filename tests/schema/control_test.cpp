@@ -1,4 +1,4 @@
-// Control messages: bounds and mutations. That every field comes back: described_test.cpp.
+// Control messages: bounds and mutations. described_test.cpp has the round trips.
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -11,7 +11,7 @@
 namespace tg::schema {
 namespace {
 
-TEST(Control, UnevenSharesAreTold) {
+TEST(Control, UnevenSharesHaveAText) {
   EXPECT_EQ(uneven_shares({{"node-a", 48}, {"node-b", 16}}), "node-a 48, node-b 16");
   EXPECT_EQ(uneven_shares({{"node-a", 33}, {"node-b", 32}}), "");
 }
@@ -45,7 +45,7 @@ TEST(Control, StatusTooLargeForAMessageLosesItsOldestRuns) {
   EXPECT_EQ(runs.front().id, "run-0");
 }
 
-TEST(Control, FieldsBeyondTheirBoundsAreRefused) {
+TEST(Control, FieldsOutOfBoundsAreRefused) {
   const auto refused = [](const RequestBody& body) {
     return !decode_request(bytes_of(encode_request({1, body}))).ok();
   };
@@ -61,10 +61,10 @@ TEST(Control, FieldsBeyondTheirBoundsAreRefused) {
   EXPECT_TRUE(refused(FetchRequest{"a", "", "../run.json", 0}));
   EXPECT_TRUE(refused(FetchRequest{"a", "", ".hidden", 0}));
   EXPECT_TRUE(refused(FetchRequest{"a", "", "", 0}));
-  EXPECT_TRUE(refused(Beat{"node-a", 1, "", static_cast<Phase>(9), 0, 0}));
-  EXPECT_TRUE(refused(Beat{"", 1, "", Phase::kIdle, 0, 0}));
+  EXPECT_TRUE(refused(Heartbeat{"node-a", 1, "", static_cast<Phase>(9), 0, 0}));
+  EXPECT_TRUE(refused(Heartbeat{"", 1, "", Phase::kIdle, 0, 0}));
   EXPECT_FALSE(refused(StatusRequest{"", false}));
-  EXPECT_FALSE(refused(Beat{"node-a", 1, "", Phase::kSave, 0, 0}));
+  EXPECT_FALSE(refused(Heartbeat{"node-a", 1, "", Phase::kSave, 0, 0}));
 }
 
 TEST(Control, StatesHaveNames) {

@@ -1,5 +1,5 @@
-// What tests do with any described struct (schema/described/rule.h): fill every field with a value of its own, or with
-// the largest that its rule allows; tell all fields as text, so that two values can be compared by name; count.
+// Helpers for tests of any described struct (schema/described/rule.h): fill every field with a distinct value, or with
+// the largest that its rule allows; list all fields as text, to compare two values by name; count members.
 #pragma once
 
 #include <bit>
@@ -30,17 +30,17 @@ class Fill {
   void set(bool& value, const Rule&) { value = true; }
   template <std::floating_point T>
   void set(T& value, const Rule& rule) {
-    value = static_cast<T>(rule.most == Rule::kUnbounded ? next() + 0.5
-                                                         : rule.most * static_cast<double>(next() % 4096) / 4096);
+    value = static_cast<T>(rule.max == Rule::kUnbounded ? next() + 0.5
+                                                        : rule.max * static_cast<double>(next() % 4096) / 4096);
   }
   template <std::unsigned_integral T>
   void set(T& value, const Rule& rule) {
     const std::uint64_t number = next();
-    if (rule.most == Rule::kUnbounded) {
+    if (rule.max == Rule::kUnbounded) {
       value = static_cast<T>(sizeof(T) == 8 ? number << 40 | number : number);
     } else {
-      const auto least = static_cast<std::uint64_t>(rule.least), most = static_cast<std::uint64_t>(rule.most);
-      value = static_cast<T>(least + number % (most - least + 1));
+      const auto min = static_cast<std::uint64_t>(rule.min), max = static_cast<std::uint64_t>(rule.max);
+      value = static_cast<T>(min + number % (max - min + 1));
     }
   }
   void set(std::int64_t& value, const Rule&) { value = 1'700'000'000'000 + static_cast<std::int64_t>(next()); }
@@ -49,7 +49,7 @@ class Fill {
   void set(T& value, const Rule&) { value = static_cast<T>(1 + next() % (words_of(T()).size() - 1)); }
   void set(std::string& value, const Rule& rule) {
     value = "n" + std::to_string(next());
-    if (how_ == How::kLargest) value.resize(rule.most_bytes(), 'n');
+    if (how_ == How::kLargest) value.resize(rule.max_bytes(), 'n');
     if (how_ == How::kDistinct && rule.text == Rule::Text::kLines) value += "\nm";
     if (how_ == How::kDistinct && rule.text == Rule::Text::kBytes) value += '\0';
   }
@@ -59,7 +59,7 @@ class Fill {
   }
   template <class T>
   void set(std::vector<T>& values, const Rule& rule) {
-    values.resize(how_ == How::kLargest && rule.most_items > 0 ? rule.most_items : 2);
+    values.resize(how_ == How::kLargest && rule.max_items > 0 ? rule.max_items : 2);
     for (T& one : values) set(one, rule);
   }
   template <class T>

@@ -1,5 +1,5 @@
-// Every described struct, by its description: each field comes back through Cap'n Proto, no member and no field of the
-// schema is forgotten, what is shown is in the JSON, and the largest reply fits a control message.
+// Tests of all described structs: each field comes back through Cap'n Proto, no member and no field of the schema is
+// missing, shown fields are in the JSON, and the largest reply fits a control message.
 #include "tests/schema/described.h"
 
 #include <capnp/dynamic.h>
@@ -109,7 +109,7 @@ void expect_shown() {
   }
 }
 
-TEST(Described, WhatIsShownIsInTheJson) {
+TEST(Described, ShownFieldsAreInTheJson) {
   expect_shown<RunStatus>();
   expect_shown<MemberStatus>();
   expect_shown<NodeStatus>();
@@ -117,11 +117,11 @@ TEST(Described, WhatIsShownIsInTheJson) {
   expect_shown<Finding>();
 }
 
-TEST(Described, WhatIsKeptComesBack) {
+TEST(Described, KeptFieldsComeBack) {
   const auto expect_kept = []<class T>(T value) {
     std::string problem;
     T read;
-    fields(read, TakeJson(to_json(value, JsonView::kKept), problem, TakeJson::Absent::kIsOff));
+    fields(read, JsonReader(to_json(value, JsonView::kKept), problem, JsonReader::Missing::kError));
     EXPECT_EQ(problem, "");
     Told before = told(value), after = told(read);
     for (const auto& [name, rule] : rules_of<T>())
@@ -151,7 +151,7 @@ void each_fits(std::variant<Body...>*) {
 
 TEST(Described, TheLargestFitAReply) { each_fits(static_cast<ReplyBody*>(nullptr)); }
 
-// What the tests above would say of a mistake.
+// The tests above notice a mistake.
 struct Forgetful {
   std::string node;
   std::uint64_t told = 0;
@@ -162,7 +162,7 @@ void fields(Is<Forgetful> auto& it, auto&& field) {
   field("samples", it.told);
 }
 
-TEST(Described, APlantedMistakeIsFound) {
+TEST(Described, AnInjectedMistakeIsFound) {
   EXPECT_EQ(rules_of<Forgetful>().size(), 2u);
   EXPECT_EQ(member_count<Forgetful>(), 3u) << "a member without a line";
   const MemberShare share = filled<MemberShare>();

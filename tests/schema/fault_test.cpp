@@ -30,7 +30,7 @@ TEST(Fault, EveryKindAtEveryPhaseReadsBack) {
   EXPECT_EQ(parse_fault("kill@scaler wait:20").value(), (Fault{FaultKind::kKill, Phase::kScalerWait, 20}));
 }
 
-TEST(Fault, WhatIsOddIsSaid) {
+TEST(Fault, InvalidFaultsAreRefused) {
   const auto error = [](const char* text) {
     const Result<Fault> read = parse_fault(text);
     return read.ok() ? std::string() : read.error().message;

@@ -183,7 +183,7 @@ TEST(FrameGolden, BytesOfVersion11) {
   EXPECT_EQ(kGolden.size(), std::variant_size_v<FrameBody>);
 }
 
-// Nodes without weights say what they always said.
+// A hello without a weight has the bytes of earlier versions.
 TEST(FrameGolden, AWeightOfOneTakesNoBits) {
   FramePool pool;
   FrameBody body = sample_bodies()[0];

@@ -43,7 +43,7 @@ TEST(FramePool, IdleMemoryIsBounded) {
   EXPECT_GT(pool.allocated_bytes(), 0u);
 }
 
-// Sparse gradients fill little of what a chunk may need.
+// Sparse gradients need only a small part of a chunk's bound.
 TEST(FramePool, AFrameKeepsNoBlockManyTimesItsSize) {
   FramePool pool;
   for (const std::size_t used :

@@ -1,4 +1,4 @@
-// Frames: round trips, bounds, unaligned input, and bytes that nobody should send.
+// Frames: round trips, bounds, unaligned input, and invalid bytes.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -101,7 +101,7 @@ TEST(Frame, LargestStepFrameIsAFrame) {
   EXPECT_EQ(describe(frame->body), describe(step));
 }
 
-// The encoder takes no more; a sender with another bound may.
+// The encoder has the same bound, but another sender may not.
 TEST(Frame, AStatisticTooManyIsRefused) {
   StepFrame step;
   step.statistics.assign(kMaxStatistics, 1);
@@ -129,7 +129,7 @@ void expect_refused(const FrameBody& body, const char* why) {
   EXPECT_EQ(frame.error().kind, ErrorKind::kCorrupt);
 }
 
-TEST(Frame, FieldsBeyondTheirBoundsAreRefused) {
+TEST(Frame, FieldsOutOfBoundsAreRefused) {
   expect_refused(Hello{1, "b", "Node", 1, 2, 3, 4, 5, "a"}, "upper case");
   expect_refused(Hello{1, "b", "", 1, 2, 3, 4, 5, "a"}, "no name");
   expect_refused(Hello{1, "b", "-a", 1, 2, 3, 4, 5, "a"}, "dash first");
@@ -145,7 +145,7 @@ TEST(Frame, FieldsBeyondTheirBoundsAreRefused) {
   expect_refused(Propose{"a", "steps = 1", {kMaxWeight + 1}}, "a great weight");
   Ended paused;
   paused.state = RunState::kPaused;
-  expect_refused(paused, "an end that is none");
+  expect_refused(paused, "a state that is not an end");
   expect_refused(Hello{1, "b", "node-a", 1, 2, 3, 4, 5, "a", 0}, "no weight");
   expect_refused(Hello{1, "b", "node-a", 1, 2, 3, 4, 5, "a", kMaxWeight + 1}, "a great weight");
   expect_refused(Vote{true, static_cast<ErrorKind>(11), "", 0, 0, 0, 0, 0, 0}, "unknown kind");
@@ -160,7 +160,7 @@ TEST(Frame, FieldsBeyondTheirBoundsAreRefused) {
   expect_refused(Join{"a", false, {}, {kMaxMembers}}, "a seat beyond all");
   expect_refused(Join{"a", true, {true, static_cast<ErrorKind>(11), "", 0, 0, 0, 0, 0, 0}},
                  "unknown kind of a newcomer");
-  expect_refused(Invite{"a", "steps = 1", {}, 1, 1, {.number = 0}}, "a view that is none");
+  expect_refused(Invite{"a", "steps = 1", {}, 1, 1, {.number = 0}}, "a view without a number");
   expect_refused(Invite{"a", "steps = 1", {0}, 1, 1, {.number = 2}}, "no weight of a member");
   expect_refused(Quiesce{kMaxMembers}, "a seat beyond all");
   expect_refused(SnapshotOffer{{}, std::vector<std::uint64_t>(kMaxSnapshotParts + 1)}, "too many parts");
@@ -182,7 +182,7 @@ TEST(Frame, FieldsBeyondTheirBoundsAreRefused) {
   expect_refused(Report{true, 0, 2, 1, 0, {}}, "more right among five than asked");
 }
 
-TEST(Frame, WhatIsNotFiniteIsReadAsZeroWhereTheFlagAnnouncesIt) {
+TEST(Frame, NonFiniteValuesAreReadAsZeroWithTheFlag) {
   const auto bytes =
       encoded(StepFrame{0, kNonFinite, 3, kNan, {}, {kNan, kInfinity, -1.0f, 2.0f}, {kNan, -kInfinity, -1.0f}});
   const Result<Frame> frame = decode_frame(bytes);
@@ -194,7 +194,7 @@ TEST(Frame, WhatIsNotFiniteIsReadAsZeroWhereTheFlagAnnouncesIt) {
   EXPECT_EQ(step.non_finite_segment, 3u);
 }
 
-TEST(Frame, SentencesAreCutAndCleanedBeforeTheyTravel) {
+TEST(Frame, SentencesAreCutAndCleanedBeforeTheyAreSent) {
   const auto bytes = encoded(Goodbye{std::string(kMaxReasonBytes + 50, 'x') + "\n"});
   const Result<Frame> frame = decode_frame(bytes);
   ASSERT_TRUE(frame.ok()) << frame.error().message;
@@ -204,7 +204,7 @@ TEST(Frame, SentencesAreCutAndCleanedBeforeTheyTravel) {
   EXPECT_EQ(std::get<Fail>(cleaned->body).message, "disk full [2J");
 }
 
-TEST(Frame, AResumeSaysWhichStateWhereOneIsAskedForOrChosen) {
+TEST(Frame, AResumeHasTheRequestedOrChosenState) {
   for (const Resume& resume :
        {Resume{}, Resume{3, 0}, Resume{4, 900, true}, Resume{2, {}, false, StateId{1, 2, 3, 4}}}) {
     const Result<Frame> frame = decode_frame(encoded(Propose{"first", "steps = 5\n", {1, 1}, resume}));
@@ -251,8 +251,8 @@ TEST(Frame, UnknownUnionMemberIsRefused) {
   EXPECT_FALSE(decode_frame(bytes).ok());
 }
 
-// Flips, and words set to what pointers dislike; the copy has exactly the frame's size, so that a sanitizer sees the
-// first byte read past it.
+// Flips bits, and sets words to values that are hard on pointers. The copy has exactly the frame's size, so that a
+// sanitizer sees a read past it.
 TEST(Frame, MutatedFramesNeverThrowNorAliasOutside) {
   constexpr int kMutations = 4000;
   const std::uint64_t seed = fresh_seed();

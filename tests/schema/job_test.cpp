@@ -90,7 +90,7 @@ TEST(Job, UnusedKeysAreNamedWithTheirLine) {
   EXPECT_EQ(unused(canonical_job({})), "") << "a file may list every key";
 }
 
-TEST(Job, WhatOnlyAShellUnderstandsIsNamed) {
+TEST(Job, ShellSyntaxIsNamed) {
   EXPECT_EQ(error_of("data-dir = ~/mnist\n"),
             "x.job:1: data-dir: \"~/mnist\" is not a path: ~ is not expanded here; write an absolute path, such "
             "as /home/NAME/mnist");
@@ -120,7 +120,7 @@ TEST(Job, ANetworkOfOnesOwnIsNotPossibleYet) {
   }
 }
 
-TEST(Job, BadValuesNameKeyValueAndWhatIsAllowed) {
+TEST(Job, BadValuesNameKeyValueAndRange) {
   EXPECT_EQ(error_of("steps = many\n"), "x.job:1: steps: \"many\" is not a whole number from 1 to 4294967294");
   EXPECT_EQ(error_of("learning-rate = 0,1\n"),
             "x.job:1: learning-rate: \"0,1\" is not a number above 0 to 1e+06; decimals are written with a point");
@@ -297,7 +297,7 @@ TEST(Job, ClassWeightsAreAWordOrAList) {
             std::string::npos);
 }
 
-TEST(Job, TheLastLayerTravelsAsTheModelsPaperHasIt) {
+TEST(Job, TheLastLayersFormatIsThePapers) {
   for (const ModelKind model : values_of<ModelKind>()) {
     const std::string name = to_word(model);
     const bool floats = name.starts_with("alexnet") || name.starts_with("googlenet");
@@ -321,7 +321,7 @@ TEST(Job, TheLastLayerTravelsAsTheModelsPaperHasIt) {
   }
 }
 
-TEST(Job, AStatusSaysHowTheLastLayerTravels) {
+TEST(Job, AStatusHasTheLastLayersFormat) {
   const auto shown = [](const JobSpec& job) {
     RunStatus status;
     show_job(job, status);
@@ -508,7 +508,7 @@ TEST(Job, EveryWordOfEveryChoiceReadsBack) {
 }
 
 // A key whose row set another field would pass every other test.
-TEST(Job, EveryKeyTravels) {
+TEST(Job, EveryKeyIsInTheCanonicalText) {
   const std::string defaults = canonical_job({});
   const std::pair<const char*, const char*> other[] = {{"model", "cifarnet"},
                                                        {"hidden", "64,9"},

@@ -34,23 +34,24 @@ Status cluster_status(const std::string& text) {
 // Nodes of two builds form one mesh only if they derive the same pairs: this may never change.
 TEST(Keys, DerivedPairsAreFrozen) {
   const Key cluster = cluster_of(kCluster).clusters.at(0);
-  EXPECT_EQ(short_key(node_keys(cluster, "node-a").open), "efb3eb60");
-  EXPECT_EQ(short_key(control_keys(cluster).open), "705c89de");
-  EXPECT_EQ(short_key(member_keys(cluster).open), "91f490ca");
+  EXPECT_EQ(short_key(node_keys(cluster, "node-a").public_key), "efb3eb60");
+  EXPECT_EQ(short_key(control_keys(cluster).public_key), "705c89de");
+  EXPECT_EQ(short_key(member_keys(cluster).public_key), "91f490ca");
 }
 
 TEST(Keys, EachNodeAndEachClusterHasItsOwnPair) {
   const Key cluster = draw_cluster_key(), other = draw_cluster_key();
   EXPECT_NE(cluster, other);
-  EXPECT_NE(node_keys(cluster, "node-a").open, node_keys(cluster, "node-b").open);
-  EXPECT_NE(node_keys(cluster, "node-a").open, node_keys(other, "node-a").open);
+  EXPECT_NE(node_keys(cluster, "node-a").public_key, node_keys(cluster, "node-b").public_key);
+  EXPECT_NE(node_keys(cluster, "node-a").public_key, node_keys(other, "node-a").public_key);
   // A node cannot be named so that it gets another purpose's pair.
-  EXPECT_NE(node_keys(cluster, "control").open, control_keys(cluster).open);
+  EXPECT_NE(node_keys(cluster, "control").public_key, control_keys(cluster).public_key);
 }
 
 TEST(Keys, AFileReadsBackAsItWasWritten) {
   const Key first = draw_cluster_key(), second = draw_cluster_key();
-  const Operator alice{"alice", Rights::kFull, draw_pair().open}, bob{"bob", Rights::kRead, draw_pair().open};
+  const Operator alice{"alice", Rights::kFull, draw_pair().public_key},
+      bob{"bob", Rights::kRead, draw_pair().public_key};
   const ClusterKeys keys = cluster_of("# for people\n" + format_cluster(first) + format_cluster(second) +
                                       format_operator(alice) + format_operator(bob));
   EXPECT_EQ(keys.clusters, (std::vector<Key>{first, second}));
@@ -64,19 +65,19 @@ TEST(Keys, AnOperatorKnowsTheControlPortOfEveryClusterKey) {
       parse_operator_keys(format_operator_keys("alice", own, {first, second}), "alice.key");
   ASSERT_TRUE(keys.ok()) << keys.error().message;
   EXPECT_EQ(keys->name, "alice");
-  ASSERT_EQ(keys->ways.size(), 2u);
-  EXPECT_EQ(keys->ways[0].own.open, own.open);
-  EXPECT_EQ(keys->ways[0].control, control_keys(first).open);
-  EXPECT_EQ(keys->ways[1].control, control_keys(second).open);
+  ASSERT_EQ(keys->credentials.size(), 2u);
+  EXPECT_EQ(keys->credentials[0].own.public_key, own.public_key);
+  EXPECT_EQ(keys->credentials[0].control, control_keys(first).public_key);
+  EXPECT_EQ(keys->credentials[1].control, control_keys(second).public_key);
 }
 
 TEST(Keys, AClusterKeyFileServesAnOperatorToo) {
   const Key cluster = draw_cluster_key();
   const Result<OperatorKeys> keys = parse_operator_keys(format_cluster(cluster), "cluster.key");
   ASSERT_TRUE(keys.ok()) << keys.error().message;
-  ASSERT_EQ(keys->ways.size(), 1u);
-  EXPECT_EQ(keys->ways[0].own.open, member_keys(cluster).open);
-  EXPECT_EQ(keys->ways[0].control, control_keys(cluster).open);
+  ASSERT_EQ(keys->credentials.size(), 1u);
+  EXPECT_EQ(keys->credentials[0].own.public_key, member_keys(cluster).public_key);
+  EXPECT_EQ(keys->credentials[0].control, control_keys(cluster).public_key);
 }
 
 TEST(Keys, OddFilesAreRefusedWithTheirPlace) {
@@ -90,7 +91,7 @@ TEST(Keys, OddFilesAreRefusedWithTheirPlace) {
   expect_refused(cluster_status(line + "operator = alice some " + line.substr(10)), "read|full");
   expect_refused(cluster_status(line + "secret = " + line.substr(10)), "unknown key \"secret\"");
   expect_refused(cluster_status(format_operator_keys("alice", draw_pair(), {draw_cluster_key()})),
-                 "cluster.key is the key file of an operator");
+                 "cluster.key is an operator's key file");
   const std::string alice = "operator = alice full " + line.substr(10);
   expect_refused(cluster_status(line + alice + alice), "two operators are named alice");
   expect_refused(parse_operator_keys("operator = alice\n", "alice.key").error(), "not a key file");
@@ -107,7 +108,7 @@ class KeyFile : public testing::Test {
   tests::TemporaryDirectory directory_;
 };
 
-TEST_F(KeyFile, ThatOthersMayReadIsRefused) {
+TEST_F(KeyFile, ReadableByOthersIsRefused) {
   const std::string path = file(kCluster, 0644);
   expect_refused(read_key_file(path).error(), "chmod 600 " + path);
   file(kCluster, 0640);
@@ -118,10 +119,10 @@ TEST_F(KeyFile, ThatOthersMayReadIsRefused) {
   EXPECT_EQ(*text, kCluster);
 }
 
-TEST_F(KeyFile, WhatIsNoneIsNamed) {
+TEST_F(KeyFile, AnotherKindOfFileIsNamed) {
   expect_refused(read_key_file("/dev/null").error(), "not a regular file");
   expect_refused(read_key_file("/nowhere/cluster.key").error(), "/nowhere/cluster.key");
-  expect_refused(read_key_file(file(std::string(kMaxKeyFileBytes + 1, '#'), 0600)).error(), "too long");
+  expect_refused(read_key_file(file(std::string(kMaxKeyFileBytes + 1, '#'), 0600)).error(), "too large");
 }
 
 }  // namespace

@@ -73,7 +73,7 @@ TEST_F(NodeConfigTest, AWeightIsAWholeNumberFrom1To1000) {
     expect_error("node = node-a\nweight = " + std::string(bad) + "\n" + kPeers, "whole number from 1 to 1000");
 }
 
-TEST_F(NodeConfigTest, ANodeMayBindElsewhereThanOthersReachIt) {
+TEST_F(NodeConfigTest, ListenMayDifferFromTheReachableAddress) {
   const auto line = parse("node = node-a\nlisten = 127.0.0.1:7800\ncontrol-allow = 10.0.0.9, fd00::/8\n" + kPeers);
   ASSERT_TRUE(line.ok()) << line.error().message;
   EXPECT_EQ(line->config.listen, "127.0.0.1");
@@ -137,7 +137,7 @@ TEST_F(NodeConfigTest, OptionsWithoutAValueOrGivenTwiceAreRefused) {
   EXPECT_EQ(error_of(file, {}, {"TGD_VERSION=1"}), "") << "no key of a node";
 }
 
-TEST_F(NodeConfigTest, WithoutAConfigurationTheNextStepIsSaid) {
+TEST_F(NodeConfigTest, WithoutAConfigurationTheNextActionIsPrinted) {
   const char* const argv[] = {"tgd"};
   const auto line = parse_node_command_line(1, argv);
   ASSERT_FALSE(line.ok());
@@ -148,7 +148,7 @@ TEST_F(NodeConfigTest, APeerKnowsItsLine) {
   EXPECT_EQ(parse("node = node-a\n" + kPeers)->config.peers.front().place, path_ + ":3: ");
 }
 
-TEST_F(NodeConfigTest, AFolderThatIsNotThereIsAWarning) {
+TEST_F(NodeConfigTest, AMissingFolderIsAWarning) {
   const std::string file = "node = node-a\n" + kPeers;
   EXPECT_TRUE(parse(file)->warnings.empty());
   EXPECT_TRUE(parse(file + "data-dir = /tmp\n")->warnings.empty());
@@ -239,7 +239,7 @@ TEST_F(NodeConfigTest, Ipv6StandsInBrackets) {
   EXPECT_EQ(error_of("node = a\nlisten = ::\ninsecure = true\npeer = a@10.0.0.1:7700\n"), "");
 }
 
-TEST_F(NodeConfigTest, WhatPeersCannotReachIsRefused) {
+TEST_F(NodeConfigTest, AnUnreachableAddressIsRefused) {
   expect_error("node = a\npeer = a@127.0.0.1:7700\npeer = b@10.0.0.2:7700\n", "b at 10.0.0.2 cannot reach a");
   expect_error("node = a\npeer = a@10.0.0.1:7700\npeer = b@10.0.0.2:7700\n", "set listen = 10.0.0.1 and a key-file");
   EXPECT_EQ(error_of("node = a\nlisten = 10.0.0.1\ninsecure = true\npeer = a@10.0.0.1:7700\npeer = b@10.0.0.2:7700\n"),

@@ -1,4 +1,4 @@
-// The pages with all keys say what the tables say, and the file that is a copy of one is that copy.
+// The pages with all keys agree with the tables, and the copy of a page in a file is current.
 #include "schema/options/reference.h"
 
 #include <gtest/gtest.h>
@@ -40,7 +40,7 @@ TEST(Reference, HasAllKeysOfAJobAndIsOneWithTheDefaults) {
   EXPECT_EQ(*job, JobSpec());
 }
 
-// Each heading stands once, with all its keys below it: the first ones are what everybody sets.
+// Each heading occurs once, with all its keys below it; the most used ones come first.
 TEST(Reference, KeysOfAJobAreInGroups) {
   std::vector<std::string> groups;
   for (const Option<JobSpec>& row : job_options())
@@ -56,7 +56,7 @@ TEST(Reference, FileOfAJobIsThePage) {
       << "write it again: tgctl help job > deploy/jobs/reference.job";
 }
 
-// Whatever a node could say of them without their data.
+// Checks all that a node checks without data.
 TEST(Reference, EveryJobFileIsOne) {
   std::size_t files = 0;
   for (const auto& entry : std::filesystem::directory_iterator(std::string(TGD_SOURCE_DIR) + "/deploy/jobs")) {
@@ -70,7 +70,7 @@ TEST(Reference, EveryJobFileIsOne) {
   EXPECT_GE(files, 9u);
 }
 
-// The rows of the paper's Tables 2 and 3: what sets them apart.
+// The keys in which the rows of the paper's Tables 2 and 3 differ.
 TEST(Reference, JobsOfThePapersTablesDifferInWhatItNames) {
   const auto job = [](const std::string& name) { return parse_job(read("deploy/jobs/" + name), name).value(); };
   for (const std::string network : {"alexnet", "googlenet"}) {

@@ -1,4 +1,4 @@
-// What a resume may change of a job, and which runs can go on.
+// The keys that a resume may change, and the runs that can be resumed.
 #include "schema/options/resumed_job.h"
 
 #include <gtest/gtest.h>
@@ -44,7 +44,7 @@ TEST(ResumedJob, KeepsWhatIsNotSet) {
   EXPECT_EQ(resumed_job(before, "").value(), before);
 }
 
-TEST(ResumedJob, OnlyWhatDoesNotChangeThePastCanBeSet) {
+TEST(ResumedJob, OnlyKeysThatKeepThePastCanBeSet) {
   EXPECT_EQ(resumable_keys(),
             "steps, epochs, learning-rate, evaluate-every, schedule, schedule-factor, "
             "schedule-every, schedule-power, schedule-floor, warm-up, target-accuracy, patience, trace, "
@@ -64,7 +64,7 @@ TEST(ResumedJob, OnlyWhatDoesNotChangeThePastCanBeSet) {
   EXPECT_TRUE(check_resumed_settings({"steps=2000", "trace = true"}).ok());
 }
 
-TEST(ResumedJob, WhatIsWrongIsNamedAsEverywhere) {
+TEST(ResumedJob, MistakesAreReportedAsForAStart) {
   EXPECT_EQ(check_resumed_settings({"stepz=3"}).error().message,
             "unknown key \"stepz\"; did you mean \"steps\"? tgctl help job explains all keys");
   EXPECT_EQ(resumed_job({}, "steps = many").error().message,
@@ -72,7 +72,7 @@ TEST(ResumedJob, WhatIsWrongIsNamedAsEverywhere) {
   EXPECT_FALSE(resumed_job({}, "nonsense").ok());
 }
 
-TEST(ResumedJob, WhatHasEndedBeforeItsLastStepGoesOn) {
+TEST(ResumedJob, AStoppedRunCanResume) {
   for (const RunState state : {RunState::kInterrupted, RunState::kFailed, RunState::kStopped}) {
     EXPECT_EQ(refusal(ended(state, 600), 1000), "");
     EXPECT_EQ(refusal(ended(state, 1000), 1000), "") << "its report may be missing";
@@ -111,7 +111,7 @@ TEST(ResumedJob, EpochsAreStepsOfTheSetThatWasRead) {
   EXPECT_EQ(resumed_job(job, "seed = 1").ok(), false);
 }
 
-TEST(ResumedJob, WhatGoesOnIsNotResumed) {
+TEST(ResumedJob, AnActiveRunIsNotResumed) {
   EXPECT_EQ(refusal(ended(RunState::kRunning, 5), 1000),
             "run first is RUNNING; there is nothing to resume, and tgctl status first shows it");
   EXPECT_EQ(refusal(ended(RunState::kPending, 0), 1000),

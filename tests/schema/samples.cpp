@@ -125,7 +125,7 @@ RunStatus sample_run() {
   run.view = 2;
   run.view_step = 9;
   run.view_since_ms = 1'700'000'000'100;
-  run.left = {{"node-c", 1'700'000'000'100, 9, "node-c was shut down"}};
+  run.departed = {{"node-c", 1'700'000'000'100, 9, "node-c was shut down"}};
   run.from_step = 8;
   return run;
 }
@@ -276,14 +276,14 @@ std::vector<Request> sample_requests() {
       {4, LogsRequest{"first", "node-b", 65536}},
       {5, FetchRequest{"first", "node-c", "model.safetensors", 524288}},
       {6, VersionRequest{}},
-      {7, Beat{"node-d", 99, "first", Phase::kScalerWait, 12, 3456, 2, 3}},
+      {7, Heartbeat{"node-d", 99, "first", Phase::kScalerWait, 12, 3456, 2, 3}},
       {9, ForecastRequest{"model = lenet\n", 8, 1000, 0.08}},
       {10, DeleteRequest{"first", "node-b"}},
       {11, FetchedRequest{"first", "node-b"}},
       {12, ExamineRequest{true, 3, 1000, 1'700'000'000'123}},
       {13, ResumeRequest{"first", "steps = 2000\n", false, 900, true, {"node-c", "node-d"}}},
       {14, LeaveRequest{"node-b", true}},
-      {15, MistakesRequest{"first"}},
+      {15, MisclassificationsRequest{"first"}},
   };
 }
 
@@ -328,16 +328,16 @@ std::vector<Reply> sample_replies() {
       {8, sample_forecast()},
       {10, sample_examination()},
       {11, sample_diagnosis()},
-      {12, Mistakes{"first",
-                    "node-a",
-                    900,
-                    100,
-                    97,
-                    2,
-                    {"cat", "dog"},
-                    {50, 1, 2, 47},
-                    {{"dog", "cat", 2, 49}},
-                    {{{"dog", 1, 1, 2, std::string("\0\xff", 2)}, "cat", 0.75}}}},
+      {12, Misclassifications{"first",
+                              "node-a",
+                              900,
+                              100,
+                              97,
+                              2,
+                              {"cat", "dog"},
+                              {50, 1, 2, 47},
+                              {{"dog", "cat", 2, 49}},
+                              {{{"dog", 1, 1, 2, std::string("\0\xff", 2)}, "cat", 0.75}}}},
   };
 }
 

@@ -1,5 +1,5 @@
-// One value of every kind of frame, request and reply, with every field set: what round trips, golden bytes, mutations
-// and the fuzz corpora begin from.
+// One value of every kind of frame, request and reply, with every field set, for round trips, golden bytes, mutations
+// and the fuzz corpora.
 #pragma once
 
 #include <string>

@@ -6,7 +6,7 @@
 namespace tg::daemon {
 namespace {
 
-using schema::Beat;
+using schema::Heartbeat;
 using schema::Phase;
 
 constexpr Seat kA{0}, kB{1}, kC{2};
@@ -22,14 +22,14 @@ class LivenessTest : public testing::Test {
     std::string lines;
     for (; now_ms_ <= until_ms; now_ms_ += 100) {
       each();
-      for (const Verdict& verdict : liveness_.tick(now_ms_))
+      for (const Suspicion& verdict : liveness_.tick(now_ms_))
         lines += (lines.empty() ? "" : "\n") + std::string{static_cast<char>('a' + verdict.seat.index())} + ": " +
                  verdict.message;
     }
     return lines;
   }
   void beat(Seat seat, Phase phase, std::uint64_t progress, const std::string& run = "run-1") {
-    liveness_.on_heartbeat(seat, Beat{"", 1, run, phase, 12, progress}, now_ms_);
+    liveness_.on_heartbeat(seat, Heartbeat{"", 1, run, phase, 12, progress}, now_ms_);
   }
 
   Liveness liveness_{{{"node-a", "node-b", "node-c"}, kA, 10'000}};
@@ -218,15 +218,15 @@ TEST_F(LivenessTest, StatusShowsHowLongAPhaseMayTake) {
 TEST_F(LivenessTest, ProgressInPreparingIsReported) {
   beat(kB, Phase::kPrepare, 1);
   beat(kC, Phase::kForward, 1);
-  EXPECT_EQ(liveness_.take_preparing(), std::vector<Seat>{kB});
-  EXPECT_TRUE(liveness_.take_preparing().empty());
+  EXPECT_EQ(liveness_.take_prepare_progress(), std::vector<Seat>{kB});
+  EXPECT_TRUE(liveness_.take_prepare_progress().empty());
   beat(kB, Phase::kPrepare, 1);
-  EXPECT_TRUE(liveness_.take_preparing().empty()) << "no progress";
+  EXPECT_TRUE(liveness_.take_prepare_progress().empty()) << "no progress";
   beat(kA, Phase::kPrepare, 7);
   beat(kB, Phase::kPrepare, 2);
-  EXPECT_EQ(liveness_.take_preparing(), (std::vector<Seat>{kA, kB}));
+  EXPECT_EQ(liveness_.take_prepare_progress(), (std::vector<Seat>{kA, kB}));
   beat(kB, Phase::kPrepare, 3, "another-run");
-  EXPECT_TRUE(liveness_.take_preparing().empty());
+  EXPECT_TRUE(liveness_.take_prepare_progress().empty());
 }
 
 TEST_F(LivenessTest, AliveForStatusNeedsNoRun) {

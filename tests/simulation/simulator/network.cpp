@@ -98,7 +98,7 @@ void Network::flush(Seat from, Seat to) {
   for (std::size_t i = std::exchange(one.held, 0); i > 0; --i) deliver(from, to);
 }
 
-void Network::send_beat(Seat from, Seat to, const schema::Beat& beat) {
+void Network::send_beat(Seat from, Seat to, const schema::Heartbeat& beat) {
   if (link(from, to).blocked || machines_[from].dead) return;
   at(now_us_ + delay(), [this, from, to, beat] {
     if (machines_[to].dead || link(from, to).blocked) return;

@@ -36,7 +36,7 @@ class Machine {
   virtual ~Machine() = default;
   virtual void on_frame(Seat from, const SharedMessage& message) = 0;
   virtual void on_connection(Seat peer, bool up) = 0;
-  virtual void on_beat(Seat from, const schema::Beat& beat) = 0;
+  virtual void on_beat(Seat from, const schema::Heartbeat& beat) = 0;
   virtual void on_tick() = 0;
 };
 
@@ -64,7 +64,7 @@ class Network {
   std::size_t size() const { return machines_.size(); }
 
   void send(Seat from, Seat to, SharedMessage message);
-  void send_beat(Seat from, Seat to, const schema::Beat& beat);
+  void send_beat(Seat from, Seat to, const schema::Heartbeat& beat);
   // On a node: lost if it dies, late if it sleeps.
   void after(Seat seat, std::uint64_t delay_us, std::function<void()> call);
   // By the scenario.

@@ -119,7 +119,7 @@ void VirtualNode::on_connection(Seat peer, bool up) {
   carry_out_all();
 }
 
-void VirtualNode::on_beat(Seat from, const schema::Beat& beat) {
+void VirtualNode::on_beat(Seat from, const schema::Heartbeat& beat) {
   liveness_.on_heartbeat(from, beat, network_.now_ms());
   if (stuck_ || beat.view == 0) return;
   membership_.on_heartbeat(from, beat.run_id, beat.lineage, beat.view, network_.now_ms());
@@ -133,14 +133,14 @@ void VirtualNode::on_tick() {
   if (running_ && hung_) phase_ = *hung_;
   if (running_ && !hung_ && !saving_) run_tick();
   if (ticks_++ % kBeatTicks == 0) {
-    const schema::Beat beat{options_.names[options_.self],
-                            1,
-                            membership_.current() != nullptr ? membership_.current()->id : "",
-                            phase_,
-                            step_,
-                            progress_,
-                            running_ ? membership_.view().number() : 0,
-                            membership_.current() != nullptr ? membership_.current()->lineage() : 1};
+    const schema::Heartbeat beat{options_.names[options_.self],
+                                 1,
+                                 membership_.current() != nullptr ? membership_.current()->id : "",
+                                 phase_,
+                                 step_,
+                                 progress_,
+                                 running_ ? membership_.view().number() : 0,
+                                 membership_.current() != nullptr ? membership_.current()->lineage() : 1};
     for (const Seat peer : others()) network_.send_beat(options_.self, peer, beat);
     liveness_.on_heartbeat(options_.self, beat, now_ms);
   }

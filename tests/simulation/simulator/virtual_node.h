@@ -122,7 +122,7 @@ class VirtualNode : public Machine {
 
   void on_frame(Seat from, const SharedMessage& message) override;
   void on_connection(Seat peer, bool up) override;
-  void on_beat(Seat from, const schema::Beat& beat) override;
+  void on_beat(Seat from, const schema::Heartbeat& beat) override;
   void on_tick() override;
 
  protected:
