@@ -76,8 +76,8 @@ struct ControlServer::State {
   void handle(const Client& client, schema::DeleteRequest request);
   void handle(const Client& client, schema::FetchedRequest request);
   void handle(const Client& client, schema::VersionRequest request);
-  void handle(const Client& client, const schema::Heartbeat& heartbeat);
-  bool is_impostor(const schema::Heartbeat& heartbeat) const;
+  void handle(const Client& client, const schema::Heartbeat& beat);
+  bool is_impostor(const schema::Heartbeat& beat) const;
   std::string unfinished_run(Seat seat, const std::vector<schema::RunStatus>& runs) const;
   std::string forbidden_reason(const User& user, const schema::RequestBody& body) const;
   void forward_to_node(const Client& client, schema::RequestBody body);
@@ -104,7 +104,7 @@ struct ControlServer::State {
     answer(client,
            Error{ErrorKind::kRefused, "too many requests are waiting at " + config.node + " already; ask again later"});
   }
-  void report_bad_message(const std::string& from, const std::string& what);
+  void log_bad(const std::string& from, const std::string& what);
   std::string own_problem() const;
   std::string read_progress() const;
 
@@ -285,35 +285,31 @@ void ControlServer::State::take_updates() {
 }
 
 void ControlServer::State::on_client_message(const ClientMessage& message) {
-  if (!message.well_formed) return report_bad_message(message.address, "not one part");
+  if (!message.well_formed) return log_bad(message.address, "not one part");
   Result<schema::Request> request = schema::decode_request(std::as_bytes(std::span(message.bytes)));
   if (!request) {
-    report_bad_message(message.address, request.error().message);
+    log_bad(message.address, request.error().message);
     // Its id cannot be trusted either, so the answer has none; a tgctl of another version still learns the cause.
     return answer({message.identity, 0},
                   Error{ErrorKind::kCorrupt,
                         config.node + " (tgd " + build + ") cannot read the request: " + request.error().message});
   }
   const Client client{message.identity, request->id};
-  if (const auto* heartbeat = std::get_if<schema::Heartbeat>(&request->body);
-      heartbeat && !message.user.may_act_as(heartbeat->node))
-    return report_bad_message(message.address,
-                              "a heartbeat of " + heartbeat->node + " with the key of " + format_user(message.user));
-  else if (heartbeat && is_impostor(*heartbeat))
-    return report_bad_message(
-        message.address, "a heartbeat of another process called " + heartbeat->node + "; do two nodes have this name?");
+  if (const auto* beat = std::get_if<schema::Heartbeat>(&request->body); beat && !message.user.may_act_as(beat->node))
+    return log_bad(message.address, "a heartbeat of " + beat->node + " with the key of " + format_user(message.user));
+  else if (beat && is_impostor(*beat))
+    return log_bad(message.address, "a heartbeat of a second " + beat->node + "; do two nodes have this name?");
   if (const std::string forbidden = forbidden_reason(message.user, request->body); !forbidden.empty())
     return answer(client, Error{ErrorKind::kForbidden, config.node + ": " + forbidden});
   std::visit([&](auto& body) { handle(client, std::move(body)); }, request->body);
 }
 
-// Whether a heartbeat comes from another process than the peer's mesh link. While the link is up, only its process
-// counts.
-bool ControlServer::State::is_impostor(const schema::Heartbeat& heartbeat) const {
-  const std::optional<Seat> peer = names.place_of(heartbeat.node);
+// Whether a heartbeat is from another process than that of the peer's mesh link, which is up.
+bool ControlServer::State::is_impostor(const schema::Heartbeat& beat) const {
+  const std::optional<Seat> peer = names.place_of(beat.node);
   if (!peer || !hooks.link) return false;
   const LinkView link = hooks.link(*peer);
-  return link.up && link.incarnation != 0 && link.incarnation != heartbeat.incarnation;
+  return link.up && link.incarnation != 0 && link.incarnation != beat.incarnation;
 }
 
 std::string ControlServer::State::forbidden_reason(const User& user, const schema::RequestBody& body) const {
@@ -325,7 +321,7 @@ std::string ControlServer::State::forbidden_reason(const User& user, const schem
 
 void ControlServer::State::on_peer_message(Seat peer, const std::string& bytes) {
   Result<schema::Reply> reply = schema::decode_reply(std::as_bytes(std::span(bytes)));
-  if (!reply) return report_bad_message(names[peer], reply.error().message);
+  if (!reply) return log_bad(names[peer], reply.error().message);
   if (const auto* version = std::get_if<schema::VersionReply>(&reply->body)) {
     if (hooks.on_name) hooks.on_name(peer, version->node);
     if (version->node != names[peer]) return;
@@ -404,22 +400,19 @@ void ControlServer::State::handle(const Client& client, schema::VersionRequest) 
   answer(client, schema::VersionReply{config.node, build});
 }
 
-void ControlServer::State::handle(const Client& client, const schema::Heartbeat& heartbeat) {
+void ControlServer::State::handle(const Client& client, const schema::Heartbeat& beat) {
   (void)client;  // a heartbeat has no answer
-  const std::optional<Seat> found = names.place_of(heartbeat.node);
-  if (!found) return report_bad_message(heartbeat.node, "a heartbeat of a node that no peer line names");
+  const std::optional<Seat> found = names.place_of(beat.node);
+  if (!found) return log_bad(beat.node, "a heartbeat of a node that no peer line names");
   const Seat peer = *found;
-  if (peer == self)
-    return report_bad_message(heartbeat.node,
-                              "a heartbeat under our own name: are two nodes called " + heartbeat.node + "?");
-  runs_of_peers[peer] = heartbeat.run_id;
-  liveness.on_heartbeat(peer, heartbeat, steady_ms());
-  const bool as_here =
-      heartbeat.run_id == watching.run_id && heartbeat.view == progress.view && heartbeat.lineage == progress.lineage;
-  if (heartbeat.view == 0 || as_here) return;
+  if (peer == self) return log_bad(beat.node, "a heartbeat under our own name; do two nodes have this name?");
+  runs_of_peers[peer] = beat.run_id;
+  liveness.on_heartbeat(peer, beat, steady_ms());
+  const bool as_here = beat.run_id == watching.run_id && beat.view == progress.view && beat.lineage == progress.lineage;
+  if (beat.view == 0 || as_here) return;
   if (!hooks.on_stale_view || steady_ms() < view_reported_ms[peer] + kReportViewMs) return;
   view_reported_ms[peer] = steady_ms();
-  hooks.on_stale_view(peer, heartbeat.run_id, heartbeat.lineage, heartbeat.view);
+  hooks.on_stale_view(peer, beat.run_id, beat.lineage, beat.view);
 }
 
 // The message about a node that is still in a run that the others have ended, after a suspend for example; nothing can
@@ -473,21 +466,21 @@ void ControlServer::State::send_relays() {
 }
 
 void ControlServer::State::send_heartbeats(std::uint64_t now_ms) {
-  schema::Heartbeat heartbeat;
-  heartbeat.node = config.node;
-  heartbeat.incarnation = incarnation;
-  heartbeat.run_id = watching.run_id;
-  heartbeat.phase = progress.phase;
-  heartbeat.step = progress.step;
-  heartbeat.progress = progress.count;
-  heartbeat.view = heartbeat.run_id.empty() ? 0 : progress.view.load();
-  heartbeat.lineage = progress.lineage;
-  const std::string bytes = schema::encode_request({0, heartbeat});
+  schema::Heartbeat beat;
+  beat.node = config.node;
+  beat.incarnation = incarnation;
+  beat.run_id = watching.run_id;
+  beat.phase = progress.phase;
+  beat.step = progress.step;
+  beat.progress = progress.count;
+  beat.view = beat.run_id.empty() ? 0 : progress.view.load();
+  beat.lineage = progress.lineage;
+  const std::string bytes = schema::encode_request({0, beat});
   for (const Seat peer : names.places()) {
     // A heartbeat that cannot be sent now is useless later.
     if (peer != self) (void)sockets->send_peer(peer, bytes);
   }
-  liveness.on_heartbeat(self, heartbeat, now_ms);
+  liveness.on_heartbeat(self, beat, now_ms);
 }
 
 // All nodes have the key of all control ports, so a node whose name differs from its peer line answers here.
@@ -561,8 +554,7 @@ MeshStatus ControlServer::State::own_status() {
   return status;
 }
 
-// The message about images that this node is reading for a start or a dry run; "" if there are none. The counters may
-// change between the two loads.
+// The message about images being read for a start or a dry run. The counters may change between the two loads.
 std::string ControlServer::State::read_progress() const {
   const std::uint64_t images = progress.images, done = progress.images_done;
   return images == 0 ? "" : config.node + " reads " + images_text(std::min(done, images), images);
@@ -586,7 +578,7 @@ void ControlServer::State::answer(std::optional<Answer> ready) {
   if (ready) answer(ready->client, std::move(ready->body));
 }
 
-void ControlServer::State::report_bad_message(const std::string& from, const std::string& what) {
+void ControlServer::State::log_bad(const std::string& from, const std::string& what) {
   if (const std::optional<std::uint64_t> times = throttle.happened())
     log.warning("bad-control-message", {{"from", from}, {"problem", what}, {"times", *times}});
 }

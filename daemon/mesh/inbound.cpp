@@ -211,8 +211,7 @@ void Inbound::tick(Clock::time_point now) {
   }
 }
 
-// Redialling a link loses frames and costs a run a view change, so during a run a link may be silent as long as a
-// member may.
+// Redialling loses frames and costs a run a view change, so during a run a link may be silent as long as a member may.
 std::chrono::milliseconds Inbound::max_silence() const {
   const std::chrono::milliseconds peer_timeout(self_.config.peer_timeout_ms);
   return in_run_ ? std::max(peer_timeout, kMaxLinkSilence) : kMaxLinkSilence;
@@ -241,8 +240,7 @@ void Inbound::take_links_down() {
   }
 }
 
-// Whether a key rotation is in progress, or the peer was dialled before it: the other keys are tried before a wrong key
-// is reported.
+// Whether a rotation is in progress, or the peer was dialled before it: other keys are tried before an error is noted.
 bool Inbound::is_rekeying(Seat peer) const {
   if (!keyring_.has_keys()) return false;
   return Clock::now() - rebound_ < kMaxRebind || key_changed() ||

@@ -10,8 +10,7 @@
 
 namespace tg::daemon {
 
-// All run on the receiving thread and may block while the node's queue is full (ZeroMQ and TCP then hold the peers
-// back).
+// All run on the receiving thread and may block while the node's queue is full (TCP then holds the peers back).
 struct MeshHooks {
   std::function<void(Seat, schema::Frame, std::shared_ptr<const void> keep)> on_frame;
   std::function<void(Seat, bool up)> on_connection_changed;

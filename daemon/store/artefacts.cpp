@@ -20,8 +20,7 @@ using Metadata = std::map<std::string, std::string>;
 // Names in the metadata of a state file: the hashes of the two model files made from it.
 constexpr const char* kModelHash = "model-values-sha256";
 constexpr const char* kRawModelHash = "model-raw-values-sha256";
-// The hash of all other metadata, and of the tensors' names and shapes.
-constexpr const char* kHeaderHash = "header-sha256";
+constexpr const char* kHeaderHash = "header-sha256";  // covers all other metadata, tensor names and shapes
 
 Result<std::string> hash_of(const std::vector<TensorSource>& tensors) {
   const Result<TensorImage> image = TensorImage::of(tensors, {});
