@@ -219,7 +219,7 @@ TEST(Mesh, ConnectsBothWaysAndDeliversFrames) {
   ASSERT_TRUE(b.wait([&] { return b.frames_.size() == 2; }));
   EXPECT_TRUE(tests::eventually([&] { return a.links()[kB].sent_bytes >= sent + 1900 + schema::kMessageHeadBytes; }));
   EXPECT_GE(b.links()[kA].received_bytes, before + 1900 + schema::kMessageHeadBytes);
-  EXPECT_EQ(b.links().malformed + b.links().strangers, 0u);
+  EXPECT_EQ(b.links().malformed + b.links().unknown_senders, 0u);
 }
 
 TEST(Mesh, AHelloCarriesItsSendersWeight) {
@@ -496,7 +496,7 @@ TEST_F(MeshWithKeys, DuringARunThePortIsRekeyedAndTheLinkComesBack) {
     const std::uint64_t dials = there.dials;
     give(node, first ? "a" : "b", {after, before});
     EXPECT_TRUE(tests::eventually([&] { return there.dials > dials; })) << first;
-    EXPECT_TRUE(back.rekeys) << first;
+    EXPECT_TRUE(back.rekeying) << first;
     EXPECT_TRUE(a.wait_until_up(kB)) << first;
     EXPECT_TRUE(b.wait_until_up(kA)) << first;
     EXPECT_LE(there.dials, dials + 2) << first;  // each key once

@@ -142,7 +142,7 @@ TEST(MetricsText, ShowsProcessMetrics) {
   const ProcessNumbers process = process_numbers();
   EXPECT_GT(process.resident_bytes.value(), 1e6);
   EXPECT_GE(process.open_descriptors.value(), 3);
-  EXPECT_GT(process.most_descriptors.value(), process.open_descriptors.value());
+  EXPECT_GT(process.max_descriptors.value(), process.open_descriptors.value());
   EXPECT_GE(process.threads.value(), 1);
   EXPECT_NEAR(process.start_seconds.value(), static_cast<double>(std::time(nullptr)), 3600);
 }

@@ -272,7 +272,7 @@ TEST_F(RunStoreResumeTest, AResumeThatCannotBeWrittenHasNotBegun) {
   EXPECT_EQ(ended.status.state, RunState::kFailed);
   EXPECT_EQ(ended.status.reason, "the engine failed");
   EXPECT_EQ(ended.status.lineage, 2u);
-  EXPECT_TRUE(ended.begun());
+  EXPECT_TRUE(ended.has_begun());
   EXPECT_EQ(intervals(), "1:FAILED 2:FAILED ");
   EXPECT_EQ(shown_states(), Steps{35});
 }

@@ -23,7 +23,7 @@ VoterState sample() {
   schema::NextView accepted = view;
   accepted.number = 4;
   accepted.members.pop_back();
-  return {.key = 0xfedcba9876543210, .view = view, .promised = {7, 2}, .accepted_in = {6, 0}, .accepted = accepted};
+  return {.run_key = 0xfedcba9876543210, .view = view, .promised = {7, 2}, .accepted_in = {6, 0}, .accepted = accepted};
 }
 
 std::string content_of(const std::string& path) {
