@@ -22,7 +22,7 @@
 #include "daemon/access/networks.h"
 #include "daemon/control/control_server.h"
 #include "daemon/mesh/mesh.h"
-#include "daemon/metrics/answers.h"
+#include "daemon/metrics/http_responder.h"
 #include "daemon/metrics/metrics.h"
 #include "daemon/metrics/metrics_server.h"
 #include "daemon/node/device_watch.h"
@@ -200,25 +200,25 @@ ControlServer::Hooks control_hooks(EventQueue& queue, LinkTable& links, const De
   };
   const auto link = [&links](Seat peer) {
     const std::optional<LinkProblem> problem = links.problem(peer);
-    return LinkView{.up = links.up(peer),
+    return LinkView{.up = links.is_up(peer),
                     .problem = problem ? problem->why : "",
-                    .silence = problem && problem->silence,
+                    .silent = problem && problem->silent,
                     .incarnation = links[peer].incarnation};
   };
-  return {.call = [&queue](ControlCall call) { queue.post(std::move(call)); },
-          .lost = on_lost,
-          .prepares =
+  return {.on_call = [&queue](ControlCall call) { queue.post(std::move(call)); },
+          .on_suspicion = on_lost,
+          .on_prepare_progress =
               [&queue](Seat seat, const std::string& run) {
                 queue.post(PrepareProgress{seat, run});
               },
-          .beats =
+          .on_stale_view =
               [&queue](Seat seat, const std::string& run, std::uint32_t lineage, std::uint32_t view) {
                 queue.post(ForeignHeartbeat{seat, run, lineage, view});
               },
           .link = link,
           .own_problem = [&metrics_problem] { return metrics_problem; },
           .compute = [&device] { return device.status(); },
-          .called = [&links](Seat peer, const std::string& name) { links.note_name(peer, name); }};
+          .on_name = [&links](Seat peer, const std::string& name) { links.note_name(peer, name); }};
 }
 
 MeshHooks mesh_hooks(const schema::NodeConfig& config, EventQueue& queue, ControlServer& control, Log& log) {
@@ -235,10 +235,11 @@ MeshHooks mesh_hooks(const schema::NodeConfig& config, EventQueue& queue, Contro
     on_lost(from, peer + " floods " + config.node + ": " + std::to_string(schema::kMaxQueuedBytesPerPeer >> 20) +
                       " MiB of its frames are queued");
   };
-  return {.frame = on_frame,
-          .connection = [&queue](Seat peer, bool up) { queue.post(ConnectionChanged{.peer = peer, .up = up}); },
-          .misbehaved = on_lost,
-          .heard = [&control](Seat peer) { control.heard(peer); }};
+  return {
+      .on_frame = on_frame,
+      .on_connection_changed = [&queue](Seat peer, bool up) { queue.post(ConnectionChanged{.peer = peer, .up = up}); },
+      .on_misbehaved = on_lost,
+      .on_traffic = [&control](Seat peer) { control.on_mesh_traffic(peer); }};
 }
 
 RunContext::Hooks run_hooks(EventQueue& queue) {
@@ -292,14 +293,14 @@ struct ProcessScope {
   const DeviceWatch device{compute};
   Progress progress{};
   Metrics metrics{config.peers.size()};
-  Answers answers{{.names = config.names(),
-                   .self = config.seat(),
-                   .build = schema::build_id(),
-                   .kernels = std::string(kernels.name),
-                   .compute = [this] { return device.status(); }},
-                  metrics,
-                  progress};
-  MetricsServer metrics_server{answers};
+  HttpResponder responder{{.names = config.names(),
+                           .self = config.seat(),
+                           .build = schema::build_id(),
+                           .kernels = std::string(kernels.name),
+                           .compute = [this] { return device.status(); }},
+                          metrics,
+                          progress};
+  MetricsServer metrics_server{responder};
 };
 
 // Runs the node until a signal ends it. Returns the exit status. Its objects are destroyed in reverse order.
@@ -446,7 +447,7 @@ int main(int argc, char** argv) {
   if (!parsed.ok()) return print_error(parsed.error());
   if (parsed->help) return print(parsed->help_text);
   if (parsed->version) exit_process(print(version_line()));  // the thread that asks a device may still run
-  if (std::string problem = own_line_problem(parsed->config.self().host); !problem.empty())
+  if (std::string problem = own_address_problem(parsed->config.self().host); !problem.empty())
     parsed->warnings.push_back(std::move(problem));
   if (parsed->check_config) check_config(*parsed);
   make_openmp_passive(argv);

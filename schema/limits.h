@@ -134,9 +134,9 @@ static_assert(descriptors_of(kMaxMembers) <= 4096,
 //
 //   before a key is known              a message of the largest size per connection, for the handshake's 2 s
 //   connections, open files            512 at the control port, 4 x kMaxMembers at the mesh port, kMetricsDescriptors
-//   parts of a message without end     kMaxRequestBytes or kMaxFrameBytes (access/connections.h)
+//   parts of a message without end     kMaxRequestBytes or kMaxFrameBytes (access/accepted_connections.h)
 //   requests not yet read              8 of kMaxRequestBytes per connection (control/control_sockets.cpp)
-//   requests that wait for an answer   kMaxPendingQuestions of kMaxRequestBytes; kMaxGatheredBytes (questions.h)
+//   requests that wait for an answer   kMaxPendingRequests of kMaxRequestBytes; kMaxGatheredBytes (pending_requests.h)
 //   answers that a client has not read kMaxUnreadBytes for a client, kMaxUnreadBytesPerPort for a port: slices of
 //                                      logs, records, traces, models; statuses, examinations. Encrypted ones as well
 //   a peer's frames                    kMaxReceivedFrames, then kMaxQueuedBytesPerPeer and kMaxQueuedBytes
@@ -181,7 +181,7 @@ inline constexpr int kMisclassificationsMs = 1'800'000;  // another evaluation o
 
 // The control port and the runs on disk.
 inline constexpr std::size_t kMaxRecordBytes = 256 * 1024;  // run.json; a larger one is not read
-inline constexpr std::size_t kMaxPendingQuestions = 256;    // a control server's questions without an answer yet
+inline constexpr std::size_t kMaxPendingRequests = 256;     // requests of a control server without an answer yet
 inline constexpr std::size_t kMaxUnreadBytes = 4u << 20;    // answers waiting for one client
 inline constexpr std::size_t kMaxUnreadBytesPerPort = 32u << 20;
 // The last part of it is reserved for short answers to clients that have read all earlier ones.

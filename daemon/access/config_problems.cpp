@@ -11,7 +11,7 @@
 namespace tg::daemon {
 namespace {
 
-constexpr std::chrono::seconds kResolverPatience{10};  // for all names
+constexpr std::chrono::seconds kResolverTimeout{10};  // covers all names
 
 std::vector<std::string> unresolved(const std::vector<schema::PeerAddress>& peers) {
   std::vector<std::string> problems;
@@ -24,7 +24,7 @@ std::vector<std::string> unresolved(const std::vector<schema::PeerAddress>& peer
 }  // namespace
 
 std::vector<std::string> config_problems(const schema::NodeConfig& config) {
-  // A resolver cannot be stopped: the thread is left to itself.
+  // A resolver cannot be stopped, so the thread is detached.
   std::promise<std::vector<std::string>> promise;
   std::future<std::vector<std::string>> answer = promise.get_future();
   std::thread([promise = std::move(promise), peers = std::vector(config.peers.begin(), config.peers.end())]() mutable {
@@ -33,9 +33,9 @@ std::vector<std::string> config_problems(const schema::NodeConfig& config) {
   std::vector<std::string> problems;
   if (const auto keyring = Keyring::open(config); !keyring.ok())
     problems.push_back("key-file: " + keyring.error().message);
-  if (answer.wait_for(kResolverPatience) != std::future_status::ready) {
+  if (answer.wait_for(kResolverTimeout) != std::future_status::ready) {
     problems.push_back("looking up the names in the peer lines takes longer than " +
-                       std::to_string(kResolverPatience.count()) + " s; does the name server answer?");
+                       std::to_string(kResolverTimeout.count()) + " s; does the name server answer?");
     return problems;
   }
   for (std::string& problem : answer.get()) problems.push_back(std::move(problem));

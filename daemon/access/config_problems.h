@@ -1,5 +1,5 @@
-// What only the node's machine can say against its configuration: whether the key file can be used, and whether the
-// peers' names resolve. Reads files and asks the resolver; ends within some seconds whatever that does.
+// Problems of a configuration that only the node's machine can find: a key file that cannot be used, peers' names that
+// do not resolve. Reads files and asks the resolver; returns within seconds whatever the resolver does.
 #pragma once
 
 #include <string>
@@ -9,7 +9,7 @@
 
 namespace tg::daemon {
 
-// A sentence each.
+// One sentence for each problem.
 std::vector<std::string> config_problems(const schema::NodeConfig& config);
 
 }  // namespace tg::daemon

@@ -13,11 +13,11 @@ constexpr std::size_t kMaxNamedPeerThreads = 16;  // an affinity mask has 63 bit
 }  // namespace
 
 IoThreads io_threads_of(const schema::NodeConfig& config) {
-  IoThreads threads{.of_peers = Per<Seat, std::uint64_t>(config.peers.size(), 1)};
+  IoThreads threads{.by_peer = Per<Seat, std::uint64_t>(config.peers.size(), 1)};
   std::size_t named = 0;
   for (const Seat peer : config.peers.places())
     if (peer != config.seat() && !is_address_literal(config.peers[peer].host))
-      threads.of_peers[peer] = std::uint64_t{2} << (named++ % kMaxNamedPeerThreads);
+      threads.by_peer[peer] = std::uint64_t{2} << (named++ % kMaxNamedPeerThreads);
   threads.count += static_cast<int>(std::min(named, kMaxNamedPeerThreads));
   return threads;
 }

@@ -16,20 +16,20 @@ Keyring::Keyring(const schema::NodeConfig& config)
 Result<std::unique_ptr<Keyring>> Keyring::open(const schema::NodeConfig& config) {
   std::unique_ptr<Keyring> keyring(new Keyring(config));
   if (!keyring->has_keys()) return keyring;
-  keyring->read_ = keyring->stamp();
-  Result<Keys> keys = keyring->read();
+  keyring->stamp_ = keyring->file_stamp();
+  Result<Keys> keys = keyring->read_file();
   if (!keys) return keys.error();
   keyring->keys_ = *std::move(keys);
   return keyring;
 }
 
-Keyring::Stamp Keyring::stamp() const {
+Keyring::FileStamp Keyring::file_stamp() const {
   struct stat status {};
   if (::stat(path_.c_str(), &status) != 0) return {};
   return {status.st_mtim.tv_sec, status.st_mtim.tv_nsec, status.st_ino, static_cast<std::uint64_t>(status.st_size)};
 }
 
-Result<Keyring::Keys> Keyring::read() const {
+Result<Keyring::Keys> Keyring::read_file() const {
   const Result<std::string> text = schema::read_key_file(path_);
   if (!text) return text.error();
   Result<schema::ClusterKeys> file = schema::parse_cluster_keys(*text, path_);
@@ -45,12 +45,12 @@ Result<Keyring::Keys> Keyring::read() const {
   return keys;
 }
 
-std::optional<User> Keyring::user(const std::string& identity) const {
-  if (!has_keys()) return identity == kAnybody ? std::optional(User{}) : std::nullopt;
-  const std::optional<Key> open = schema::parse_key(identity);
-  if (!open) return std::nullopt;
+std::optional<User> Keyring::find_user(const std::string& identity) const {
+  if (!has_keys()) return identity == kAnonymous ? std::optional(User{}) : std::nullopt;
+  const std::optional<Key> public_key = schema::parse_key(identity);
+  if (!public_key) return std::nullopt;
   const std::lock_guard lock(mutex_);
-  const auto found = keys_.users.find(*open);
+  const auto found = keys_.users.find(*public_key);
   return found == keys_.users.end() ? std::nullopt : std::optional(found->second);
 }
 
@@ -59,52 +59,52 @@ const Key& Keyring::cluster(std::size_t which) const {
   return keys_.file.clusters[which % keys_.file.clusters.size()];
 }
 
-std::uint64_t Keyring::mark(const Key& open) {
-  std::uint64_t mark = 0;
-  static_assert(sizeof mark <= sizeof open);
-  std::memcpy(&mark, open.data(), sizeof mark);
-  return mark;
+std::uint64_t Keyring::fingerprint(const Key& public_key) {
+  std::uint64_t fingerprint = 0;
+  static_assert(sizeof fingerprint <= sizeof public_key);
+  std::memcpy(&fingerprint, public_key.data(), sizeof fingerprint);
+  return fingerprint;
 }
 
-std::size_t Keyring::clusters() const {
+std::size_t Keyring::cluster_count() const {
   const std::lock_guard lock(mutex_);
   return keys_.file.clusters.size();
 }
 
-KeyPair Keyring::own(std::size_t which) const {
+KeyPair Keyring::own_keys(std::size_t which) const {
   const std::lock_guard lock(mutex_);
   return schema::node_keys(cluster(which), node_);
 }
 
-KeyPair Keyring::control() const {
+KeyPair Keyring::control_keys() const {
   const std::lock_guard lock(mutex_);
   return schema::control_keys(cluster(0));
 }
 
-Key Keyring::node(std::size_t which, const std::string& name) const {
+Key Keyring::node_key(std::size_t which, const std::string& name) const {
   const std::lock_guard lock(mutex_);
   return schema::node_keys(cluster(which), name).public_key;
 }
 
-Keyring::Ends Keyring::to_node(std::size_t which, const std::string& name) const {
+Keyring::ConnectionKeys Keyring::to_node(std::size_t which, const std::string& name) const {
   const std::lock_guard lock(mutex_);
   return {schema::node_keys(cluster(which), node_), schema::node_keys(cluster(which), name).public_key};
 }
 
-Keyring::Ends Keyring::to_control(std::size_t which) const {
+Keyring::ConnectionKeys Keyring::to_control(std::size_t which) const {
   const std::lock_guard lock(mutex_);
   return {schema::node_keys(cluster(which), node_), schema::control_keys(cluster(which)).public_key};
 }
 
 void Keyring::refresh(Log& log) {
   if (!has_keys()) return;
-  const Stamp now = stamp();
+  const FileStamp now = file_stamp();
   const std::lock_guard lock(mutex_);
-  if (now == read_) return;
-  read_ = now;  // a bad file is complained about once
-  Result<Keys> keys = read();
+  if (now == stamp_) return;
+  stamp_ = now;  // a bad file is reported once
+  Result<Keys> keys = read_file();
   if (!keys) {
-    log.warning("keys-kept", {{"why", keys.error().message}, {"next", "the keys read before stay in use"}});
+    log.warning("keys-kept", {{"why", keys.error().message}, {"next", "the previous keys stay in use"}});
     return;
   }
   keys_ = *std::move(keys);

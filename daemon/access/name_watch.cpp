@@ -10,7 +10,7 @@
 namespace tg::daemon {
 namespace {
 
-constexpr std::chrono::seconds kAgain{3};
+constexpr std::chrono::seconds kInterval{3};
 
 }  // namespace
 
@@ -50,14 +50,14 @@ std::string NameWatch::problem(const std::string& host) const {
 void NameWatch::loop() {
   std::unique_lock lock(mutex_);
   while (!ending_) {
-    for (auto& [name, problem] : problems_) {  // no name comes or goes
+    for (auto& [name, problem] : problems_) {  // the set of names never changes
       lock.unlock();
       std::string now = name_problem(name);
       lock.lock();
       problem = std::move(now);
       if (ending_) return;
     }
-    changed_.wait_for(lock, kAgain, [this] { return ending_; });
+    changed_.wait_for(lock, kInterval, [this] { return ending_; });
   }
 }
 

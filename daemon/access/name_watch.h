@@ -1,5 +1,5 @@
-// Watches whether the peers' names can be resolved. libzmq retries silently, so people would not learn why a peer does
-// not connect. A separate thread looks every few seconds; a resolver may take as long. Any thread.
+// Checks every few seconds, on a thread of its own, whether the peers' names resolve: libzmq retries silently, so users
+// would not learn why a peer does not connect. Any thread.
 #pragma once
 
 #include <condition_variable>
@@ -11,17 +11,17 @@
 
 namespace tg::daemon {
 
-// "node-c.lab does not resolve: Name or service not known", and what to do; "" for an address, and for a name that
-// resolves. Takes as long as the resolver does.
+// "node-c.lab does not resolve: Name or service not known", and what to do; "" for an address or a name that resolves.
+// Takes as long as the resolver does.
 std::string name_problem(const std::string& host);
 
 class NameWatch {
  public:
-  // Addresses among the hosts are ignored; without names there is no thread.
+  // Hosts given as addresses are ignored; without names there is no thread.
   explicit NameWatch(const std::vector<std::string>& hosts);
   ~NameWatch();
 
-  // As name_problem; "" as long as it has not been looked up.
+  // The last result of name_problem(); "" before the first lookup.
   std::string problem(const std::string& host) const;
 
  private:

@@ -87,13 +87,13 @@ bool is_local_address(const std::string& address) {
          });
 }
 
-std::string own_line_problem(const std::string& host) {
+std::string own_address_problem(const std::string& host) {
   if (!is_address_literal(host) || is_local_address(host)) return "";
   return "this node's peer line says " + host +
-         ", which is no address of this machine (ip -brief address): correct it, unless something forwards it here";
+         ", which is not an address of this machine (ip -brief address): correct it, unless it is forwarded here";
 }
 
-std::string no_answer(const std::string& place) {
+std::string no_answer_text(const std::string& place) {
   return "nothing answers at " + place + "; is its tgd running, and is that its address?";
 }
 

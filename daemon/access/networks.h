@@ -1,6 +1,6 @@
-// The addresses that may connect without keys: the hosts of the peer lines, and others named in the configuration.
-// Loopback is always allowed. Hosts given by name are resolved, and again when an unknown address connects, at most
-// once a second. One thread.
+// The addresses that may connect without keys: the hosts of the peer lines, and others from the configuration. Loopback
+// is always allowed. Hosts given by name are resolved again when an unknown address connects, at most once a second.
+// One thread.
 #pragma once
 
 #include <sys/socket.h>
@@ -26,7 +26,7 @@ struct Network {
 // No value if the text is not a network.
 std::optional<Network> parse_network(std::string text);
 
-// In digits; "" if it has none.
+// The address in digits; "" if it has none.
 std::string address_text(const sockaddr* address, socklen_t bytes);
 
 // This machine's addresses, in digits, and the network device of each; no value if they cannot be read.
@@ -35,19 +35,19 @@ std::optional<std::map<std::string, std::string>> own_addresses();
 // Whether this machine has that address.
 bool is_local_address(const std::string& address);
 
-// Why the others may not reach a node of this machine whose peer line has that host; "" if nothing speaks against it.
-std::string own_line_problem(const std::string& host);
+// Why other nodes may not reach this node, whose peer line has that host; "" if there is no reason.
+std::string own_address_problem(const std::string& host);
 
-// What is said of a peer's port, host:port, that does not answer.
-std::string no_answer(const std::string& place);
+// The message about a peer's port, host:port, that does not answer.
+std::string no_answer_text(const std::string& place);
 
 class Networks {
  public:
   // hosts: addresses, networks or names.
   explicit Networks(const std::vector<std::string>& hosts);
   bool contains(const std::string& address);
-  // For libzmq's accept filter on an IPv4 socket; empty where a host is a name, whose address may change. (An IPv6
-  // socket would compare mapped addresses with these, and refuse them.)
+  // For libzmq's accept filter on an IPv4 socket; empty if a host is a name, whose address may change. (An IPv6 socket
+  // would compare mapped addresses with these, and refuse them.)
   std::vector<std::string> ipv4_filters() const;
 
  private:

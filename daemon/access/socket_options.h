@@ -1,22 +1,22 @@
-// How every ZeroMQ socket of a node is set up, in one place: bounded in messages, bytes and time, never waiting for a
-// peer that is not there. Functions over a socket of the calling thread; they throw zmq::error_t, which the caller's
-// file turns into a Status.
+// The options of all ZeroMQ sockets of a node: bounded in messages, bytes and time, and never waiting for an absent
+// peer. The functions work on a socket of the calling thread and throw zmq::error_t, which the caller turns into a
+// Status.
 //
-//   ROUTER_MANDATORY        a send to someone who left is an error, not silence
-//   IMMEDIATE               a DEALER queues nothing for a connection that does not stand
-//   LINGER                  the default keeps a process alive for ever
-//   MAXMSGSIZE              the size field arrives before the payload: the guard of our memory
-//   RECONNECT_IVL(_MAX)     back-off, but short: a restarted peer is seen soon
+//   ROUTER_MANDATORY        a send to a peer that has gone is an error
+//   IMMEDIATE               a DEALER queues nothing before it is connected
+//   LINGER                  the default keeps a process alive forever
+//   MAXMSGSIZE              bounds memory: the size field arrives before the payload
+//   RECONNECT_IVL(_MAX)     a short back-off: a restarted peer is seen soon
 //   CONNECT_TIMEOUT, TCP_MAXRT, HANDSHAKE_IVL   minutes by default
-//   BACKLOG                 a burst of strangers keeps nobody out
-//   TCP_KEEPALIVE           tears down connections whose other end has vanished; who is alive is decided by Liveness
+//   BACKLOG                 a burst of unknown connections does not block the others
+//   TCP_KEEPALIVE           closes connections whose peer has vanished; Liveness decides which nodes are alive
 //
-// A connection is given up after give_up_ms in which the other end took nothing. On the mesh that is no less than
-// peer-timeout: a peer that stands still that long, with its buffers full, or whose cable is out, may come back.
+// A connection is given up after give_up_ms in which the peer acknowledged nothing. On the mesh that is no less than
+// peer-timeout: a peer that is suspended that long with full buffers, or whose cable is out, may come back.
 //
-// No HEARTBEAT_IVL: in libzmq 4.3.4 its timer writes to a connection that broke while its input was held back by the
-// high-water mark, and an assertion ends the whole process (libzmq#4364, #4767): a peer that dies while we are busy, or
-// a client that floods and leaves, would take us along.
+// HEARTBEAT_IVL is not set: in libzmq 4.3.4 its timer writes to a connection that broke while the high-water mark held
+// back its input, and an assertion ends the whole process (libzmq#4364, #4767). A peer that dies while this node is
+// busy, or a client that floods and leaves, would end this process.
 #pragma once
 
 #include <algorithm>
@@ -33,30 +33,30 @@ namespace tg::daemon {
 
 inline constexpr int kReconnectMs = 100;
 inline constexpr int kConnectTimeoutMs = 3000;
-inline constexpr int kTcpGiveUpMs = 3000;  // at least
-inline constexpr int kHandshakeMs = 2000;  // strangers hold memory so long
-inline constexpr int kBacklog = 1024;      // connections that wait to be accepted; libzmq's 100 are overrun at once
-// Seconds: probes begin after so long a silence and follow at this distance.
+inline constexpr int kTcpGiveUpMs = 3000;  // the minimum
+inline constexpr int kHandshakeMs = 2000;  // how long an unauthenticated connection may hold memory
+inline constexpr int kBacklog = 1024;      // connections that wait to be accepted; libzmq's default of 100 overflows
+// Seconds: probes begin after kKeepAliveIdle of silence and follow at intervals of at least kKeepAliveInterval.
 inline constexpr int kKeepAliveIdle = 5, kKeepAliveInterval = 2;
 
 struct SocketOptions {
-  int high_water_mark = 64;    // messages per connection, towards the peer
-  int received_messages = 64;  // per connection, from it; beyond them TCP holds it back
-  std::int64_t most_message_bytes = 1024 * 1024;
+  int high_water_mark = 64;    // outgoing messages per connection
+  int received_messages = 64;  // incoming messages per connection; beyond them TCP holds the peer back
+  std::int64_t max_message_bytes = 1024 * 1024;
   int linger_ms = 0;
-  int most_reconnect_ms = 1000;
+  int max_reconnect_ms = 1000;
   std::uint64_t give_up_ms = kTcpGiveUpMs;
   bool ipv6 = false;
-  std::uint64_t io_threads = 0;  // bit mask of the context's I/O threads that serve it, 0 = any
+  std::uint64_t io_threads = 0;  // bit mask of the context's I/O threads that serve the socket; 0 = any
 };
 
 inline void set_socket_options(zmq::socket_t& socket, const SocketOptions& options) {
   socket.set(zmq::sockopt::sndhwm, options.high_water_mark);
   socket.set(zmq::sockopt::rcvhwm, options.received_messages);
-  socket.set(zmq::sockopt::maxmsgsize, options.most_message_bytes);
+  socket.set(zmq::sockopt::maxmsgsize, options.max_message_bytes);
   socket.set(zmq::sockopt::linger, options.linger_ms);
   socket.set(zmq::sockopt::reconnect_ivl, kReconnectMs);
-  socket.set(zmq::sockopt::reconnect_ivl_max, options.most_reconnect_ms);
+  socket.set(zmq::sockopt::reconnect_ivl_max, options.max_reconnect_ms);
   socket.set(zmq::sockopt::connect_timeout, kConnectTimeoutMs);
   const int give_up_ms = static_cast<int>(std::clamp<std::uint64_t>(options.give_up_ms, kTcpGiveUpMs, 24 * 3'600'000));
   socket.set(zmq::sockopt::tcp_maxrt, give_up_ms);
@@ -64,7 +64,7 @@ inline void set_socket_options(zmq::socket_t& socket, const SocketOptions& optio
   socket.set(zmq::sockopt::backlog, kBacklog);
   socket.set(zmq::sockopt::tcp_keepalive, 1);
   socket.set(zmq::sockopt::tcp_keepalive_idle, kKeepAliveIdle);
-  // Linux takes 127 probes at most. With a time to give up it ends a connection by that time, not by their number.
+  // Linux accepts at most 127 probes. With a user timeout it closes a connection by that time, not by their number.
   constexpr int kMaxProbes = 127;
   const int silence = give_up_ms / 1000 - kKeepAliveIdle;
   const int interval = std::max(kKeepAliveInterval, silence / kMaxProbes + 1);
@@ -81,8 +81,8 @@ inline void set_socket_options(zmq::socket_t& socket, const SocketOptions& optio
 
 inline bool is_address_literal(const std::string& host) { return schema::is_ipv4(host) || schema::is_ipv6(host); }
 
-// How to dial a host: a name is looked up as IPv6 (and IPv4 where there is none) if we listen on IPv6 ourselves.
-inline bool takes_ipv6(const std::string& host, const std::string& listen) {
+// Whether to dial a host over IPv6: a name is looked up as IPv6 (falling back to IPv4) if this node listens on IPv6.
+inline bool uses_ipv6(const std::string& host, const std::string& listen) {
   return schema::is_ipv6(is_address_literal(host) ? host : listen);
 }
 

@@ -4,8 +4,8 @@ namespace tg::daemon {
 
 std::string format_user(const User& user) {
   switch (user.kind) {
-    case User::Kind::kAnybody:
-      return "anybody";
+    case User::Kind::kAnonymous:
+      return "anonymous";
     case User::Kind::kNode:
       return "node " + user.name;
     case User::Kind::kOperator:

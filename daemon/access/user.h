@@ -1,4 +1,4 @@
-// The user of a connection. Pure; any thread.
+// The user of a connection, as its key identifies it. Pure; any thread.
 #pragma once
 
 #include <string>
@@ -9,21 +9,23 @@ namespace tg::daemon {
 
 struct User {
   enum class Kind : std::uint8_t {
-    kAnybody,   // no keys: proves nothing
-    kNode,      // has a node's key
-    kOperator,  // has a listed operator's key
-    kMember,    // has the cluster key but no name
+    kAnonymous,  // there are no keys
+    kNode,       // has a node's key
+    kOperator,   // has a listed operator's key
+    kMember,     // has the cluster key but no name
   };
-  Kind kind = Kind::kAnybody;
+  Kind kind = Kind::kAnonymous;
   std::string name;
   schema::Rights rights = schema::Rights::kFull;
 
-  // Whether this user may speak as that node.
-  bool may_be(const std::string& node) const { return kind == Kind::kAnybody || (kind == Kind::kNode && name == node); }
+  // Whether this user may send messages in the name of that node.
+  bool may_act_as(const std::string& node) const {
+    return kind == Kind::kAnonymous || (kind == Kind::kNode && name == node);
+  }
   bool operator==(const User&) const = default;
 };
 
-// For messages: "anybody", "node NAME", "operator NAME read", "member".
+// For messages: "anonymous", "node NAME", "operator NAME read", "member".
 std::string format_user(const User& user);
 
 }  // namespace tg::daemon

@@ -10,7 +10,7 @@
 #include "daemon/access/socket_options.h"
 #include "daemon/control/control_sockets.h"
 #include "daemon/control/merge.h"
-#include "daemon/control/questions.h"
+#include "daemon/control/pending_requests.h"
 #include "kernels/base/log_throttle.h"
 #include "kernels/base/now.h"
 #include "schema/limits.h"
@@ -23,19 +23,19 @@ using schema::MeshStatus;
 using schema::NodeConfig;
 using schema::ReplyBody;
 
-constexpr std::uint64_t kAskNamesMs = 1000;
-constexpr std::uint64_t kTellViewMs = 1000;
+constexpr std::uint64_t kProbeNamesMs = 1000;
+constexpr std::uint64_t kReportViewMs = 1000;
 
-bool reads_only(const schema::RequestBody& body) {
-  // To measure links fills them.
+bool is_read_only(const schema::RequestBody& body) {
+  // Measuring links saturates them.
   if (const auto* examine = std::get_if<schema::ExamineRequest>(&body)) return examine->seconds == 0;
   return std::holds_alternative<schema::StatusRequest>(body) || std::holds_alternative<schema::LogsRequest>(body) ||
          std::holds_alternative<schema::FetchRequest>(body) || std::holds_alternative<schema::VersionRequest>(body);
 }
 
-struct Watch {               // the run that the node's thread wants watched
-  std::uint64_t number = 0;  // of the request, 0 = none so far
-  std::string run_id;        // "" = nothing
+struct Watch {               // a request of the node's thread to watch a run
+  std::uint64_t number = 0;  // counts the requests; 0 = none so far
+  std::string run_id;        // "" = no run
   std::uint64_t step_timeout_ms = 0;
   Per<Seat, bool> members;  // empty = all
 
@@ -55,19 +55,21 @@ struct ControlServer::State {
 
   // The control thread.
   void loop();
-  void follow_node();
-  void from_client(const ClientMessage& message);
-  void from_peer(Seat peer, const std::string& bytes);
+  void take_updates();
+  void on_client_message(const ClientMessage& message);
+  void on_peer_message(Seat peer, const std::string& bytes);
   void handle(const Client& client, const schema::StatusRequest& request);
-  void handle(const Client& client, schema::StartRequest request) { pass_on(client, std::move(request)); }
+  void handle(const Client& client, schema::StartRequest request) { forward_to_node(client, std::move(request)); }
   void handle(const Client& client, schema::StopRequest request);
   void handle(const Client& client, schema::LeaveRequest request);
-  void handle(const Client& client, schema::ResumeRequest request) { pass_on(client, std::move(request)); }
+  void handle(const Client& client, schema::ResumeRequest request) { forward_to_node(client, std::move(request)); }
   void handle(const Client& client, const schema::Obsolete&) {
     answer(client, Error{ErrorKind::kUsage, config.node + " does not know this request; its tgd is newer than tgctl"});
   }
-  void handle(const Client& client, schema::ForecastRequest request) { pass_on(client, std::move(request)); }
-  void handle(const Client& client, schema::MisclassificationsRequest request) { pass_on(client, std::move(request)); }
+  void handle(const Client& client, schema::ForecastRequest request) { forward_to_node(client, std::move(request)); }
+  void handle(const Client& client, schema::MisclassificationsRequest request) {
+    forward_to_node(client, std::move(request));
+  }
   void handle(const Client& client, const schema::ExamineRequest& request);
   void handle(const Client& client, schema::LogsRequest request);
   void handle(const Client& client, schema::FetchRequest request);
@@ -75,14 +77,14 @@ struct ControlServer::State {
   void handle(const Client& client, schema::FetchedRequest request);
   void handle(const Client& client, schema::VersionRequest request);
   void handle(const Client& client, const schema::Heartbeat& beat);
-  bool is_rival(const schema::Heartbeat& beat) const;
-  std::string still_in_a_run(Seat seat, const std::vector<schema::RunStatus>& runs) const;
-  std::string why_forbidden(const User& user, const schema::RequestBody& body) const;
-  void pass_on(const Client& client, schema::RequestBody body);
+  bool is_impostor(const schema::Heartbeat& beat) const;
+  std::string unfinished_run(Seat seat, const std::vector<schema::RunStatus>& runs) const;
+  std::string forbidden_reason(const User& user, const schema::RequestBody& body) const;
+  void forward_to_node(const Client& client, schema::RequestBody body);
   template <class SliceRequest>
   void slice(const Client& client, SliceRequest request, const std::string& file, std::size_t most_bytes);
   void relay(const Client& client, const std::string& node, schema::RequestBody body);
-  // Passes on what is meant for another node; false: it is for this one.
+  // Relays a request for another node; false if it is for this one.
   template <class Request>
   bool relayed(const Client& client, Request& request) {
     const std::string node = std::exchange(request.node, "");
@@ -91,8 +93,8 @@ struct ControlServer::State {
     return true;
   }
   void send_relays();
-  void send_beats(std::uint64_t now_ms);
-  void ask_names(std::uint64_t now_ms);
+  void send_heartbeats(std::uint64_t now_ms);
+  void probe_names(std::uint64_t now_ms);
   void tick(std::uint64_t now_ms);
   MeshStatus own_status();
   void add_refusals(schema::Examination& own) const;
@@ -102,16 +104,16 @@ struct ControlServer::State {
     answer(client,
            Error{ErrorKind::kRefused, "too many requests are waiting at " + config.node + " already; ask again later"});
   }
-  void complain(const std::string& from, const std::string& what);
+  void log_bad(const std::string& from, const std::string& what);
   std::string own_problem() const;
-  std::string reading() const;
+  std::string read_progress() const;
 
   const NodeConfig config;
   const Per<Seat, std::string> names;
   const Seat self;
   const std::uint64_t incarnation;
   const std::string build;
-  const std::uint64_t beat_ms;
+  const std::uint64_t heartbeat_ms;
   Keyring& keyring;
   RunStore& store;
   Progress& progress;
@@ -121,16 +123,16 @@ struct ControlServer::State {
   // Owned by the control thread.
   std::unique_ptr<ControlSockets> sockets;
   Liveness liveness;
-  Per<Seat, std::string> runs_of_peers;   // as their last beats said; "" = none
-  Per<Seat, std::uint64_t> told_view_ms;  // when the node was told last of its beats in another view
-  Questions questions;
+  Per<Seat, std::string> runs_of_peers;       // from their last heartbeats; "" = no run
+  Per<Seat, std::uint64_t> view_reported_ms;  // when on_stale_view was called last
+  PendingRequests requests;
   Watch watching;
-  std::uint64_t names_asked_ms = 0;
-  LogThrottle complaints;
+  std::uint64_t names_probed_ms = 0;
+  LogThrottle throttle;
 
   // Set by any thread.
-  Per<Seat, std::atomic<bool>> heard;    // a frame costs a store, not a wake-up
-  Per<Seat, std::atomic<bool>> reached;  // set by the control thread
+  Per<Seat, std::atomic<bool>> mesh_traffic;  // a frame costs a store, not a wake-up
+  Per<Seat, std::atomic<bool>> reached;       // set by the control thread
   std::atomic<bool> ending{false};
   std::atomic<std::uint64_t> turns{0};  // set by the control thread
   std::mutex mutex;
@@ -148,7 +150,7 @@ ControlServer::State::State(const NodeConfig& node_config, std::uint64_t own_inc
       self(node_config.seat()),
       incarnation(own_incarnation),
       build(std::move(own_build)),
-      beat_ms(std::clamp<std::uint64_t>(node_config.peer_timeout_ms / 10, 1, schema::kMaxHeartbeatMs)),
+      heartbeat_ms(std::clamp<std::uint64_t>(node_config.peer_timeout_ms / 10, 1, schema::kMaxHeartbeatMs)),
       keyring(own_keyring),
       store(run_store),
       progress(own_progress),
@@ -156,14 +158,14 @@ ControlServer::State::State(const NodeConfig& node_config, std::uint64_t own_inc
       hooks(std::move(own_hooks)),
       liveness({names, self, node_config.peer_timeout_ms}),
       runs_of_peers(names.size()),
-      told_view_ms(names.size(), 0),
-      questions(names),
-      heard(names.size()),
+      view_reported_ms(names.size(), 0),
+      requests(names),
+      mesh_traffic(names.size()),
       reached(names.size()) {}
 
 // --- any thread ---
 
-bool ControlServer::up(Seat peer) const { return state_->reached[peer]; }
+bool ControlServer::is_up(Seat peer) const { return state_->reached[peer]; }
 
 ControlServer::ControlServer(const NodeConfig& config, std::uint64_t incarnation, std::string build, Keyring& keyring,
                              RunStore& store, Progress& progress, Log& log, Hooks hooks)
@@ -175,7 +177,7 @@ ControlServer::~ControlServer() {
   state_->ending = true;
   state_->sockets->wake();
   state_->thread.join();
-  // Only now: wake() above must find them. The last replies have kControlLingerMs to leave.
+  // Destroyed last, since wake() above uses them. The last replies have kControlLingerMs to leave.
   state_->sockets.reset();
 }
 
@@ -190,15 +192,15 @@ Status ControlServer::start() {
 void ControlServer::reply(std::uint64_t token, ReplyBody body) {
   {
     const std::lock_guard lock(state_->mutex);
-    // No more questions than these can wait for a reply.
-    if (state_->replies.size() >= schema::kMaxPendingQuestions) return;
+    // No more requests than these can be pending.
+    if (state_->replies.size() >= schema::kMaxPendingRequests) return;
     state_->replies.push_back({token, std::move(body)});
   }
   if (state_->sockets) state_->sockets->wake();
 }
 
-void ControlServer::heard(Seat peer) {
-  if (peer.index() < state_->heard.size()) state_->heard[peer].store(true, std::memory_order_relaxed);
+void ControlServer::on_mesh_traffic(Seat peer) {
+  if (peer.index() < state_->mesh_traffic.size()) state_->mesh_traffic[peer].store(true, std::memory_order_relaxed);
 }
 
 void ControlServer::watch(const std::string& run_id, std::uint64_t step_timeout_ms, const Per<Seat, bool>& members) {
@@ -221,42 +223,42 @@ std::uint64_t ControlServer::turns() const { return state_->turns; }
 // --- the control thread ---
 
 void ControlServer::State::loop() {
-  std::uint64_t next_beat_ms = steady_ms(), next_tick_ms = next_beat_ms;
+  std::uint64_t next_heartbeat_ms = steady_ms(), next_tick_ms = next_heartbeat_ms;
   while (true) {
-    const std::uint64_t due_ms = std::min(next_beat_ms, next_tick_ms), before_ms = steady_ms();
+    const std::uint64_t due_ms = std::min(next_heartbeat_ms, next_tick_ms), before_ms = steady_ms();
     sockets->wait(due_ms > before_ms ? due_ms - before_ms : 0);
     ++turns;
-    follow_node();
+    take_updates();
     if (ending) break;
     for (int i = 0; i < schema::kMaxMessagesPerTurn; ++i) {
       const std::optional<ClientMessage> message = sockets->receive_client();
       if (!message) break;
-      from_client(*message);
+      on_client_message(*message);
     }
     for (const Seat peer : names.places()) {
       for (int i = 0; i < schema::kMaxMessagesPerTurn; ++i) {
         const std::optional<std::string> bytes = sockets->receive_peer(peer);
         if (!bytes) break;
-        from_peer(peer, *bytes);
+        on_peer_message(peer, *bytes);
       }
     }
     send_relays();
     sockets->tick();
     const std::uint64_t now_ms = steady_ms();
-    if (now_ms >= next_beat_ms) {
-      send_beats(now_ms);
-      next_beat_ms = now_ms + beat_ms;
+    if (now_ms >= next_heartbeat_ms) {
+      send_heartbeats(now_ms);
+      next_heartbeat_ms = now_ms + heartbeat_ms;
     }
     if (now_ms >= next_tick_ms) {
       tick(now_ms);
       next_tick_ms = now_ms + schema::kLivenessTickMs;
     }
   }
-  for (Answer& last : questions.end(config.node + " is shutting down")) answer(std::move(last));
+  for (Answer& last : requests.cancel_all(config.node + " is shutting down")) answer(std::move(last));
 }
 
-// Takes over what the other threads left for this one.
-void ControlServer::State::follow_node() {
+// Applies what the other threads have left for this one.
+void ControlServer::State::take_updates() {
   std::vector<NodeReply> taken;
   Watch now_wanted;
   {
@@ -266,7 +268,7 @@ void ControlServer::State::follow_node() {
   }
   for (NodeReply& reply : taken) {
     if (auto* own = std::get_if<schema::Examination>(&reply.body)) add_refusals(*own);
-    answer(questions.replied(reply.token, std::move(reply.body)));
+    answer(requests.on_node_reply(reply.token, std::move(reply.body)));
   }
   if (now_wanted.number != watching.number) {
     if (now_wanted.run_id.empty()) {
@@ -279,54 +281,53 @@ void ControlServer::State::follow_node() {
   }
   const bool another_run = now_wanted.run_id != watching.run_id;
   watching = std::move(now_wanted);
-  if (another_run) send_beats(steady_ms());  // the others see at once which run this node is in
+  if (another_run) send_heartbeats(steady_ms());  // tells the peers at once which run this node is in
 }
 
-void ControlServer::State::from_client(const ClientMessage& message) {
-  if (!message.well_formed) return complain(message.address, "not one part");
+void ControlServer::State::on_client_message(const ClientMessage& message) {
+  if (!message.well_formed) return log_bad(message.address, "not one part");
   Result<schema::Request> request = schema::decode_request(std::as_bytes(std::span(message.bytes)));
   if (!request) {
-    complain(message.address, request.error().message);
-    // Its id cannot be trusted either, so the answer has none; a tgctl of another version learns what is wrong.
+    log_bad(message.address, request.error().message);
+    // Its id cannot be trusted either, so the answer has none; a tgctl of another version still learns the cause.
     return answer({message.identity, 0},
                   Error{ErrorKind::kCorrupt,
                         config.node + " (tgd " + build + ") cannot read the request: " + request.error().message});
   }
   const Client client{message.identity, request->id};
-  if (const auto* beat = std::get_if<schema::Heartbeat>(&request->body); beat && !message.user.may_be(beat->node))
-    return complain(message.address, "a beat of " + beat->node + " with the key of " + format_user(message.user));
-  else if (beat && is_rival(*beat))
-    return complain(message.address,
-                    "a beat of another process called " + beat->node + "; do two nodes have this name?");
-  if (const std::string forbidden = why_forbidden(message.user, request->body); !forbidden.empty())
+  if (const auto* beat = std::get_if<schema::Heartbeat>(&request->body); beat && !message.user.may_act_as(beat->node))
+    return log_bad(message.address, "a heartbeat of " + beat->node + " with the key of " + format_user(message.user));
+  else if (beat && is_impostor(*beat))
+    return log_bad(message.address, "a heartbeat of a second " + beat->node + "; do two nodes have this name?");
+  if (const std::string forbidden = forbidden_reason(message.user, request->body); !forbidden.empty())
     return answer(client, Error{ErrorKind::kForbidden, config.node + ": " + forbidden});
   std::visit([&](auto& body) { handle(client, std::move(body)); }, request->body);
 }
 
-// The mesh's link decides which process a peer is; while it is up no other one counts.
-bool ControlServer::State::is_rival(const schema::Heartbeat& beat) const {
+// Whether a heartbeat is from another process than that of the peer's mesh link, which is up.
+bool ControlServer::State::is_impostor(const schema::Heartbeat& beat) const {
   const std::optional<Seat> peer = names.place_of(beat.node);
   if (!peer || !hooks.link) return false;
   const LinkView link = hooks.link(*peer);
   return link.up && link.incarnation != 0 && link.incarnation != beat.incarnation;
 }
 
-std::string ControlServer::State::why_forbidden(const User& user, const schema::RequestBody& body) const {
-  if (user.kind == User::Kind::kOperator && user.rights == schema::Rights::kRead && !reads_only(body))
+std::string ControlServer::State::forbidden_reason(const User& user, const schema::RequestBody& body) const {
+  if (user.kind == User::Kind::kOperator && user.rights == schema::Rights::kRead && !is_read_only(body))
     return "operator " + user.name +
            " may only read (status, logs, fetch, doctor --no-bandwidth); ask for a key with full rights";
   return "";
 }
 
-void ControlServer::State::from_peer(Seat peer, const std::string& bytes) {
+void ControlServer::State::on_peer_message(Seat peer, const std::string& bytes) {
   Result<schema::Reply> reply = schema::decode_reply(std::as_bytes(std::span(bytes)));
-  if (!reply) return complain(names[peer], reply.error().message);
-  if (const auto* who = std::get_if<schema::VersionReply>(&reply->body)) {
-    if (hooks.called) hooks.called(peer, who->node);
-    if (who->node != names[peer]) return;
+  if (!reply) return log_bad(names[peer], reply.error().message);
+  if (const auto* version = std::get_if<schema::VersionReply>(&reply->body)) {
+    if (hooks.on_name) hooks.on_name(peer, version->node);
+    if (version->node != names[peer]) return;
   }
   liveness.on_data(peer, steady_ms());
-  answer(questions.peer_replied(peer, std::move(*reply), bytes.size(), unix_time_ms()));
+  answer(requests.on_peer_reply(peer, std::move(*reply), bytes.size(), unix_time_ms()));
 }
 
 void ControlServer::State::handle(const Client& client, const schema::StatusRequest& request) {
@@ -334,28 +335,28 @@ void ControlServer::State::handle(const Client& client, const schema::StatusRequ
   if (request.local) return answer(client, select_prefix(std::move(own), request.run));
   const std::vector<Seat> peers = names.places_where([this](Seat peer) { return peer != self; });
   if (peers.empty()) return answer(client, select_run(merge_statuses(std::move(own), {}), request));
-  const auto token = questions.gather(client, request, std::move(own), peers, steady_ms());
+  const auto token = requests.gather(client, request, std::move(own), peers, steady_ms());
   if (!token) return refuse(client);
-  const std::string question = schema::encode_request({*token, schema::StatusRequest{request.run, true}});
+  const std::string bytes = schema::encode_request({*token, schema::StatusRequest{request.run, true}});
   for (const Seat peer : peers) {
-    if (!sockets->send_peer(peer, question)) answer(questions.not_asked(*token, peer));
+    if (!sockets->send_peer(peer, bytes)) answer(requests.on_peer_unavailable(*token, peer));
   }
 }
 
 void ControlServer::State::handle(const Client& client, const schema::ExamineRequest& request) {
-  if (request.local) return pass_on(client, request);
-  const auto token = questions.survey(client, {names, self, request.seconds, request.line_mbps, {}}, steady_ms());
+  if (request.local) return forward_to_node(client, request);
+  const auto token = requests.survey(client, {names, self, request.seconds, request.line_mbps, {}}, steady_ms());
   if (!token) return refuse(client);
   schema::ExamineRequest one = request;
   one.local = true;
   one.asked_ms = unix_time_ms();
-  const std::string question = schema::encode_request({*token, one});
-  // A connection may still look as if it stood while nothing comes over it.
+  const std::string bytes = schema::encode_request({*token, one});
+  // A connection may look alive while nothing arrives on it.
   const std::uint64_t now_ms = steady_ms();
   for (const Seat peer : names.places())
-    if (peer != self && (!liveness.is_alive(peer, now_ms) || !sockets->send_peer(peer, question)))
-      answer(questions.not_asked(*token, peer));
-  hooks.call({*token, one});
+    if (peer != self && (!liveness.is_alive(peer, now_ms) || !sockets->send_peer(peer, bytes)))
+      answer(requests.on_peer_unavailable(*token, peer));
+  hooks.on_call({*token, one});
 }
 
 void ControlServer::State::add_refusals(schema::Examination& own) const {
@@ -373,11 +374,11 @@ void ControlServer::State::handle(const Client& client, schema::FetchRequest req
 }
 
 void ControlServer::State::handle(const Client& client, schema::StopRequest request) {
-  if (!relayed(client, request)) pass_on(client, std::move(request));
+  if (!relayed(client, request)) forward_to_node(client, std::move(request));
 }
 
 void ControlServer::State::handle(const Client& client, schema::LeaveRequest request) {
-  if (!relayed(client, request)) pass_on(client, std::move(request));
+  if (!relayed(client, request)) forward_to_node(client, std::move(request));
 }
 
 void ControlServer::State::handle(const Client& client, schema::DeleteRequest request) {
@@ -400,41 +401,42 @@ void ControlServer::State::handle(const Client& client, schema::VersionRequest) 
 }
 
 void ControlServer::State::handle(const Client& client, const schema::Heartbeat& beat) {
-  (void)client;  // beats are one way
+  (void)client;  // a heartbeat has no answer
   const std::optional<Seat> found = names.place_of(beat.node);
-  if (!found) return complain(beat.node, "a beat of a node that no peer line names");
+  if (!found) return log_bad(beat.node, "a heartbeat of a node that no peer line names");
   const Seat peer = *found;
-  if (peer == self) return complain(beat.node, "a beat under our own name: are two nodes called " + beat.node + "?");
+  if (peer == self) return log_bad(beat.node, "a heartbeat under our own name; do two nodes have this name?");
   runs_of_peers[peer] = beat.run_id;
   liveness.on_heartbeat(peer, beat, steady_ms());
   const bool as_here = beat.run_id == watching.run_id && beat.view == progress.view && beat.lineage == progress.lineage;
   if (beat.view == 0 || as_here) return;
-  if (!hooks.beats || steady_ms() < told_view_ms[peer] + kTellViewMs) return;
-  told_view_ms[peer] = steady_ms();
-  hooks.beats(peer, beat.run_id, beat.lineage, beat.view);
+  if (!hooks.on_stale_view || steady_ms() < view_reported_ms[peer] + kReportViewMs) return;
+  view_reported_ms[peer] = steady_ms();
+  hooks.on_stale_view(peer, beat.run_id, beat.lineage, beat.view);
 }
 
-// A node that slept wakes up in a run that the others have ended. Until it has ended it too, nothing can be started. ""
-// if this is not so.
-std::string ControlServer::State::still_in_a_run(Seat seat, const std::vector<schema::RunStatus>& runs) const {
+// The message about a node that is still in a run that the others have ended, after a suspend for example; nothing can
+// be started until it has ended the run too. "" for all other nodes.
+std::string ControlServer::State::unfinished_run(Seat seat, const std::vector<schema::RunStatus>& runs) const {
   const std::string& ours = watching.run_id;
   if (seat != self) {
     const std::string& its = runs_of_peers[seat];
-    const bool over = its != ours && std::any_of(runs.begin(), runs.end(), [&](const schema::RunStatus& run) {
-                        return run.id == its && schema::is_final(run.state);  // who is INTERRUPTED may have left it
-                      });
-    return over ? "it has not ended run " + its + " yet, which is over" : "";
+    const bool over =
+        its != ours && std::any_of(runs.begin(), runs.end(), [&](const schema::RunStatus& run) {
+          return run.id == its && schema::is_final(run.state);  // INTERRUPTED may mean that a node has left the run
+        });
+    return over ? "it is still in run " + its + ", which is over" : "";
   }
   for (const Seat peer : names.places())
     if (peer != self && watching.has(peer) && runs_of_peers[peer] != ours && liveness.phase_time(peer, steady_ms()))
-      return "it has not ended run " + ours + " yet, which " + names[peer] + " has left";
+      return "it is still in run " + ours + ", which " + names[peer] + " has left";
   return "";
 }
 
-void ControlServer::State::pass_on(const Client& client, schema::RequestBody body) {
-  const auto token = questions.call(client, steady_ms());
+void ControlServer::State::forward_to_node(const Client& client, schema::RequestBody body) {
+  const auto token = requests.call(client, steady_ms());
   if (!token) return refuse(client);
-  hooks.call({*token, std::move(body)});
+  hooks.on_call({*token, std::move(body)});
 }
 
 template <class SliceRequest>
@@ -452,18 +454,18 @@ void ControlServer::State::relay(const Client& client, const std::string& node, 
     return answer(client,
                   Error{ErrorKind::kNotFound, "no node '" + node + "'; the nodes are " + schema::joined(names)});
   }
-  const auto token = questions.relay(client, *seat, std::move(body), steady_ms());
+  const auto token = requests.relay(client, *seat, std::move(body), steady_ms());
   if (!token) refuse(client);
 }
 
 void ControlServer::State::send_relays() {
-  for (const PeerQuestion& question : questions.unsent()) {
-    if (sockets->send_peer(question.peer, schema::encode_request(question.request)))
-      questions.sent(question.request.id);
+  for (const PeerRequest& request : requests.unsent_relays()) {
+    if (sockets->send_peer(request.peer, schema::encode_request(request.request)))
+      requests.mark_sent(request.request.id);
   }
 }
 
-void ControlServer::State::send_beats(std::uint64_t now_ms) {
+void ControlServer::State::send_heartbeats(std::uint64_t now_ms) {
   schema::Heartbeat beat;
   beat.node = config.node;
   beat.incarnation = incarnation;
@@ -475,32 +477,32 @@ void ControlServer::State::send_beats(std::uint64_t now_ms) {
   beat.lineage = progress.lineage;
   const std::string bytes = schema::encode_request({0, beat});
   for (const Seat peer : names.places()) {
-    // A beat that cannot be sent now is useless later.
+    // A heartbeat that cannot be sent now is useless later.
     if (peer != self) (void)sockets->send_peer(peer, bytes);
   }
   liveness.on_heartbeat(self, beat, now_ms);
 }
 
-// All nodes know the key of all control ports, so a node that has another name than its peer line answers here.
-void ControlServer::State::ask_names(std::uint64_t now_ms) {
-  if (!hooks.link || now_ms < names_asked_ms + kAskNamesMs) return;
-  names_asked_ms = now_ms;
-  const std::string question = schema::encode_request({0, schema::VersionRequest{}});
+// All nodes have the key of all control ports, so a node whose name differs from its peer line answers here.
+void ControlServer::State::probe_names(std::uint64_t now_ms) {
+  if (!hooks.link || now_ms < names_probed_ms + kProbeNamesMs) return;
+  names_probed_ms = now_ms;
+  const std::string request = schema::encode_request({0, schema::VersionRequest{}});
   for (const Seat peer : names.places())
-    if (peer != self && !hooks.link(peer).up) (void)sockets->send_peer(peer, question);
+    if (peer != self && !hooks.link(peer).up) (void)sockets->send_peer(peer, request);
 }
 
 void ControlServer::State::tick(std::uint64_t now_ms) {
-  ask_names(now_ms);
+  probe_names(now_ms);
   for (const Seat peer : names.places()) {
-    if (heard[peer].exchange(false, std::memory_order_relaxed)) liveness.on_data(peer, now_ms);
+    if (mesh_traffic[peer].exchange(false, std::memory_order_relaxed)) liveness.on_data(peer, now_ms);
   }
-  for (Suspicion& verdict : liveness.tick(now_ms)) hooks.lost(std::move(verdict));
+  for (Suspicion& verdict : liveness.tick(now_ms)) hooks.on_suspicion(std::move(verdict));
   for (const Seat seat : liveness.take_prepare_progress())
-    if (hooks.prepares) hooks.prepares(seat, watching.run_id);
+    if (hooks.on_prepare_progress) hooks.on_prepare_progress(seat, watching.run_id);
   for (const Seat peer : names.places())
     reached[peer] = peer == self || (liveness.is_alive(peer, now_ms) && sockets->problem(peer).empty());
-  for (Answer& late : questions.expired(now_ms)) answer(std::move(late));
+  for (Answer& late : requests.take_expired(now_ms)) answer(std::move(late));
 }
 
 MeshStatus ControlServer::State::own_status() {
@@ -518,16 +520,16 @@ MeshStatus ControlServer::State::own_status() {
       node.problem = progress.orphaned_threads.what();
       if (node.problem.empty()) node.problem = own_problem();
       if (node.problem.empty() && hooks.own_problem) node.problem = hooks.own_problem();
-      if (node.problem.empty() && watching.run_id.empty()) node.problem = reading();
+      if (node.problem.empty() && watching.run_id.empty()) node.problem = read_progress();
       if (hooks.compute) node.compute = hooks.compute();
     } else {
       const LinkView link = hooks.link ? hooks.link(peer) : LinkView{};
       const std::string problem = sockets->problem(peer);
-      node.problem = link.problem.empty() || (link.silence && !problem.empty()) ? problem : link.problem;
+      node.problem = link.problem.empty() || (link.silent && !problem.empty()) ? problem : link.problem;
       if (!link.up || !problem.empty()) node.state = schema::NodeState::kNoLink;
       if (!liveness.is_alive(peer, now_ms)) node.state = schema::NodeState::kUnreachable;
     }
-    if (const std::string past = still_in_a_run(peer, status.runs);
+    if (const std::string past = unfinished_run(peer, status.runs);
         !past.empty() && node.state == schema::NodeState::kUp) {
       node.state = schema::NodeState::kNoLink;
       node.problem = past;
@@ -537,7 +539,7 @@ MeshStatus ControlServer::State::own_status() {
   for (schema::RunStatus& run : status.runs) {
     if (schema::has_ended(run.state)) continue;
     if (run.state == schema::RunState::kStarting && run.id == watching.run_id)
-      if (std::string reads = reading(); !reads.empty()) run.reason = std::move(reads);
+      if (std::string reads = read_progress(); !reads.empty()) run.reason = std::move(reads);
     for (schema::MemberStatus& member : run.members) {
       if (member.node == config.node) member.phase = progress.phase;
       const std::optional<Seat> seat = names.place_of(member.node);
@@ -552,31 +554,32 @@ MeshStatus ControlServer::State::own_status() {
   return status;
 }
 
-// What this node reads for a start or a dry run; "" = nothing. Counting goes on between the two looks.
-std::string ControlServer::State::reading() const {
+// The message about images being read for a start or a dry run. The counters may change between the two loads.
+std::string ControlServer::State::read_progress() const {
   const std::uint64_t images = progress.images, done = progress.images_done;
   return images == 0 ? "" : config.node + " reads " + images_text(std::min(done, images), images);
 }
 
-// Our own peer line leads elsewhere; reported as long as no peer has reached this node.
+// A problem of our own peer line; reported while no peer has reached this node.
 std::string ControlServer::State::own_problem() const {
   if (!hooks.link || names.size() == 1) return "";
   for (const Seat peer : names.places())
     if (peer != self && hooks.link(peer).up) return "";
-  return own_line_problem(config.self().host);
+  return own_address_problem(config.self().host);
 }
 
 void ControlServer::State::answer(const Client& client, ReplyBody body) {
   const std::string bytes = schema::encode_reply({client.request_id, std::move(body)});
-  if (!sockets->send_client(client.identity, bytes)) log.debug("reply-dropped", {{"reason", "the client has gone"}});
+  if (!sockets->send_client(client.identity, bytes))
+    log.debug("reply-dropped", {{"reason", "the client has disconnected"}});
 }
 
 void ControlServer::State::answer(std::optional<Answer> ready) {
   if (ready) answer(ready->client, std::move(ready->body));
 }
 
-void ControlServer::State::complain(const std::string& from, const std::string& what) {
-  if (const std::optional<std::uint64_t> times = complaints.happened())
+void ControlServer::State::log_bad(const std::string& from, const std::string& what) {
+  if (const std::optional<std::uint64_t> times = throttle.happened())
     log.warning("bad-control-message", {{"from", from}, {"problem", what}, {"times", *times}});
 }
 

@@ -19,12 +19,12 @@
 #include <vector>
 #include <zmq.hpp>
 
-#include "daemon/access/connections.h"
-#include "daemon/access/dial.h"
-#include "daemon/access/doorkeeper.h"
+#include "daemon/access/accepted_connections.h"
+#include "daemon/access/connection.h"
 #include "daemon/access/io_threads.h"
 #include "daemon/access/networks.h"
 #include "daemon/access/socket_options.h"
+#include "daemon/access/zap_authenticator.h"
 #include "engine/resources/descriptors.h"
 #include "schema/limits.h"
 #include "schema/text.h"
@@ -33,32 +33,32 @@ namespace tg::daemon {
 
 namespace {
 
-// Limit for a connection that says nothing: tgctl asks something each second or leaves, and peers beat.
+// The limit for a silent connection: tgctl sends a request each second or leaves, and peers send heartbeats.
 constexpr std::chrono::milliseconds kMaxSilence{60'000};
 constexpr std::size_t kMaxConnections = 512;
-constexpr int kMaxReceived = 8;  // messages of one connection, before TCP holds it back
+constexpr int kMaxReceived = 8;  // messages per connection before TCP holds it back
 constexpr std::chrono::milliseconds kRedial{1000}, kRedialRotating{100};
 constexpr const char* kReadsNothing = "it does not read its answers";
 constexpr const char* kLocalName = "control.sock";
-constexpr std::size_t kMaxLocalPath = 107;  // bytes of a Unix socket's name
+constexpr std::size_t kMaxLocalPath = 107;  // bytes; the kernel's limit for a Unix socket's name
 
-SocketOptions socket_options(int linger_ms, std::uint64_t io_threads, std::size_t most_message_bytes) {
+SocketOptions socket_options(int linger_ms, std::uint64_t io_threads, std::size_t max_message_bytes) {
   return {.high_water_mark = schema::kControlHighWaterMark,
           .received_messages = kMaxReceived,
-          .most_message_bytes = static_cast<std::int64_t>(most_message_bytes),
+          .max_message_bytes = static_cast<std::int64_t>(max_message_bytes),
           .linger_ms = linger_ms,
-          .most_reconnect_ms = 1000,
+          .max_reconnect_ms = 1000,
           .io_threads = io_threads};
 }
 
 struct Message {
-  std::vector<std::string> parts;  // empty if no message waits
+  std::vector<std::string> parts;  // empty if there is no message
   std::string address;             // the sender's
-  std::string user;                // the identity of its key
+  std::string user;                // the identity from its key
   int descriptor = -1;
 };
 
-// "" if the connection has no such property (any longer).
+// A property of the message's connection; "" if it has none (any more).
 std::string property(zmq::message_t& part, const char* name) {
   try {
     return part.gets(name);
@@ -74,12 +74,12 @@ Message receive(zmq::socket_t& socket) {
   try {
     do {
       if (!socket.recv(part, zmq::recv_flags::dontwait)) break;
-      // A message of many parts costs time here, not memory; what libzmq holds until its end, Connections watches.
+      // A message of many parts costs time here, not memory; AcceptedConnections bounds what libzmq buffers.
       if (message.parts.size() < 3) message.parts.push_back(part.to_string());
       if (part.more()) continue;
       message.address = property(part, "Peer-Address");
       message.user = property(part, "User-Id");
-      message.descriptor = Connections::descriptor(part);
+      message.descriptor = AcceptedConnections::descriptor(part);
     } while (part.more());
   } catch (const zmq::error_t& error) {
     TG_CHECK(error.num() == EINTR, error.what());
@@ -87,40 +87,40 @@ Message receive(zmq::socket_t& socket) {
   return message;
 }
 
-// Answers that wait for all clients of a port.
-struct UntakenInAll {
+// The unread answers of all clients of a port.
+struct UnreadTotal {
   std::atomic<std::size_t> bytes{0};
 };
 
-// Answers that wait for one client; they count for all as well, until the connection has them. With keys libzmq
-// encrypts one answer of a connection ahead, into memory of its own: that one counts until the next is encrypted, until
-// it has arrived at the client (settle), or the connection is gone.
-class Untaken {
+// The unread answers of one client; they count towards the port's total too, until libzmq releases them. With keys
+// libzmq encrypts one answer per connection in advance, into memory of its own; that answer counts until the next one
+// is encrypted, until the client's kernel has acknowledged it (settle), or until the connection is gone.
+class UnreadAnswers {
  public:
-  Untaken(std::shared_ptr<UntakenInAll> all, bool encrypts, int descriptor)
+  UnreadAnswers(std::shared_ptr<UnreadTotal> all, bool encrypts, int descriptor)
       : all_(std::move(all)), encrypts_(encrypts), descriptor_(descriptor) {}
-  ~Untaken() { subtract(encrypted_); }
-  Untaken(const Untaken&) = delete;
+  ~UnreadAnswers() { subtract(encrypted_); }
+  UnreadAnswers(const UnreadAnswers&) = delete;
 
   std::size_t bytes() const { return bytes_; }
-  std::size_t bytes_in_all() const { return all_->bytes; }
+  std::size_t total_bytes() const { return all_->bytes; }
   void add(std::size_t bytes) {
     bytes_ += bytes;
     all_->bytes += bytes;
   }
-  // libzmq has let go of an answer: on one of its threads when it is encrypted, on ours where it is not sent at all.
+  // libzmq has released an answer: on one of its threads after encryption, or on ours if it was not sent at all.
   void released(std::size_t bytes) {
     if (!encrypts_ || std::this_thread::get_id() == owner_) return subtract(bytes);
     const std::scoped_lock lock(mutex_);
     subtract(std::exchange(encrypted_, bytes));
-    const std::optional<SentBytes> sent = Connections::sent(descriptor_);
-    arrived_at_ = sent ? sent->given + bytes : 0;
+    const std::optional<SendProgress> progress = AcceptedConnections::send_progress(descriptor_);
+    arrived_at_ = progress ? progress->written + bytes : 0;
   }
   void settle() {
     const std::scoped_lock lock(mutex_);
     if (encrypted_ == 0) return;
-    const std::optional<SentBytes> sent = Connections::sent(descriptor_);
-    if (!sent || sent->arrived >= arrived_at_) subtract(std::exchange(encrypted_, 0));
+    const std::optional<SendProgress> progress = AcceptedConnections::send_progress(descriptor_);
+    if (!progress || progress->acknowledged >= arrived_at_) subtract(std::exchange(encrypted_, 0));
   }
 
  private:
@@ -128,30 +128,30 @@ class Untaken {
     bytes_ -= bytes;
     all_->bytes -= bytes;
   }
-  const std::shared_ptr<UntakenInAll> all_;
+  const std::shared_ptr<UnreadTotal> all_;
   const bool encrypts_;
   const int descriptor_;
   const std::thread::id owner_ = std::this_thread::get_id();
   std::atomic<std::size_t> bytes_{0};
-  std::mutex mutex_;              // of both:
-  std::size_t encrypted_ = 0;     // the size of the answer that was encrypted last
-  std::uint64_t arrived_at_ = 0;  // it has arrived when so many bytes of the connection have
+  std::mutex mutex_;              // guards the two below
+  std::size_t encrypted_ = 0;     // size of the answer that was encrypted last
+  std::uint64_t arrived_at_ = 0;  // it has arrived once this many bytes of the connection are acknowledged
 };
 
-// One answer's bytes. Released on one of libzmq's threads.
-struct Untold {
+// The bytes of one answer, released on one of libzmq's threads.
+struct QueuedAnswer {
   std::string bytes;
-  std::shared_ptr<Untaken> untaken;
+  std::shared_ptr<UnreadAnswers> unread;
 };
 
 void release_answer(void*, void* hint) {
-  const std::unique_ptr<Untold> answer(static_cast<Untold*>(hint));
-  answer->untaken->released(answer->bytes.size());
+  const std::unique_ptr<QueuedAnswer> answer(static_cast<QueuedAnswer*>(hint));
+  answer->unread->released(answer->bytes.size());
 }
 
 struct PeerLink {
-  Dial link;
-  std::size_t cluster = 0;  // which cluster key is next
+  Connection link;
+  std::size_t cluster = 0;  // the next cluster key to try
   std::uint64_t io_threads = 0;
   std::string problem;
   bool redial = false, refused = false;
@@ -160,8 +160,8 @@ struct PeerLink {
 
 struct TcpClient {
   int descriptor = -1;
-  std::string identity;  // of its key
-  std::shared_ptr<Untaken> untaken;
+  std::string identity;  // from its key
+  std::shared_ptr<UnreadAnswers> unread;
 };
 
 std::string place_of(const schema::PeerAddress& peer) {
@@ -174,7 +174,7 @@ std::vector<std::string> allowed_hosts(const schema::NodeConfig& config) {
   return hosts;
 }
 
-// First letter of the identities that the owner sees.
+// The first letter of the client identities that the owner uses.
 constexpr char kTcp = 't', kLocal = 'l';
 
 }  // namespace
@@ -185,7 +185,7 @@ struct ControlSockets::Impl {
         keyring(ring),
         log(node_log),
         context(io_threads),
-        doorkeeper(context, "control", keyring, Networks(allowed_hosts(node)), log),
+        authenticator(context, "control", keyring, Networks(allowed_hosts(node)), log),
         wake_fd(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)),
         links(node.peers.size()) {
     TG_CHECK(wake_fd >= 0, std::strerror(errno));
@@ -200,10 +200,10 @@ struct ControlSockets::Impl {
   void dial(Seat peer);
   void watch(Seat peer);
   void watch_clients();
-  void bind_keys_of_now();
+  void rebind_port();
   Message receive_from(char kind) { return kind == kTcp ? receive(router) : local ? receive(local) : Message{}; }
   std::optional<User> user_of(const Message& message);
-  bool send(zmq::socket_t& socket, const std::string& id, const std::shared_ptr<Untaken>& untaken,
+  bool send(zmq::socket_t& socket, const std::string& id, const std::shared_ptr<UnreadAnswers>& client_unread,
             const std::string& bytes);
   void settle();
   void cut(const std::string& id, const std::string& why);
@@ -212,19 +212,19 @@ struct ControlSockets::Impl {
   const schema::NodeConfig config;
   Keyring& keyring;
   Log& log;
-  zmq::context_t context;  // destroyed last: it waits until the sockets are gone
-  Doorkeeper doorkeeper;
+  zmq::context_t context;  // destroyed last, since it waits for its sockets to close
+  ZapAuthenticator authenticator;
   const int wake_fd;
   zmq::socket_t router, local;
-  char next = kTcp;  // which of the two is asked first
-  std::unique_ptr<Connections> connections;
-  schema::KeyPair bound;                     // the pair that the ROUTER is bound with
+  char next = kTcp;  // the socket that is read first
+  std::unique_ptr<AcceptedConnections> connections;
+  schema::KeyPair bound;                     // the key pair of the bound ROUTER
   std::map<std::string, TcpClient> clients;  // open connections, by routing id
-  std::deque<std::string> ended;             // routing ids that were cut: what they still have queued is dropped
-  const std::shared_ptr<UntakenInAll> untaken = std::make_shared<UntakenInAll>(),
-                                      untaken_locally = std::make_shared<UntakenInAll>();
-  Per<Seat, PeerLink> links;  // our own is empty
-  std::chrono::steady_clock::time_point looked{};
+  std::deque<std::string> cut_clients;       // their routing ids; their queued requests are dropped
+  const std::shared_ptr<UnreadTotal> unread = std::make_shared<UnreadTotal>(),
+                                     unread_locally = std::make_shared<UnreadTotal>();
+  Per<Seat, PeerLink> links;  // empty at the own seat
+  std::chrono::steady_clock::time_point ticked{};
 };
 
 Status ControlSockets::Impl::bind() {
@@ -232,9 +232,9 @@ Status ControlSockets::Impl::bind() {
   SocketOptions options = socket_options(schema::kControlLingerMs, 1, schema::kMaxRequestBytes);
   options.ipv6 = schema::is_ipv6(config.listen);
   set_socket_options(router, options);
-  if (keyring.has_keys()) bound = keyring.control();
-  doorkeeper.guard(router, bound);
-  connections = std::make_unique<Connections>(
+  if (keyring.has_keys()) bound = keyring.control_keys();
+  authenticator.secure(router, bound);
+  connections = std::make_unique<AcceptedConnections>(
       context, router,
       ConnectionLimits{
           std::min(kMaxConnections, schema::connections_of(engine::allowed_descriptors(), config.peers.size())),
@@ -243,11 +243,11 @@ Status ControlSockets::Impl::bind() {
   return bind_socket(router, "control", config.listen, config.control_port());
 }
 
-// Only this user and root may open it, so it needs no keys.
+// Binds the local socket. Only this user and root may open it, so it needs no keys.
 Status ControlSockets::Impl::bind_local() {
   const std::string path = std::filesystem::absolute(config.state_dir) / kLocalName;
   if (path.size() > kMaxLocalPath) {
-    log.warning("no-local-socket", {{"path", path}, {"why", "longer than a socket's name may be"}});
+    log.warning("no-local-socket", {{"path", path}, {"why", "the path is too long for a Unix socket"}});
     return {};
   }
   local = zmq::socket_t(context, zmq::socket_type::router);
@@ -267,89 +267,89 @@ void ControlSockets::Impl::dial(Seat peer) {
   PeerLink& link = links[peer];
   const schema::PeerAddress& address = config.peers[peer];
   link.dialled = std::chrono::steady_clock::now();
-  if (link.problem.empty()) link.problem = no_answer(place_of(address));
+  if (link.problem.empty()) link.problem = no_answer_text(place_of(address));
   link.redial = false;
-  std::optional<Introduction> introduction;
+  std::optional<Credentials> credentials;
   if (keyring.has_keys()) {
-    const Keyring::Ends ends = keyring.to_control(link.cluster);
-    introduction = Introduction{ends.own, ends.port};
+    const Keyring::ConnectionKeys ends = keyring.to_control(link.cluster);
+    credentials = Credentials{ends.own, ends.port};
     ++link.cluster;
   }
   SocketOptions options = socket_options(0, link.io_threads, schema::kMaxControlBytes);
-  options.ipv6 = takes_ipv6(address.host, config.listen);
-  link.link = daemon::dial(context, options, introduction, address.control_endpoint());
+  options.ipv6 = uses_ipv6(address.host, config.listen);
+  link.link = daemon::dial(context, options, credentials, address.control_endpoint());
 }
 
 void ControlSockets::Impl::watch(Seat peer) {
   PeerLink& link = links[peer];
-  while (const std::optional<DialEvent> event = next_event(link.link.monitor)) {
-    if (*event == DialEvent::kConnected) {
+  while (const std::optional<ConnectionEvent> event = next_event(link.link.monitor)) {
+    if (*event == ConnectionEvent::kConnected) {
       link.problem.clear();
       link.refused = false;
     }
-    if (*event == DialEvent::kDisconnected && link.problem.empty())  // else it was refused, and said so
-      link.problem = no_answer(place_of(config.peers[peer]));
-    if (*event == DialEvent::kConnected || *event == DialEvent::kDisconnected) continue;
+    if (*event == ConnectionEvent::kDisconnected && link.problem.empty())  // a refusal has set a problem already
+      link.problem = no_answer_text(place_of(config.peers[peer]));
+    if (*event == ConnectionEvent::kConnected || *event == ConnectionEvent::kDisconnected) continue;
     link.redial = true;
-    link.refused = *event != DialEvent::kKeyRefused;  // then it is the names that differ
-    link.problem = why_closed(*event, {.place = place_of(config.peers[peer]),
-                                       .peer = config.peers[peer].name,
-                                       .own = config.node,
-                                       .has_keys = keyring.has_keys(),
-                                       .key_of_peer = false});
+    link.refused = *event != ConnectionEvent::kKeyRefused;  // in that case the names differ
+    link.problem = explain_failure(*event, {.place = place_of(config.peers[peer]),
+                                            .peer = config.peers[peer].name,
+                                            .own = config.node,
+                                            .has_keys = keyring.has_keys(),
+                                            .key_of_peer = false});
   }
-  // During a rotation the peer has the other key, which is tried before its silence is held against it.
-  const auto pause = keyring.has_keys() && keyring.clusters() > 1 ? kRedialRotating : kRedial;
+  // During a rotation the peer may have the other key, which is tried soon.
+  const auto pause = keyring.has_keys() && keyring.cluster_count() > 1 ? kRedialRotating : kRedial;
   if (link.redial && std::chrono::steady_clock::now() - link.dialled >= pause) dial(peer);
 }
 
 void ControlSockets::Impl::watch_clients() {
-  connections->take_events();
+  connections->process_events();
   connections->tick(std::chrono::steady_clock::now());
   std::vector<std::string> gone;
   for (const auto& [id, client] : clients)
-    if (!keyring.user(client.identity)) gone.push_back(id);
-  for (const std::string& id : gone) cut(id, Keyring::kKeyGone);
-  std::erase_if(clients, [&](const auto& client) { return !connections->open(client.second.descriptor); });
+    if (!keyring.find_user(client.identity)) gone.push_back(id);
+  for (const std::string& id : gone) cut(id, Keyring::kKeyRevoked);
+  std::erase_if(clients, [&](const auto& client) { return !connections->is_open(client.second.descriptor); });
   settle();
 }
 
-// What a connection's client has taken is no more owed.
+// Subtracts the answers that the clients have acknowledged.
 void ControlSockets::Impl::settle() {
-  for (const auto& [id, client] : clients) client.untaken->settle();
+  for (const auto& [id, client] : clients) client.unread->settle();
 }
 
-// Nothing if the message is not to be answered: it comes from a connection that was cut, or its key is gone.
+// The sender of a message; no value if it is not to be answered: its connection was cut, or its key was revoked.
 std::optional<User> ControlSockets::Impl::user_of(const Message& message) {
   const std::string& id = message.parts[0];
-  if (std::find(ended.begin(), ended.end(), id) != ended.end()) return std::nullopt;
-  if (clients.size() > 2 * kMaxConnections || !connections->open(message.descriptor)) watch_clients();
+  if (std::find(cut_clients.begin(), cut_clients.end(), id) != cut_clients.end()) return std::nullopt;
+  if (clients.size() > 2 * kMaxConnections || !connections->is_open(message.descriptor)) watch_clients();
   TcpClient& client = clients[id];
-  if (!client.untaken) client.untaken = std::make_shared<Untaken>(untaken, keyring.has_keys(), message.descriptor);
+  if (!client.unread) client.unread = std::make_shared<UnreadAnswers>(unread, keyring.has_keys(), message.descriptor);
   client.descriptor = message.descriptor;
   client.identity = message.user;
-  const std::optional<User> user = keyring.user(message.user);
-  if (!user) cut(id, message.user.empty() ? "nobody let it in" : Keyring::kKeyGone);
+  const std::optional<User> user = keyring.find_user(message.user);
+  if (!user) cut(id, message.user.empty() ? "not authenticated" : Keyring::kKeyRevoked);
   return user;
 }
 
-// Also during a run: beats continue a moment later, and operators already have the new keys.
-void ControlSockets::Impl::bind_keys_of_now() {
+// Applies a changed key, during a run too: heartbeats resume a moment later, and operators already have the new keys.
+void ControlSockets::Impl::rebind_port() {
   if (!keyring.has_keys()) return;
-  const schema::KeyPair own = keyring.control();
-  if (own.public_key != bound.public_key && doorkeeper.rebind(router, own)) bound = own;
+  const schema::KeyPair own = keyring.control_keys();
+  if (own.public_key != bound.public_key && authenticator.rebind(router, own)) bound = own;
 }
 
-// Holds the port's bound: above it nothing is sent until what was sent before has been taken, or its connection is
-// gone. The last of it is for short answers to who has taken all before: beats, and clients that read.
-bool ControlSockets::Impl::send(zmq::socket_t& socket, const std::string& id, const std::shared_ptr<Untaken>& owed,
-                                const std::string& bytes) {
-  const bool short_one = owed->bytes() == 0 && bytes.size() <= schema::kShortAnswerBytes;
+// Enforces the port's limit: above it nothing is sent until earlier answers are read or their connections are gone. The
+// last share of the limit is reserved for short answers to peers and clients that have read all answers so far.
+bool ControlSockets::Impl::send(zmq::socket_t& socket, const std::string& id,
+                                const std::shared_ptr<UnreadAnswers>& client_unread, const std::string& bytes) {
+  const bool short_one = client_unread->bytes() == 0 && bytes.size() <= schema::kShortAnswerBytes;
   const std::size_t most = schema::kMaxUnreadBytesPerPort - (short_one ? 0 : schema::kUnreadBytesForReaders);
-  if (owed->bytes_in_all() + bytes.size() > most) return false;
-  auto answer = std::make_unique<Untold>(Untold{bytes, owed});
-  owed->add(bytes.size());
-  Untold* const hint = answer.release();
+  if (client_unread->total_bytes() + bytes.size() > most) return false;
+  auto answer = std::make_unique<QueuedAnswer>(QueuedAnswer{bytes, client_unread});
+  client_unread->add(bytes.size());
+  QueuedAnswer* const hint = answer.release();
   zmq::message_t message(hint->bytes.data(), hint->bytes.size(), release_answer, hint);
   try {
     const auto flags = zmq::send_flags::dontwait;
@@ -364,27 +364,27 @@ bool ControlSockets::Impl::send(zmq::socket_t& socket, const std::string& id, co
 void ControlSockets::Impl::cut(const std::string& id, const std::string& why) {
   const auto client = clients.find(id);
   if (client == clients.end()) return;
-  connections->end(client->second.descriptor, why);
+  connections->close(client->second.descriptor, why);
   clients.erase(client);
-  ended.push_back(id);
-  if (ended.size() > 2 * kMaxConnections) ended.pop_front();
+  cut_clients.push_back(id);
+  if (cut_clients.size() > 2 * kMaxConnections) cut_clients.pop_front();
 }
 
-// Cuts those who take the least, until the others leave room for so many bytes more. The room is there when libzmq has
-// seen that they are gone.
+// Cuts the clients with the most unread bytes until the others leave room for that many bytes more. The room becomes
+// free when libzmq has noticed the cuts.
 void ControlSockets::Impl::make_room(std::size_t bytes) {
   constexpr std::size_t kMost = schema::kMaxUnreadBytesPerPort - schema::kUnreadBytesForReaders;
-  if (untaken->bytes + bytes <= kMost) return;
+  if (unread->bytes + bytes <= kMost) return;
   settle();
   std::size_t of_open = bytes;
-  for (const auto& [id, client] : clients) of_open += client.untaken->bytes();
+  for (const auto& [id, client] : clients) of_open += client.unread->bytes();
   while (of_open > kMost) {
-    const auto greediest = std::max_element(clients.begin(), clients.end(), [](const auto& a, const auto& b) {
-      return a.second.untaken->bytes() < b.second.untaken->bytes();
+    const auto slowest = std::max_element(clients.begin(), clients.end(), [](const auto& a, const auto& b) {
+      return a.second.unread->bytes() < b.second.unread->bytes();
     });
-    if (greediest == clients.end()) return;
-    of_open -= std::min(of_open, greediest->second.untaken->bytes());
-    cut(std::string(greediest->first), kReadsNothing);
+    if (slowest == clients.end()) return;
+    of_open -= std::min(of_open, slowest->second.unread->bytes());
+    cut(std::string(slowest->first), kReadsNothing);
   }
 }
 
@@ -396,12 +396,12 @@ Result<std::unique_ptr<ControlSockets>> ControlSockets::open(const schema::NodeC
   const IoThreads threads = io_threads_of(config);
   auto impl = std::make_unique<Impl>(threads.count, config, keyring, log);
   try {
-    impl->doorkeeper.start();
+    impl->authenticator.start();
     if (Status bound = impl->bind(); !bound) return bound.error();
     if (Status bound = impl->bind_local(); !bound) return bound.error();
     for (const Seat peer : config.peers.places()) {
       if (peer == config.seat()) continue;
-      impl->links[peer].io_threads = threads.of_peers[peer];
+      impl->links[peer].io_threads = threads.by_peer[peer];
       impl->dial(peer);
     }
   } catch (const zmq::error_t& error) {
@@ -423,25 +423,25 @@ void ControlSockets::wait(std::uint64_t timeout_ms) {
     return;
   }
   std::uint64_t count = 0;
-  // It does not matter if there is nothing to read: no wake-up is left over.
+  // Failure means that there is no wake-up to clear.
   [[maybe_unused]] const ssize_t ignored = ::read(impl_->wake_fd, &count, sizeof count);
 }
 
 void ControlSockets::wake() {
   const std::uint64_t one = 1;
-  // Fails only when the counter is full: then the owner is woken already.
+  // Fails only if the counter is full, and then the owner is awake already.
   [[maybe_unused]] const ssize_t ignored = ::write(impl_->wake_fd, &one, sizeof one);
 }
 
 void ControlSockets::tick() {
   const auto now = std::chrono::steady_clock::now();
-  if (now - impl_->looked < kConnectionTick) return;
-  impl_->looked = now;
+  if (now - impl_->ticked < kConnectionTick) return;
+  impl_->ticked = now;
   try {
     impl_->watch_clients();
     for (const Seat peer : impl_->links.places())
       if (impl_->links[peer].link.dealer) impl_->watch(peer);
-    impl_->bind_keys_of_now();
+    impl_->rebind_port();
   } catch (const zmq::error_t& error) {
     impl_->log.warning("control-sockets", {{"error", error.what()}});
   }
@@ -451,7 +451,7 @@ std::optional<ClientMessage> ControlSockets::receive_client() {
   for (int taken = 0; taken < schema::kMaxMessagesPerTurn; ++taken) {
     char kind = impl_->next;
     Message received = impl_->receive_from(kind);
-    impl_->next = kind == kTcp ? kLocal : kTcp;  // nobody keeps the other socket waiting
+    impl_->next = kind == kTcp ? kLocal : kTcp;  // alternates, so that neither socket starves
     if (received.parts.empty()) {
       kind = impl_->next;
       received = impl_->receive_from(kind);
@@ -466,7 +466,7 @@ std::optional<ClientMessage> ControlSockets::receive_client() {
     if (message.well_formed) message.bytes = std::move(received.parts[1]);
     message.address = kind == kLocal ? "the local socket" : std::move(received.address);
     message.user = *std::move(user);
-    if (kind == kTcp && message.well_formed) impl_->connections->spoke(received.descriptor);
+    if (kind == kTcp && message.well_formed) impl_->connections->on_message(received.descriptor);
     return message;
   }
   return std::nullopt;
@@ -483,18 +483,18 @@ std::optional<std::string> ControlSockets::receive_peer(Seat peer) {
 bool ControlSockets::send_client(const std::string& identity, const std::string& bytes) {
   const std::string id = identity.substr(1);
   if (identity[0] == kLocal) {
-    return impl_->send(impl_->local, id, std::make_shared<Untaken>(impl_->untaken_locally, false, -1), bytes);
+    return impl_->send(impl_->local, id, std::make_shared<UnreadAnswers>(impl_->unread_locally, false, -1), bytes);
   }
   const auto client = impl_->clients.find(id);
   if (client == impl_->clients.end()) return false;
-  const std::shared_ptr<Untaken> untaken = client->second.untaken;
-  if (untaken->bytes() + bytes.size() > schema::kMaxUnreadBytes) impl_->settle();
-  if (untaken->bytes() > 0 && untaken->bytes() + bytes.size() > schema::kMaxUnreadBytes) {
+  const std::shared_ptr<UnreadAnswers> unread = client->second.unread;
+  if (unread->bytes() + bytes.size() > schema::kMaxUnreadBytes) impl_->settle();
+  if (unread->bytes() > 0 && unread->bytes() + bytes.size() > schema::kMaxUnreadBytes) {
     impl_->cut(id, kReadsNothing);
     return false;
   }
   impl_->make_room(bytes.size());
-  return impl_->send(impl_->router, id, untaken, bytes);
+  return impl_->send(impl_->router, id, unread, bytes);
 }
 
 bool ControlSockets::send_peer(Seat peer, const std::string& bytes) {
@@ -508,7 +508,7 @@ bool ControlSockets::send_peer(Seat peer, const std::string& bytes) {
   }
 }
 
-std::size_t ControlSockets::untaken_bytes() const { return impl_->untaken->bytes; }
+std::size_t ControlSockets::unread_bytes() const { return impl_->unread->bytes; }
 
 std::string ControlSockets::problem(Seat peer) const { return impl_->links[peer].problem; }
 

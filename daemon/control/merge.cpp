@@ -29,8 +29,8 @@ auto* row_of(Status& status, const std::string& node) {
   return row == status.nodes.end() ? nullptr : &*row;
 }
 
-// A run as told by `node`: what it says about the others' state is hearsay.
-RunStatus told_by(const std::string& node, RunStatus run) {
+// A run as reported by `node`, without the digests of other nodes, which it knows only second-hand.
+RunStatus as_reported_by(const std::string& node, RunStatus run) {
   for (MemberStatus& row : run.members) {
     if (row.node == node) continue;
     row.digest = 0;
@@ -39,7 +39,7 @@ RunStatus told_by(const std::string& node, RunStatus run) {
   return run;
 }
 
-// "node-b could not save: no space", for members without the state that the run ended with.
+// "node-b could not save: no space", for members without the run's final state.
 std::string unsaved(const RunStatus& run) {
   std::string text;
   for (const MemberStatus& row : run.members) {
@@ -50,15 +50,15 @@ std::string unsaved(const RunStatus& run) {
     if (row.save == schema::SaveState::kNothing && is_authoritative(run.state))
       part = row.node + " ended before it had saved" + (row.problem.empty() ? "" : ": " + row.problem);
     if (row.save == schema::SaveState::kUnknown && is_authoritative(run.state))
-      part = row.node + " was lost before it said whether it had saved";
+      part = row.node + " was lost before it reported whether it had saved";
     if (!part.empty()) text += (text.empty() ? "" : "; ") + part;
   }
   return text;
 }
 
-// Whose word about the run counts more. A later beginning and a later view know more; of one view, who goes on knows
-// more than who left it (INTERRUPTED).
-bool is_nearer(const RunStatus& one, const RunStatus& other) {
+// Whether `one` takes precedence over `other`: a later lineage and a later view know more; in one view, a node that
+// continues knows more than one that has left it (INTERRUPTED).
+bool knows_more(const RunStatus& one, const RunStatus& other) {
   if (one.lineage != other.lineage) return one.lineage > other.lineage;
   const bool ended = has_ended(one.state), other_ended = has_ended(other.state);
   if (ended && other_ended && precedence(one.state) != precedence(other.state))
@@ -70,9 +70,9 @@ bool is_nearer(const RunStatus& one, const RunStatus& other) {
 void add_view(RunStatus& merged, const std::string& node, const RunStatus& view) {
   const bool same = view.lineage == merged.lineage && view.view == merged.view;
   const bool both_ended = same && has_ended(merged.state) && has_ended(view.state);
-  if (is_nearer(view, merged)) {
+  if (knows_more(view, merged)) {
     std::vector<MemberStatus> rows = std::move(merged.members);
-    merged = told_by(node, view);
+    merged = as_reported_by(node, view);
     for (const MemberStatus& row : merged.members)
       if (std::ranges::find(rows, row.node, &MemberStatus::node) == rows.end()) rows.push_back(row);
     merged.members = std::move(rows);
@@ -80,7 +80,7 @@ void add_view(RunStatus& merged, const std::string& node, const RunStatus& view)
     const RunStatus& first = view.since_ms < merged.since_ms ? view : merged;
     const std::int64_t since_ms = first.since_ms;
     std::string reason = first.reason;
-    // A node that crashed remembers the beginning of the run, the others how far it came.
+    // A node that crashed knows only the beginning of the run; the others know how far it came.
     if (view.step > merged.step) {
       std::vector<MemberStatus> rows = std::move(merged.members);
       merged = view;
@@ -89,12 +89,12 @@ void add_view(RunStatus& merged, const std::string& node, const RunStatus& view)
     merged.since_ms = since_ms;
     merged.reason = std::move(reason);
   }
-  // What it still reads, where the others have done so; what it warns of while it trains.
+  // A node may still be reading data after the others, or warn while it trains.
   const bool goes_on = merged.state == RunState::kStarting || merged.state == RunState::kRunning;
   if (goes_on && view.state == merged.state && merged.reason.empty()) merged.reason = view.reason;
   for (const MemberStatus& row : view.members) {
     MemberStatus* known = row_of(merged, row.node);
-    if (row.node != node) {  // about the others it knows how long it waited for them
+    if (row.node != node) {  // it knows how long it waited for the others
       if (known == nullptr) continue;
       known->wait_share += row.wait_share;
       const bool unheard = known->save == schema::SaveState::kNone || known->save == schema::SaveState::kUnknown;
@@ -108,7 +108,7 @@ void add_view(RunStatus& merged, const std::string& node, const RunStatus& view)
       const MemberStatus told = *known;
       *known = row;
       known->wait_share += told.wait_share;
-      // It has already told the others, and waits for the last of them.
+      // It has already reported to the others, and waits for the last of them.
       if (row.save == schema::SaveState::kNone) {
         known->save = told.save;
         known->problem = told.problem;
@@ -126,8 +126,8 @@ std::string first_ids(const std::vector<RunStatus>& runs) {
   return ids + (runs.size() > kShown ? " and " + std::to_string(runs.size() - kShown) + " more" : "");
 }
 
-// " that answers (not node-c)": a silent node may still know what the others do not.
-std::string except_silent(const MeshStatus& status) {
+// " that answers (not node-c)": a silent node may know more than the others.
+std::string silent_nodes_note(const MeshStatus& status) {
   std::string silent;
   for (const schema::NodeStatus& node : status.nodes) {
     if (node.state == schema::NodeState::kUnreachable) silent += (silent.empty() ? "" : ", ") + node.name;
@@ -139,14 +139,14 @@ std::string except_silent(const MeshStatus& status) {
 
 namespace {
 
-// A node that the asked node sees as up is not up if another node cannot reach it.
-void add_hearsay(MeshStatus& own, const MeshStatus& answer) {
+// Marks a node that the asked node sees as up as not up if another node cannot reach it.
+void add_second_hand(MeshStatus& own, const MeshStatus& answer) {
   for (const schema::NodeStatus& told : answer.nodes) {
     if (told.state == schema::NodeState::kUp || told.problem.empty() || told.name == own.node) continue;
     for (schema::NodeStatus& node : own.nodes) {
       if (node.name != told.name || node.name == answer.node || node.state != schema::NodeState::kUp) continue;
       node.state = schema::NodeState::kNoLink;
-      node.problem = "as " + answer.node + " sees it: " + told.problem;
+      node.problem = "as seen by " + answer.node + ": " + told.problem;
     }
   }
 }
@@ -155,39 +155,39 @@ void add_hearsay(MeshStatus& own, const MeshStatus& answer) {
 
 MeshStatus merge_statuses(MeshStatus own, const std::vector<MeshStatus>& answers) {
   std::map<std::string, RunStatus> merged;
-  // By run: the nodes that reported it, and of which of its beginnings.
-  std::map<std::string, std::map<std::string, std::uint32_t>> tellers;
+  // By run: the nodes that reported it, with the lineage that each reported.
+  std::map<std::string, std::map<std::string, std::uint32_t>> reporters;
   for (const RunStatus& run : own.runs) {
-    merged.emplace(run.id, told_by(own.node, run));
-    tellers[run.id].emplace(own.node, run.lineage);
+    merged.emplace(run.id, as_reported_by(own.node, run));
+    reporters[run.id].emplace(own.node, run.lineage);
   }
   for (const MeshStatus& answer : answers) {
     schema::NodeStatus* const node = row_of(own, answer.node);
     const schema::NodeStatus* const told = row_of(answer, answer.node);
     if (node != nullptr && told != nullptr) node->compute = told->compute;
-    // A node that answers lives, even if its beats have not come yet.
+    // A node that answers is alive, even if its heartbeats have not arrived yet.
     if (node != nullptr && node->state == schema::NodeState::kUnreachable)
       node->state = node->problem.empty() ? schema::NodeState::kUp : schema::NodeState::kNoLink;
     if (node != nullptr && told != nullptr && node->problem.empty()) node->problem = told->problem;
     for (const RunStatus& run : answer.runs) {
-      tellers[run.id].emplace(answer.node, run.lineage);
+      reporters[run.id].emplace(answer.node, run.lineage);
       const auto [at, is_new] = merged.try_emplace(run.id);
       if (is_new) {
-        at->second = told_by(answer.node, run);
+        at->second = as_reported_by(answer.node, run);
       } else {
         add_view(at->second, answer.node, run);
       }
     }
   }
-  for (const MeshStatus& answer : answers) add_hearsay(own, answer);
+  for (const MeshStatus& answer : answers) add_second_hand(own, answer);
   own.runs.clear();
   for (auto& [id, run] : merged) {
-    // Each row holds the sum of what the other members' views say of it; a member says nothing of itself.
-    const auto views = std::ranges::count_if(tellers[id], [&](const auto& one) { return !run.has_left(one.first); });
+    // Each row holds the sum over the other members' views; a member's own view does not count.
+    const auto views = std::ranges::count_if(reporters[id], [&](const auto& one) { return !run.has_left(one.first); });
     const auto others = static_cast<double>(std::max<std::ptrdiff_t>(views, 2) - 1);
     for (MemberStatus& row : run.members) row.wait_share /= others;
-    // Who left, or was not there when it began again, has its own idea of the run.
-    const auto was_away = [&, &known = tellers[id]](const std::string& node) {
+    // The rows of nodes that have left, or missed the last lineage, are out of date.
+    const auto was_away = [&, &known = reporters[id]](const std::string& node) {
       return schema::is_final(run.state) && known.contains(node) && known[node] < run.lineage;
     };
     std::erase_if(run.members, [&](const MemberStatus& row) { return run.has_left(row.node) || was_away(row.node); });
@@ -199,7 +199,8 @@ MeshStatus merge_statuses(MeshStatus own, const std::vector<MeshStatus>& answers
   }
   std::sort(own.runs.begin(), own.runs.end(), schema::is_newer);
   for (schema::NodeStatus& node : own.nodes)
-    if (node.state == schema::NodeState::kUnreachable && node.problem.empty()) node.problem = no_answer(node.address);
+    if (node.state == schema::NodeState::kUnreachable && node.problem.empty())
+      node.problem = no_answer_text(node.address);
   return own;
 }
 
@@ -214,13 +215,13 @@ schema::ReplyBody select_run(MeshStatus merged, const schema::StatusRequest& ask
   std::erase_if(runs, [&](const RunStatus& run) { return !run.id.starts_with(asked.run); });
   if (runs.empty())
     return Error{ErrorKind::kNotFound, (asked.run.empty() ? "no run" : "no run '" + asked.run + "'") + " on any node" +
-                                           except_silent(merged) + "; list them: tgctl list"};
+                                           silent_nodes_note(merged) + "; list them: tgctl list"};
   const auto has_ended = [](const RunStatus& run) { return schema::has_ended(run.state); };
   const bool going = asked.pick == schema::Pick::kOnlyActive;
   if (going && !std::ranges::all_of(runs, has_ended)) std::erase_if(runs, has_ended);
   if (runs.size() > 1 && (asked.pick == schema::Pick::kOnly || going))
     return Error{ErrorKind::kUsage, "run '" + asked.run + "' is not unique: " + std::to_string(runs.size()) +
-                                        " begin like this: " + first_ids(runs) + "; give more of its id"};
+                                        " match: " + first_ids(runs) + "; give more of its id"};
   const bool ended = asked.pick == schema::Pick::kNewestEnded;
   auto meant = std::find_if(runs.begin(), runs.end(),
                             [&](const RunStatus& run) { return schema::has_ended(run.state) == ended; });

@@ -1,10 +1,10 @@
-// Merges what several nodes say about runs into one answer. Pure; any thread.
+// Merges the statuses that several nodes report into one answer. Pure; any thread.
 //
-// One RunStatus per id: of whoever knows most (a later view; who goes on before who has left); of equals the asked
-// node's. members[] takes each node's own row, except wait_share, which is the mean of what the others say; the row of
-// a node that did not answer stays, without a digest. STOPPED and COMPLETED are facts: a node that still says FAILED
-// has not heard of it. If several say FAILED, the earliest `since` is shown with its reason: the first cause. The
-// reason also says which member could not save.
+// There is one RunStatus per id, that of the node that knows most: one in a later view; one that continues rather than
+// one that has left; among equals the asked node. members[] has each node's own row, except wait_share, which is the
+// mean of the others' values; the row of a node that did not answer stays, without a digest. STOPPED and COMPLETED are
+// authoritative: a node that reports FAILED has not learned of them. If several report FAILED, the earliest `since` is
+// shown with its reason: the first cause. The reason also names members that could not save.
 #pragma once
 
 #include <string>
@@ -14,15 +14,15 @@
 
 namespace tg::daemon {
 
-// own.nodes holds the state of every node as the asked one sees it; a node that answered lives, and a node that an
+// own.nodes has the state of every node as the asked one sees it; a node that answered is alive, and a node that an
 // answering node cannot reach is not up. `answers` is in the order of seats.
 schema::MeshStatus merge_statuses(schema::MeshStatus own, const std::vector<schema::MeshStatus>& answers);
 
-// Keeps the run that is asked for, all if none is named; an Error if there is no such run, or several. What a beginning
-// means is decided here alone: tgctl says by `pick` what it wants the run for.
+// Keeps the requested run, or all runs if none is named; an Error if there is no such run, or if there are several.
+// Only this function decides which run a prefix selects: `pick` says what tgctl needs the run for.
 schema::ReplyBody select_run(schema::MeshStatus merged, const schema::StatusRequest& asked);
 
-// Keeps the runs whose ids begin with `prefix`: a node's own part of such an answer.
+// Keeps the runs whose ids begin with `prefix`: a node's part of such an answer.
 schema::MeshStatus select_prefix(schema::MeshStatus own, const std::string& prefix);
 
 }  // namespace tg::daemon

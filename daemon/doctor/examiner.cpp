@@ -69,7 +69,7 @@ void Examiner::begin_slot(std::size_t slot, double now) {
   current_->slot = slot;
   current_->receiver = slot < slots_for(nodes) ? receiver_in(slot, context_.config.seat(), nodes) : std::nullopt;
   if (!current_->receiver) return;
-  const bool up = context_.mesh.links().up(*current_->receiver);
+  const bool up = context_.mesh.links().is_up(*current_->receiver);
   current_->was_down[*current_->receiver] = !up;
   current_->stream = {};
   if (up) send(current_->stream.begin(now, current_->request.seconds / 2.0));
@@ -118,10 +118,10 @@ void Examiner::finish() {
   for (std::size_t i = 0; i < facts.links.size(); ++i) {
     const Seat peer(i);
     schema::LinkFacts& link = facts.links[i];
-    link.up = context_.mesh.links().up(peer) && !ended.was_down[peer];
+    link.up = context_.mesh.links().is_up(peer) && !ended.was_down[peer];
     if (const std::optional<LinkProblem> problem = context_.mesh.links().problem(peer)) {
       link.problem = problem->why;
-      link.waiting_helps = problem->waiting_helps;
+      link.waiting_helps = problem->may_recover;
     }
     link.mbps = ended.mbps[peer];
   }

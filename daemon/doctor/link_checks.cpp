@@ -103,7 +103,7 @@ void check_link(const schema::NodeConfig& config, std::size_t index, Clock::time
   const auto note = [&] { progress.note([&](schema::Examination& facts) { facts.links[index] = link; }); };
   note();
   Address address;
-  const int failed = resolve(peer.host, takes_ipv6(peer.host, config.listen), address);
+  const int failed = resolve(peer.host, uses_ipv6(peer.host, config.listen), address);
   link.name_problem = failed == 0 ? "" : ::gai_strerror(failed);
   if (failed == 0) link.address = address_text(address.get(), address.bytes);
   note();

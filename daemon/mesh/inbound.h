@@ -1,5 +1,5 @@
-// The receiving half of the mesh, with a thread of its own: the ROUTER on this node's mesh port, who calls there, and
-// how our own connections to the peers fare. It decides whether a link is up.
+// The receiving half of the mesh, with a thread of its own: owns the ROUTER on this node's mesh port, identifies its
+// senders, watches this node's outgoing connections, and decides whether a link is up.
 #pragma once
 
 #include <atomic>
@@ -12,9 +12,9 @@
 #include <thread>
 #include <zmq.hpp>
 
-#include "daemon/access/connections.h"
-#include "daemon/access/doorkeeper.h"
+#include "daemon/access/accepted_connections.h"
 #include "daemon/access/keyring.h"
+#include "daemon/access/zap_authenticator.h"
 #include "daemon/mesh/link_table.h"
 #include "daemon/mesh/mesh_hooks.h"
 #include "daemon/mesh/outbound.h"
@@ -24,13 +24,13 @@ namespace tg::daemon {
 
 class Inbound {
  public:
-  // outbound: whose new connections are watched.
-  Inbound(const MeshSelf& self, LinkTable& links, zmq::context_t& context, Keyring& keyring, schema::FramePool& pool,
-          Log& log, MeshHooks hooks, Outbound& outbound);
+  // Watches the connections that outbound opens.
+  Inbound(const MeshIdentity& self, LinkTable& links, zmq::context_t& context, Keyring& keyring,
+          schema::FramePool& pool, Log& log, MeshHooks hooks, Outbound& outbound);
 
   Status bind();  // throws zmq::error_t
-  void start();   // the thread
-  void stop();    // joins it, and closes the port
+  void start();   // starts the thread
+  void stop();    // joins it and closes the port
   void set_in_run(bool in_run, bool prepares) {
     prepares_ = prepares;
     in_run_ = in_run;
@@ -38,22 +38,22 @@ class Inbound {
 
  private:
   using Clock = std::chrono::steady_clock;
-  // A connection to our ROUTER.
+  // An incoming connection.
   struct Sender {
     int descriptor = -1;
-    std::string identity;      // of its key
-    std::optional<Seat> seat;  // once its hello was taken
+    std::string identity;      // from its key
+    std::optional<Seat> seat;  // set by its hello
   };
   struct Peer {
-    zmq::socket_t monitor;   // says how our connection to it fares
-    std::uint64_t dial = 0;  // which one that is
+    zmq::socket_t monitor;   // the events of our connection to it
+    std::uint64_t dial = 0;  // the number of that connection
     std::uint64_t connections = 0;
-    std::string sender;      // its connection to us, "" = none
-    std::uint64_t echo = 0;  // which one
-    bool hears_us = false;   // says its last hello over it
+    std::string sender;      // routing id of its connection to us; "" = none
+    std::uint64_t echo = 0;  // the newest of our hellos that it has echoed
+    bool hears_us = false;   // according to its last hello
     int bad_frames = 0;
     std::uint64_t cut_off_incarnation = 0;
-    std::uint64_t rival = 0;  // the incarnation of another process that goes by its name
+    std::uint64_t duplicate = 0;  // the incarnation of another process with its name
   };
 
   void receive_loop();
@@ -61,29 +61,29 @@ class Inbound {
   void take_monitors();
   void watch_connections();
   void watch_connection(Seat peer);
-  void lost(Seat peer);
-  void settle(Seat peer);
+  void mark_down(Seat peer);
+  void update_link(Seat peer);
   void tick(Clock::time_point now);
-  std::chrono::milliseconds most_silence() const;
-  void end_gone_keys();
-  bool has_another_key() const;
-  void leave_links();
-  bool key_changes(Seat peer) const;
-  bool binds_anew(Seat peer) const;
-  void bind_keys_of_now();
+  std::chrono::milliseconds max_silence() const;
+  void close_revoked();
+  bool key_changed() const;
+  void take_links_down();
+  bool is_rekeying(Seat peer) const;
+  bool peer_will_rebind(Seat peer) const;
+  void rebind_port();
   Sender* sender_of(const std::string& id, zmq::message_t& body);
   void on_message(const std::string& id, std::shared_ptr<zmq::message_t> message);
   void on_hello(const std::string& id, Sender& sender, const schema::Hello& hello);
-  std::optional<std::string> foreign(const schema::Hello& hello) const;
-  void join(const std::string& id, Sender& sender, Seat peer, const schema::Hello& hello);
-  bool is_rival(Seat peer, const std::string& id, const schema::Hello& hello) const;
-  void on_rival(const std::string& id, Seat peer, const std::string& from, const schema::Hello& hello);
+  std::optional<std::string> incompatibility(const schema::Hello& hello) const;
+  void adopt(const std::string& id, Sender& sender, Seat peer, const schema::Hello& hello);
+  bool is_duplicate(Seat peer, const std::string& id, const schema::Hello& hello) const;
+  void on_duplicate(const std::string& id, Seat peer, const std::string& from, const schema::Hello& hello);
   void on_bad_frame(Sender& sender, const std::string& why);
   void refuse(const std::string& id, const std::string& why);
-  void stranger(const std::string& from, const std::string& why);
+  void report_unknown(const std::string& from, const std::string& why);
   const std::string& name(Seat peer) const { return self_.config.peers[peer].name; }
 
-  const MeshSelf& self_;
+  const MeshIdentity& self_;
   LinkTable& links_;
   zmq::context_t& context_;
   Keyring& keyring_;
@@ -91,16 +91,16 @@ class Inbound {
   Log& log_;
   const MeshHooks hooks_;
   Outbound& outbound_;
-  Doorkeeper doorkeeper_;
+  ZapAuthenticator authenticator_;
   zmq::socket_t router_;
-  std::unique_ptr<Connections> connections_;
+  std::unique_ptr<AcceptedConnections> connections_;
   mutable std::mutex bound_mutex_;
-  schema::KeyPair bound_;  // the pair that the ROUTER is bound with
+  schema::KeyPair bound_;  // the key pair of the bound ROUTER
   Per<Seat, Peer> peers_;
-  std::map<std::string, Seat> seat_of_;
-  std::map<std::string, Sender> senders_;  // of the open connections, by routing id
+  std::map<std::string, Seat> seats_;
+  std::map<std::string, Sender> senders_;  // open connections, by routing id
   Clock::time_point ticked_{}, counted_{}, rebound_ = Clock::now() - std::chrono::hours(1);
-  LogThrottle strangers_;
+  LogThrottle unknown_throttle_;
   std::thread thread_;
   std::atomic<bool> stopping_{false}, in_run_{false}, prepares_{false};
 };

@@ -7,11 +7,11 @@
 namespace tg::daemon {
 namespace {
 
-constexpr std::chrono::milliseconds kProblemHolds{5000};  // since it was last noted
+constexpr std::chrono::milliseconds kProblemLifetime{5000};  // after the last report
 
 }  // namespace
 
-MeshSelf::MeshSelf(const schema::NodeConfig& c, std::uint64_t i, std::string b)
+MeshIdentity::MeshIdentity(const schema::NodeConfig& c, std::uint64_t i, std::string b)
     : config(c),
       io_threads(io_threads_of(c)),
       incarnation(i),
@@ -22,11 +22,11 @@ MeshSelf::MeshSelf(const schema::NodeConfig& c, std::uint64_t i, std::string b)
 LinkTable::LinkTable(const schema::NodeConfig& config, Log& log)
     : config_(config), log_(log), links_(config.peers.size()), name_watch_(config.hosts()) {}
 
-bool LinkTable::hears(Seat peer, std::chrono::milliseconds silence) const {
+bool LinkTable::is_responsive(Seat peer, std::chrono::milliseconds silence) const {
   const Link& link = links_[peer];
   const auto now = std::chrono::steady_clock::now();
-  return link.up && now - link.heard_at.load() < silence &&
-         now - link.echo_at.load() < std::max(silence, kMaxLinkSilence);
+  return link.up && now - link.received_at.load() < silence &&
+         now - link.echoed_at.load() < std::max(silence, kMaxLinkSilence);
 }
 
 std::uint16_t LinkTable::weight(Seat seat) const {
@@ -39,38 +39,38 @@ std::uint64_t LinkTable::sent_bytes() const {
   return all;
 }
 
-// What was refused is refused again each second; older news are of another time.
-bool LinkTable::Noted::holds() const { return std::chrono::steady_clock::now() - at < kProblemHolds; }
+// A refusal is repeated each second; an older one is out of date.
+bool LinkTable::Note::is_current() const { return std::chrono::steady_clock::now() - at < kProblemLifetime; }
 
-void LinkTable::note_problem(Seat peer, const std::string& why, bool waiting_helps) {
-  note(peer, {{why, waiting_helps}, Source::kOwn, std::chrono::steady_clock::now()});
+void LinkTable::note_problem(Seat peer, const std::string& why, bool may_recover) {
+  record(peer, {{why, may_recover}, Source::kOwn, std::chrono::steady_clock::now()});
 }
 
 void LinkTable::note_refusal(Seat peer, const std::string& why) {
-  note(peer, {{why, false}, Source::kTold, std::chrono::steady_clock::now()});
+  record(peer, {{why, false}, Source::kReported, std::chrono::steady_clock::now()});
 }
 
 void LinkTable::note_name(Seat peer, const std::string& name) {
   const schema::PeerAddress& line = config_.peers[peer];
   if (name == line.name || links_[peer].up) return;
-  const std::string who = "the node at " + schema::host_and_port(line.host, line.port) + " is called " + name;
-  const std::string why = name == config_.node
-                              ? who + ", as this one is, not " + line.name + "; correct node = " + name + " in one file"
-                              : who + ", not " + line.name + "; correct the peer line of " + line.name + " on " +
-                                    config_.node + ", or node = " + name + " there";
-  note(peer, {{why, false}, Source::kName, std::chrono::steady_clock::now()});
+  const std::string called = "the node at " + schema::host_and_port(line.host, line.port) + " is called " + name;
+  const std::string why =
+      name == config_.node ? called + ", as this one is, not " + line.name + "; correct node = " + name + " in one file"
+                           : called + ", not " + line.name + "; correct the peer line of " + line.name + " on " +
+                                 config_.node + ", or node = " + name + " there";
+  record(peer, {{why, false}, Source::kName, std::chrono::steady_clock::now()});
 }
 
-void LinkTable::note(Seat peer, Noted noted) {
+void LinkTable::record(Seat peer, Note note) {
   const std::lock_guard lock(mutex_);
-  Noted& known = problems_[peer];
-  if (noted.source < known.source && known.holds()) return;
-  if (known.problem.why != noted.problem.why)
-    log_.warning("link-problem", {{"peer", config_.peers[peer].name}, {"why", noted.problem.why}});
-  known = std::move(noted);
+  Note& known = problems_[peer];
+  if (note.source < known.source && known.is_current()) return;
+  if (known.problem.why != note.problem.why)
+    log_.warning("link-problem", {{"peer", config_.peers[peer].name}, {"why", note.problem.why}});
+  known = std::move(note);
 }
 
-void LinkTable::forget_problem(Seat peer) {
+void LinkTable::clear_problem(Seat peer) {
   const std::lock_guard lock(mutex_);
   problems_.erase(peer);
 }
@@ -80,7 +80,7 @@ std::optional<LinkProblem> LinkTable::problem(Seat peer) const {
   {
     const std::lock_guard lock(mutex_);
     const auto found = problems_.find(peer);
-    if (found != problems_.end() && found->second.holds()) return found->second.problem;
+    if (found != problems_.end() && found->second.is_current()) return found->second.problem;
   }
   const Link& link = links_[peer];
   if (link.up) return std::nullopt;

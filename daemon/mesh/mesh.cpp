@@ -15,7 +15,7 @@ struct Mesh::State {
         outbound(self, links, context, keyring, pool, log),
         inbound(self, links, context, keyring, pool, log, std::move(hooks), outbound) {}
 
-  const MeshSelf self;
+  const MeshIdentity self;
   LinkTable& links;
   zmq::context_t context{self.io_threads.count};
   Outbound outbound;
@@ -49,12 +49,12 @@ std::optional<Seat> Mesh::send(const std::vector<Seat>& to, const schema::Shared
 }
 
 void Mesh::tick(std::uint64_t now_ms) { state_->outbound.tick(now_ms); }
-void Mesh::forget_waiting() { state_->outbound.forget_waiting(); }
-void Mesh::forget_waiting(Seat peer) { state_->outbound.forget_waiting(peer); }
+void Mesh::drop_queued() { state_->outbound.drop_queued(); }
+void Mesh::drop_queued(Seat peer) { state_->outbound.drop_queued(peer); }
 void Mesh::close(int linger_ms) { state_->outbound.close(linger_ms); }
 void Mesh::set_in_run(bool in_run, bool prepares) { state_->inbound.set_in_run(in_run, prepares); }
 void Mesh::stop_receiving() {
-  state_->outbound.end_events();  // inbound takes them
+  state_->outbound.stop_events();  // inbound takes them
   state_->inbound.stop();
 }
 

@@ -1,20 +1,19 @@
-// The mesh: one ROUTER bound on this node's mesh port, one DEALER to every peer; data flows DEALER -> ROUTER. Only a
-// refusal goes the other way.
+// The mesh: one ROUTER bound on this node's mesh port, and one DEALER to every peer. Data flows from DEALER to ROUTER;
+// only refusals go the other way.
 //
-// The receiving half (inbound.h) has a thread of its own: it takes frames off the ROUTER, has them validated
-// (schema::decode_frame is where peer bytes become trusted), ties each connection to a peer by its hello and hands
+// The receiving half (inbound.h) has a thread of its own: it reads frames from the ROUTER, validates them
+// (schema::decode_frame is where peer bytes become trusted), assigns each connection to a peer by its hello and passes
 // frames to the hooks. The name in a hello must be the one that the connection's key proves. The sending half
-// (outbound.h) belongs to the node's thread: the DEALERs, hellos and the frames that wait for a connection. Both know
-// the links (link_table.h).
+// (outbound.h) belongs to the node's thread: it has the DEALERs, the hellos and the queues of frames that wait for a
+// connection. The halves share the link table (link_table.h).
 //
-// A link is up when both directions have been seen to work: the peer's hello came, and it says that it heard ours. It
-// is down as soon as TCP says so: a killed process is seen at once, without waiting for peer-timeout. It is
-// down, too, and dialled again, when one direction has been silent for kMaxLinkSilence (link_table.h). A second
-// process under a peer's name is refused, and told so, as long as the first one answers; the one that our own
-// connection reaches always wins.
+// A link is up when both directions work: the peer's hello has arrived, and it echoes one of ours. It is down as soon
+// as TCP reports it: a killed process is noticed at once, without waiting for peer-timeout. It is down too, and
+// redialled, when one direction has been silent for kMaxLinkSilence (link_table.h). A second process under a peer's
+// name is refused with a reason while the first one answers; the process that our own connection reaches always wins.
 //
-// A sender of malformed frames is counted, named and, after kMaxBadFrames, ignored until it restarts. Connections that
-// say nothing or never end a message are cut (daemon/access/connections.h).
+// The malformed frames of a sender are counted and logged; after kMaxBadFrames it is ignored until it restarts. Silent
+// connections and endless messages are cut (daemon/access/accepted_connections.h).
 #pragma once
 
 #include <cstdint>
@@ -36,7 +35,7 @@ namespace tg::daemon {
 
 class Mesh {
  public:
-  // links: made from the same configuration; must outlive the mesh, so that others may still ask it.
+  // links: made from the same configuration; outlives the mesh, so that other threads may still read it.
   Mesh(const schema::NodeConfig& config, LinkTable& links, std::uint64_t incarnation, std::string build,
        Keyring& keyring, schema::FramePool& pool, Log& log, MeshHooks hooks);
   ~Mesh();
@@ -45,13 +44,12 @@ class Mesh {
   Status start();
 
   // --- the node's thread ---
-  // Never blocks. Returns a peer that no longer takes anything, if there is one: kMaxWaitingFrames wait for it.
+  // Never blocks. Returns a peer whose queue is full (kMaxQueuedFrames), if there is one.
   std::optional<Seat> send(const std::vector<Seat>& to, const schema::SharedFrame& frame);
-  void tick(std::uint64_t now_ms);  // hellos, frames that waited
-  void forget_waiting();            // drops the frames of a run that ended
-  void forget_waiting(Seat peer);   // that is no member any more
-  // Silent links are dialled again: sooner between runs.
-  // A port keeps its key while a start is being prepared.
+  void tick(std::uint64_t now_ms);  // sends hellos and queued frames
+  void drop_queued();               // called when a run has ended
+  void drop_queued(Seat peer);      // called when the peer is no longer a member
+  // Silent links are redialled sooner between runs. The port keeps its key while a start is being prepared.
   void set_in_run(bool in_run, bool prepares = false);
   void close(int linger_ms);  // closes the sending half
 

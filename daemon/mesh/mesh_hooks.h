@@ -1,4 +1,4 @@
-// The mesh's reports to its owner.
+// The callbacks by which the mesh reports to its owner.
 #pragma once
 
 #include <functional>
@@ -10,12 +10,12 @@
 
 namespace tg::daemon {
 
-// Called on the receiving thread; may block while the node's queue is full (ZeroMQ and TCP then hold the peers back).
+// All run on the receiving thread and may block while the node's queue is full (TCP then holds the peers back).
 struct MeshHooks {
-  std::function<void(Seat, schema::Frame, std::shared_ptr<const void> keep)> frame;
-  std::function<void(Seat, bool up)> connection;
-  std::function<void(Seat, std::string what)> misbehaved;  // restarted in the middle, malformed frames
-  std::function<void(Seat)> heard;                         // any valid bytes
+  std::function<void(Seat, schema::Frame, std::shared_ptr<const void> keep)> on_frame;
+  std::function<void(Seat, bool up)> on_connection_changed;
+  std::function<void(Seat, std::string what)> on_misbehaved;  // a restart, or malformed frames
+  std::function<void(Seat)> on_traffic;                       // any valid bytes
 };
 
 }  // namespace tg::daemon

@@ -13,7 +13,7 @@ SocketOptions mesh_options(const schema::NodeConfig& config) {
   SocketOptions options;
   options.high_water_mark = schema::kMeshHighWaterMark;
   options.received_messages = schema::kMaxReceivedFrames;
-  options.most_message_bytes = schema::kMaxFrameBytes;
+  options.max_message_bytes = schema::kMaxFrameBytes;
   options.give_up_ms = config.peer_timeout_ms;
   return options;
 }
@@ -24,7 +24,7 @@ zmq::message_t message_of(const schema::SharedFrame& frame) {
   return {const_cast<std::byte*>(bytes.data()), bytes.size(), release_frame, keep};
 }
 
-// ZMTP 3.1: a flags byte, then the size in 1 byte, or in 8 bytes where it is above 255.
+// ZMTP 3.1: a flags byte, then the size in 1 byte, or in 8 bytes if it is above 255.
 std::uint64_t wire_bytes(std::size_t size) { return size + (size > 255 ? schema::kMessageHeadBytes : 2); }
 
 }  // namespace tg::daemon

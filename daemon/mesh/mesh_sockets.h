@@ -12,10 +12,10 @@ namespace tg::daemon {
 
 SocketOptions mesh_options(const schema::NodeConfig& config);
 
-// Does not copy: ZeroMQ releases the frame on one of its threads once it is sent.
+// Does not copy: ZeroMQ releases the frame on one of its own threads once it has been sent.
 zmq::message_t message_of(const schema::SharedFrame& frame);
 
-// The bytes that a message takes on the wire.
+// The size of a message on the wire.
 std::uint64_t wire_bytes(std::size_t size);
 
 }  // namespace tg::daemon

@@ -1,6 +1,6 @@
 #include "daemon/mesh/outbound.h"
 
-#include "daemon/access/dial.h"
+#include "daemon/access/connection.h"
 #include "daemon/mesh/mesh_sockets.h"
 
 namespace tg::daemon {
@@ -8,11 +8,11 @@ namespace {
 
 constexpr std::uint64_t kHelloMs = 1000;           // to a connected peer
 constexpr std::uint64_t kHelloConnectingMs = 200;  // until both directions work
-constexpr std::uint64_t kRedialMs = 1000;          // between two dials of one peer, once each key was tried
+constexpr std::uint64_t kRedialMs = 1000;          // between two dials of one peer, once each key has been tried
 
 }  // namespace
 
-Outbound::Outbound(const MeshSelf& self, LinkTable& links, zmq::context_t& context, Keyring& keyring,
+Outbound::Outbound(const MeshIdentity& self, LinkTable& links, zmq::context_t& context, Keyring& keyring,
                    schema::FramePool& pool, Log& log)
     : self_(self),
       links_(links),
@@ -20,53 +20,53 @@ Outbound::Outbound(const MeshSelf& self, LinkTable& links, zmq::context_t& conte
       keyring_(keyring),
       pool_(pool),
       log_(log),
-      ways_(self.config.peers.size()) {}
+      peers_(self.config.peers.size()) {}
 
 void Outbound::dial_all() {
-  for (const Seat peer : ways_.places())
+  for (const Seat peer : peers_.places())
     if (peer != self_.config.seat()) dial(peer, 0);
 }
 
-// Replaces the connection to the peer by a new one, with the next of our keys. Where the port had the key in use and
-// was cut off, it has the other one by now.
+// Replaces the connection to the peer by a new one, with the next of our keys. A port that had the current key and was
+// cut has the other key by now.
 void Outbound::dial(Seat peer, std::uint64_t now_ms) {
-  Way& way = ways_[peer];
+  Peer& out = peers_[peer];
   const schema::PeerAddress& address = self_.config.peers[peer];
-  way.dialled_ms = now_ms;
-  const std::uint64_t dial = ++links_[peer].dials;  // first: what comes of the connection before counts no more
+  out.dialled_ms = now_ms;
+  const std::uint64_t dial = ++links_[peer].dials;  // first, so that events of the previous connection are ignored
   links_[peer].redial = false;
   links_[peer].connection = 0;
-  std::optional<Introduction> introduction;
+  std::optional<Credentials> credentials;
   if (keyring_.has_keys()) {
-    if (way.tried == 0) way.cluster = 0;
-    Keyring::Ends ends = keyring_.to_node(way.cluster, address.name);
-    if (way.tried == 0 && Keyring::mark(ends.port) == links_[peer].port_key)
-      ends = keyring_.to_node(++way.cluster, address.name);
-    ++way.tried;
-    introduction = Introduction{ends.own, ends.port};
-    links_[peer].port_key = Keyring::mark(ends.port);
-    ++way.cluster;
+    if (out.attempts == 0) out.next_key = 0;
+    Keyring::ConnectionKeys ends = keyring_.to_node(out.next_key, address.name);
+    if (out.attempts == 0 && Keyring::fingerprint(ends.port) == links_[peer].port_key)
+      ends = keyring_.to_node(++out.next_key, address.name);
+    ++out.attempts;
+    credentials = Credentials{ends.own, ends.port};
+    links_[peer].port_key = Keyring::fingerprint(ends.port);
+    ++out.next_key;
   }
   SocketOptions options = mesh_options(self_.config);
-  options.ipv6 = takes_ipv6(address.host, self_.config.listen);
-  options.io_threads = self_.io_threads.of_peers[peer];
-  Dial made = daemon::dial(context_, options, introduction, address.mesh_endpoint());
-  Dial::end_events(way.dealer);
-  way.dealer = std::move(made.dealer);  // closes the previous one
+  options.ipv6 = uses_ipv6(address.host, self_.config.listen);
+  options.io_threads = self_.io_threads.by_peer[peer];
+  Connection made = daemon::dial(context_, options, credentials, address.mesh_endpoint());
+  Connection::stop_events(out.dealer);
+  out.dealer = std::move(made.dealer);  // closes the previous one
   const std::lock_guard lock(mutex_);
   monitors_.push_back({peer, dial, std::move(made.monitor)});
 }
 
-std::vector<Outbound::Watched> Outbound::take_monitors() {
+std::vector<Outbound::MonitoredConnection> Outbound::take_monitors() {
   const std::lock_guard lock(mutex_);
   return std::exchange(monitors_, {});
 }
 
-bool Outbound::put_on_wire(Seat peer, const schema::SharedFrame& frame) {
+bool Outbound::write_frame(Seat peer, const schema::SharedFrame& frame) {
   zmq::message_t message = message_of(frame);
   const std::size_t size = message.size();
   try {
-    if (!ways_[peer].dealer.send(message, zmq::send_flags::dontwait)) return false;
+    if (!peers_[peer].dealer.send(message, zmq::send_flags::dontwait)) return false;
   } catch (const zmq::error_t& error) {
     log_.warning("send-failed", {{"peer", self_.config.peers[peer].name}, {"error", error.what()}});
     return false;
@@ -75,41 +75,41 @@ bool Outbound::put_on_wire(Seat peer, const schema::SharedFrame& frame) {
   return true;
 }
 
-// The first frame of a connection is a hello: without one its other end does not know whose the frames are.
-bool Outbound::push(Seat peer, const schema::SharedFrame& frame) {
-  if (ways_[peer].greeted_connection != links_[peer].connection && !say_hello(peer)) return false;
-  return put_on_wire(peer, frame);
+// The first frame of a connection is a hello, which tells the peer whose frames follow.
+bool Outbound::send_frame(Seat peer, const schema::SharedFrame& frame) {
+  if (peers_[peer].hello_connection != links_[peer].connection && !send_hello(peer)) return false;
+  return write_frame(peer, frame);
 }
 
-bool Outbound::say_hello(Seat peer) {
+bool Outbound::send_hello(Seat peer) {
   Link& link = links_[peer];
-  const std::uint64_t connection = link.connection, heard = links_.between_keys ? 0 : link.incarnation.load();
+  const std::uint64_t connection = link.connection, heard = links_.rebinding ? 0 : link.incarnation.load();
   const schema::Hello hello{schema::kProtocolVersion,
                             self_.build,
                             self_.config.node,
                             self_.incarnation,
                             self_.names_hash,
                             heard,
-                            link.said + 1,
-                            link.heard_hello,
+                            link.hello_sent + 1,
+                            link.hello_received,
                             self_.names,
                             static_cast<std::uint16_t>(self_.config.weight)};
-  if (!put_on_wire(peer, schema::encode_frame({}, hello, pool_))) return false;
-  ++link.said;
-  ways_[peer].greeted = heard;
-  ways_[peer].greeted_connection = connection;
+  if (!write_frame(peer, schema::encode_frame({}, hello, pool_))) return false;
+  ++link.hello_sent;
+  peers_[peer].hello_heard = heard;
+  peers_[peer].hello_connection = connection;
   return true;
 }
 
 void Outbound::flush(Seat peer) {
-  std::deque<schema::SharedFrame>& waiting = ways_[peer].waiting;
-  while (!waiting.empty() && push(peer, waiting.front())) waiting.pop_front();
+  std::deque<schema::SharedFrame>& queue = peers_[peer].queue;
+  while (!queue.empty() && send_frame(peer, queue.front())) queue.pop_front();
 }
 
-// Reads what the peer's port says to a connection that it refuses.
-void Outbound::take_refusals(Seat peer) {
+// Reads the refusals that the peer's port has sent on our connection.
+void Outbound::read_refusals(Seat peer) {
   zmq::message_t message;
-  while (ways_[peer].dealer.recv(message, zmq::recv_flags::dontwait)) {
+  while (peers_[peer].dealer.recv(message, zmq::recv_flags::dontwait)) {
     const Result<schema::Frame> frame = schema::decode_frame({message.data<std::byte>(), message.size()});
     const auto* refusal = frame.ok() ? std::get_if<schema::Refusal>(&frame->body) : nullptr;
     if (refusal != nullptr)
@@ -121,57 +121,57 @@ std::optional<Seat> Outbound::send(const std::vector<Seat>& to, const schema::Sh
   std::optional<Seat> full;
   for (const Seat peer : to) {
     flush(peer);
-    std::deque<schema::SharedFrame>& waiting = ways_[peer].waiting;
-    if (waiting.empty() && push(peer, frame)) continue;
-    if (waiting.size() >= kMaxWaitingFrames)
+    std::deque<schema::SharedFrame>& queue = peers_[peer].queue;
+    if (queue.empty() && send_frame(peer, frame)) continue;
+    if (queue.size() >= kMaxQueuedFrames)
       full = peer;
     else
-      waiting.push_back(frame);
+      queue.push_back(frame);
   }
   return full;
 }
 
 void Outbound::tick(std::uint64_t now_ms) {
-  for (const Seat peer : ways_.places()) {
+  for (const Seat peer : peers_.places()) {
     if (peer == self_.config.seat()) continue;
     Link& link = links_[peer];
-    Way& way = ways_[peer];
+    Peer& out = peers_[peer];
     try {
-      take_refusals(peer);
-      if (link.connection != 0) way.tried = 0;
-      const bool has_another_key = keyring_.has_keys() && way.tried < keyring_.clusters();
-      if (link.redial && (has_another_key || now_ms - way.dialled_ms >= kRedialMs)) dial(peer, now_ms);
+      read_refusals(peer);
+      if (link.connection != 0) out.attempts = 0;
+      const bool has_untried_key = keyring_.has_keys() && out.attempts < keyring_.cluster_count();
+      if (link.redial && (has_untried_key || now_ms - out.dialled_ms >= kRedialMs)) dial(peer, now_ms);
     } catch (const zmq::error_t& error) {
       log_.warning("dial-failed", {{"peer", self_.config.peers[peer].name}, {"error", error.what()}});
-      way.dialled_ms = now_ms;
+      out.dialled_ms = now_ms;
       link.redial = true;
     }
     const std::uint64_t period = link.up ? kHelloMs : kHelloConnectingMs;
-    const bool news = way.greeted != link.incarnation || way.greeted_connection != link.connection;
-    // Without a connection there is nobody to greet: the next tick tries again.
-    if (news || now_ms - way.last_hello_ms >= period) {
-      say_hello(peer);
-      way.last_hello_ms = now_ms;
+    const bool news = out.hello_heard != link.incarnation || out.hello_connection != link.connection;
+    // Without a connection nothing is sent, and the next tick retries.
+    if (news || now_ms - out.last_hello_ms >= period) {
+      send_hello(peer);
+      out.last_hello_ms = now_ms;
     }
     flush(peer);
   }
 }
 
-void Outbound::forget_waiting() {
-  for (Way& way : ways_) way.waiting.clear();
+void Outbound::drop_queued() {
+  for (Peer& out : peers_) out.queue.clear();
 }
 
-void Outbound::forget_waiting(Seat peer) { ways_[peer].waiting.clear(); }
+void Outbound::drop_queued(Seat peer) { peers_[peer].queue.clear(); }
 
-void Outbound::end_events() {
-  for (Way& way : ways_) Dial::end_events(way.dealer);
+void Outbound::stop_events() {
+  for (Peer& out : peers_) Connection::stop_events(out.dealer);
 }
 
 void Outbound::close(int linger_ms) {
-  for (Way& way : ways_) {
-    if (!way.dealer) continue;
-    way.dealer.set(zmq::sockopt::linger, linger_ms);
-    way.dealer.close();
+  for (Peer& out : peers_) {
+    if (!out.dealer) continue;
+    out.dealer.set(zmq::sockopt::linger, linger_ms);
+    out.dealer.close();
   }
 }
 

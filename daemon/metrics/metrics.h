@@ -1,6 +1,6 @@
-// The node's numbers between the thread that makes them and those that show them. The node's thread changes numbers()
-// and publishes a copy, at most once in kPublishEvery; the threads that serve them use copies and touch nothing else of
-// the node.
+// Passes the node's numbers from the node's thread to the threads that serve them. The node's thread changes numbers()
+// and publishes a copy, at most once in kPublishEvery; the other threads read copies and touch nothing else of the
+// node.
 #pragma once
 
 #include <chrono>
@@ -24,10 +24,10 @@ class Metrics {
 
   // --- the node's thread ---
   Numbers& numbers() { return numbers_; }
-  bool due(Clock::time_point now) const { return now - last_ >= kPublishEvery; }
+  bool is_due(Clock::time_point now) const { return now - last_ >= kPublishEvery; }
   void publish(Clock::time_point now) {
     last_ = now;
-    Published fresh{numbers_, now};  // copied before the lock: readers wait for a swap only
+    Published fresh{numbers_, now};  // copied before the lock, so that readers wait for a swap only
     const std::lock_guard lock(mutex_);
     std::swap(published_, fresh);
   }

@@ -15,32 +15,32 @@ namespace {
 static_assert(MetricsServer::kThreads + MetricsServer::kMaxWaiting + 1 <= schema::kMetricsDescriptors);
 
 constexpr std::size_t kPieceBytes = 16 * 1024;
-constexpr unsigned kHasIpv6 = 8;  // of mg_check_feature
+constexpr unsigned kHasIpv6 = 8;  // a flag of mg_check_feature
 
 }  // namespace
 
 struct MetricsServer::State {
-  explicit State(Answers& a) : answers(a) {}
-  Answers& answers;
+  explicit State(HttpResponder& a) : responder(a) {}
+  HttpResponder& responder;
   mg_context* server = nullptr;
-  std::mutex mutex;       // guards complaint
-  std::string complaint;  // of CivetWeb, the first one: why it does not start. Later ones are about requests
+  std::mutex mutex;         // guards complaint
+  std::string start_error;  // the first message of CivetWeb; later ones are about requests
 
   static int log(const mg_connection* connection, const char* message) {
     auto* const state = static_cast<State*>(mg_get_user_data(mg_get_context(connection)));
     const std::lock_guard lock(state->mutex);
-    if (state->complaint.empty()) state->complaint = message;
-    return 1;  // CivetWeb writes no log itself: clients could fill it
+    if (state->start_error.empty()) state->start_error = message;
+    return 1;  // keeps CivetWeb from writing a log of its own, which clients could fill
   }
 
   // CivetWeb's own answer to a request that it cannot read begins with the request's bytes.
   static int refuse(mg_connection* connection, int status, const char* /*why*/) {
     mg_printf(connection, "HTTP/1.1 %d %s\r\nContent-Length: 0\r\nConnection: close\r\n\r\n", status,
               mg_get_response_code_text(connection, status));
-    return 0;  // it is answered
+    return 0;  // the response is complete
   }
 
-  // CivetWeb's own limit begins anew with every byte that is taken.
+  // CivetWeb's own limit restarts with every byte that the client reads.
   static void write(mg_connection* connection, std::string_view body) {
     const auto end = Metrics::Clock::now() + std::chrono::milliseconds(kRequestMs);
     while (!body.empty() && Metrics::Clock::now() < end) {
@@ -55,8 +55,8 @@ struct MetricsServer::State {
     const std::string_view method = request.request_method;
     const bool reads = method == "GET" || method == "HEAD";
     const std::string_view path = request.local_uri == nullptr ? "" : request.local_uri;
-    const HttpAnswer answer =
-        reads ? static_cast<State*>(data)->answers.to(path, Metrics::Clock::now()) : HttpAnswer{405, "GET only\n"};
+    const HttpResponse answer = reads ? static_cast<State*>(data)->responder.respond(path, Metrics::Clock::now())
+                                      : HttpResponse{405, "GET only\n"};
     mg_printf(connection,
               "HTTP/1.1 %d %s\r\nContent-Type: %s\r\nContent-Length: %zu\r\nCache-Control: no-store\r\nConnection: "
               "close\r\n\r\n",
@@ -67,7 +67,7 @@ struct MetricsServer::State {
   }
 };
 
-MetricsServer::MetricsServer(Answers& answers) : state_(std::make_unique<State>(answers)) {}
+MetricsServer::MetricsServer(HttpResponder& responder) : state_(std::make_unique<State>(responder)) {}
 
 MetricsServer::~MetricsServer() {
   if (state_->server == nullptr) return;
@@ -107,13 +107,13 @@ Status MetricsServer::start(const std::string& host, std::uint16_t port) {
   mg_callbacks callbacks{};
   callbacks.log_message = State::log;
   callbacks.http_error = State::refuse;
-  // mg_start2, which would tell the error, has another layout in Debian's library than in its header.
+  // mg_start2 would report the error, but Debian's library lays it out differently from its header.
   state.server = mg_start(&callbacks, &state, const_cast<const char**>(options));
   if (state.server == nullptr) {
     mg_exit_library();
     const std::lock_guard lock(state.mutex);
-    return Error{ErrorKind::kIo, "metrics = " + address + ": " + state.complaint +
-                                     "; name an address and a free port of this machine (ss -ltnp says who has which)"};
+    return Error{ErrorKind::kIo, "metrics = " + address + ": " + state.start_error +
+                                     "; name an address and a free port of this machine (ss -ltnp lists ports in use)"};
   }
   mg_set_request_handler(state.server, "/", State::answer, &state);
   return {};

@@ -1,5 +1,5 @@
-// A node's counts for its operators: values filled by the node's thread and copied for display (text.h).
-// Counters begin with the process and never fall. Times in seconds, Unix times too.
+// A node's metrics for its operators: filled by the node's thread and copied for display (text.h). Counters start with
+// the process and never decrease. Times are in seconds, Unix times too.
 #pragma once
 
 #include <algorithm>
@@ -16,12 +16,12 @@
 
 namespace tg::daemon {
 
-// Parts of a step on this node, one after another. exchange: from our own gradient's last bucket to the commit, the
-// part that nothing hides. evaluate: until all members have reported.
+// The consecutive parts of a step on this node. exchange: from our own gradient's last bucket to the commit, the part
+// that computation does not hide. evaluate: until all members have reported.
 enum class StepPart : std::uint8_t { kForward, kBackward, kExchange, kEvaluate };
 constexpr auto words_of(StepPart) { return words("forward", "backward", "exchange", "evaluate"); }
 
-// Why a frame was rejected: it cannot be read; its sender is not a peer; its sender floods; it belongs to a run or view
+// Why a frame was rejected: it is malformed; its sender is not a peer; its sender floods; it belongs to a run or view
 // that this node is not in.
 enum class Rejection : std::uint8_t { kMalformed, kStranger, kFlood, kOtherRun };
 constexpr auto words_of(Rejection) { return words("malformed", "stranger", "flood", "other_run"); }
@@ -36,7 +36,7 @@ class Histogram {
     ++counts_[static_cast<std::size_t>(at)];
     sum_ += seconds;
   }
-  // Observations up to bound i, and above the ones below it; the last one is beyond all bounds.
+  // counts()[i]: observations in bucket i, above the previous bound and up to bound i; the last has no upper bound.
   const std::array<std::uint64_t, kBounds.size() + 1>& counts() const { return counts_; }
   double sum() const { return sum_; }
 
@@ -46,30 +46,30 @@ class Histogram {
 };
 
 struct PeerNumbers {
-  bool up = false;                                   // both its ports answer, both ways
-  std::uint64_t sent_bytes = 0, received_bytes = 0;  // of the mesh, ZeroMQ framing included
-  double wait_seconds = 0;                           // time in which the node's thread could only wait for it
+  bool up = false;                                   // both ports answer, in both directions
+  std::uint64_t sent_bytes = 0, received_bytes = 0;  // on the mesh, ZeroMQ framing included
+  double wait_seconds = 0;                           // when the node's thread could only wait for the peer
 };
 
 struct Numbers {
   static constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
   std::uint64_t steps = 0;          // committed
-  std::uint64_t samples = 0;        // of this node's share of them
+  std::uint64_t samples = 0;        // this node's share
   double data_wait_seconds = 0;     // time in which the engine had no samples
-  double loss = kUnknown;           // of the last committed step, over the global batch
+  double loss = kUnknown;           // the last committed step's, over the global batch
   double nonzero_ratio = kUnknown;  // share of its ternary codes that are not zero
-  double accuracy = kUnknown;       // of the last evaluation
-  double accuracy_5 = kUnknown;     // the label is among the five highest logits; unknown of five classes or fewer
+  double accuracy = kUnknown;       // the last evaluation's
+  double accuracy_5 = kUnknown;     // the label is among the five highest logits; unknown for five classes or fewer
   std::array<Histogram, words_of(StepPart()).size()> step_parts;
   std::array<std::uint64_t, words_of(Rejection()).size()> rejected{};
-  Per<Seat, PeerNumbers> peers;               // the own seat's says nothing
-  std::optional<schema::RunState> run_state;  // of the present run, or of the last one
+  Per<Seat, PeerNumbers> peers;               // unused at the own seat
+  std::optional<schema::RunState> run_state;  // the active run's, or the last one's
   std::uint64_t run_step = 0;
-  std::uint64_t view_changes = 0;  // that this node went on after
-  std::uint64_t members_away = 0;  // of the present run: who left it, and who is not heard now
-  double run_started = 0;          // when it was committed; 0 = there was none
-  double checkpoint_every = 0;     // of that run; 0 = it writes none
-  double saved = 0;  // when a state was last written whole: a checkpoint, or a run's last one; 0 = none was
+  std::uint64_t view_changes = 0;  // those after which this node continued
+  std::uint64_t members_away = 0;  // members of the active run that have left it or are unreachable
+  double run_started = 0;          // when the run was committed; 0 = no run yet
+  double checkpoint_every = 0;     // the run's checkpoint interval; 0 = no checkpoints
+  double saved = 0;                // when a state was last written, a checkpoint or a final one; 0 = never
 
   void observe(StepPart part, double seconds) { step_parts[static_cast<std::size_t>(part)].observe(seconds); }
 };

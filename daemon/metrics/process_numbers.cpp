@@ -37,7 +37,7 @@ std::optional<double> boot_seconds() {
 std::optional<double> open_descriptors() {
   std::error_code error;
   std::filesystem::directory_iterator at("/proc/self/fd", error);
-  double count = -1;  // the one that reads the folder
+  double count = -1;  // excludes the descriptor that reads the folder
   for (; !error && at != std::filesystem::directory_iterator(); at.increment(error)) ++count;
   return error ? std::nullopt : std::optional(count);
 }
@@ -58,7 +58,7 @@ ProcessNumbers process_numbers() {
   }
   numbers.open_descriptors = open_descriptors();
   rlimit limit{};
-  if (getrlimit(RLIMIT_NOFILE, &limit) == 0) numbers.most_descriptors = static_cast<double>(limit.rlim_cur);
+  if (getrlimit(RLIMIT_NOFILE, &limit) == 0) numbers.max_descriptors = static_cast<double>(limit.rlim_cur);
   return numbers;
 }
 

@@ -1,4 +1,4 @@
-// What the kernel counts of this process, under the names that every Prometheus client uses. Any thread; what cannot be
+// The kernel's counts for this process, under the names that every Prometheus client uses. Any thread; what cannot be
 // read is left out.
 #pragma once
 
@@ -10,7 +10,7 @@ struct ProcessNumbers {
   std::optional<double> cpu_seconds, start_seconds;  // start: Unix time
   std::optional<double> resident_bytes, virtual_bytes;
   std::optional<double> threads;
-  std::optional<double> open_descriptors, most_descriptors;
+  std::optional<double> open_descriptors, max_descriptors;
 };
 ProcessNumbers process_numbers();
 

@@ -41,7 +41,7 @@ class Families {
     one.histogram.sample_sum = histogram.sum();
     all_.back().metric.push_back(std::move(one));
   }
-  // A family of one value; left out if there is none.
+  // Adds a family of one value, if there is one.
   void one(const char* name, MetricType type, const char* help, std::optional<double> value) {
     if (!value || std::isnan(*value)) return;
     begin(name, type, help);
@@ -68,18 +68,19 @@ void add_run(Families& families, const Numbers& numbers) {
   families.one("tgd_gradient_nonzero_ratio", Gauge, "Share of nonzero codes in the last committed step.",
                numbers.nonzero_ratio);
   if (!std::isnan(numbers.accuracy)) {
-    families.begin("tgd_accuracy", Gauge,
-                   "Share of the test set that the last evaluation had right; top 5: among the five highest.");
+    families.begin(
+        "tgd_accuracy", Gauge,
+        "Share of the test set that the last evaluation classified correctly; top 5: among the five highest.");
     families.add(numbers.accuracy, {{"top", "1"}});
     if (!std::isnan(numbers.accuracy_5)) families.add(numbers.accuracy_5, {{"top", "5"}});
   }
-  families.begin("tgd_run_state", Gauge, "1 for the state of the present run, or of the last one; else 0.");
+  families.begin("tgd_run_state", Gauge, "1 for the state of the active run, or of the last one; else 0.");
   for (const char* const word : words_of(schema::RunState()))
     families.add(numbers.run_state && std::string_view(to_word(*numbers.run_state)) == word ? 1 : 0, {{"state", word}});
   families.one("tgd_run_step", Gauge, "Committed steps of that run.", static_cast<double>(numbers.run_step));
-  families.one("tgd_view_changes_total", Counter, "Changes of a run's members that this node went on after.",
+  families.one("tgd_view_changes_total", Counter, "View changes after which this node continued the run.",
                static_cast<double>(numbers.view_changes));
-  families.one("tgd_members_away", Gauge, "Nodes that were members of the present run and left it, or are not heard.",
+  families.one("tgd_members_away", Gauge, "Members of the active run that have left it or are unreachable.",
                static_cast<double>(numbers.members_away));
   if (numbers.run_started > 0)
     families.one("tgd_run_started_timestamp_seconds", Gauge, "When that run was committed.", numbers.run_started);
@@ -94,7 +95,7 @@ void add_run(Families& families, const Numbers& numbers) {
     families.add(numbers.step_parts[static_cast<std::size_t>(part)], {{"phase", to_word(part)}});
 }
 
-void add_device(Families& families, const AboutNode& about) {
+void add_device(Families& families, const NodeInfo& about) {
   using enum MetricType;
   if (!about.compute) return;
   const schema::ComputeStatus compute = about.compute();
@@ -108,7 +109,7 @@ void add_device(Families& families, const AboutNode& about) {
   gauge("tgd_device_memory_free_bytes", "How much of it is free.", static_cast<double>(compute.free_bytes));
 }
 
-void add_peers(Families& families, const AboutNode& about, const Numbers& numbers) {
+void add_peers(Families& families, const NodeInfo& about, const Numbers& numbers) {
   using enum MetricType;
   const auto each = [&](const char* name, MetricType type, const char* help, auto value_of) {
     if (about.names.size() < 2) return;
@@ -117,7 +118,7 @@ void add_peers(Families& families, const AboutNode& about, const Numbers& number
       if (seat != about.self)
         families.add(static_cast<double>(value_of(numbers.peers[seat])), {{"peer", about.names[seat]}});
   };
-  each("tgd_peer_up", Gauge, "1 if both ports of the peer answer, both ways; else 0.",
+  each("tgd_peer_up", Gauge, "1 if both ports of the peer answer, in both directions; else 0.",
        [](const PeerNumbers& peer) { return peer.up; });
   each("tgd_peer_wait_seconds_total", Counter, "Time in steps with nothing to do but wait for the peer.",
        [](const PeerNumbers& peer) { return peer.wait_seconds; });
@@ -139,12 +140,12 @@ void add_process(Families& families, const ProcessNumbers& process) {
   families.one("process_virtual_memory_bytes", Gauge, "Mapped memory.", process.virtual_bytes);
   families.one("process_threads", Gauge, "Threads.", process.threads);
   families.one("process_open_fds", Gauge, "Open file descriptors.", process.open_descriptors);
-  families.one("process_max_fds", Gauge, "The most that may be open.", process.most_descriptors);
+  families.one("process_max_fds", Gauge, "Limit of open file descriptors.", process.max_descriptors);
 }
 
 }  // namespace
 
-std::string metrics_text(const AboutNode& about, const Numbers& numbers, const ProcessNumbers& process) {
+std::string metrics_text(const NodeInfo& about, const Numbers& numbers, const ProcessNumbers& process) {
   Families families;
   families.begin("tgd_build_info", MetricType::Gauge, "1, with build, kernels and node as labels.");
   families.add(1, {{"version", about.build},

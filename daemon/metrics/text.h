@@ -1,4 +1,4 @@
-// A node's numbers in Prometheus' text format 0.0.4, as prometheus-cpp writes it. Pure.
+// Writes a node's numbers in Prometheus' text format 0.0.4, by prometheus-cpp. Pure.
 #pragma once
 
 #include <functional>
@@ -9,16 +9,16 @@
 
 namespace tg::daemon {
 
-// The node that answers; does not change during the process.
-struct AboutNode {
-  Per<Seat, std::string> names;  // of all nodes
+// The node that the metrics belong to; constant for the life of the process.
+struct NodeInfo {
+  Per<Seat, std::string> names;  // all nodes' names
   Seat self;
   std::string build, kernels;
-  std::function<schema::ComputeStatus()> compute = {};  // what trains; asked again each time
+  std::function<schema::ComputeStatus()> compute = {};  // the device that trains; called for each request
 };
 
 inline constexpr const char* kMetricsType = "text/plain; version=0.0.4; charset=utf-8";
 
-std::string metrics_text(const AboutNode& about, const Numbers& numbers, const ProcessNumbers& process);
+std::string metrics_text(const NodeInfo& about, const Numbers& numbers, const ProcessNumbers& process);
 
 }  // namespace tg::daemon

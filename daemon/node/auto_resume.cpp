@@ -4,7 +4,7 @@
 #include <iterator>
 #include <utility>
 
-#include "daemon/store/stretch.h"
+#include "daemon/store/view_interval.h"
 #include "schema/options/job.h"
 #include "schema/text.h"
 
@@ -59,10 +59,10 @@ std::optional<RunIdentity> AutoResume::identity_of(const RunRecord& record, std:
     context_.news.log.warning("auto-resume", {{"run", record.id}, {"why", run.error().message}});
     return std::nullopt;
   }
-  std::vector<Stretch> past = stretches_in(context_.disk.store.directory(record.id) + "/" + kViewsFile);
-  past.push_back(stretch_of(record));
+  std::vector<ViewInterval> past = intervals_in(context_.disk.store.directory(record.id) + "/" + kViewsFile);
+  past.push_back(interval_of(record));
   run->resume->unasked = true;
-  run->not_from = begun_in_vain(past, kMaxTries);
+  run->not_from = repeated_start(past, kMaxTries);
   context_.news.log.info("auto-resume", {{"run", record.id}});
   return *std::move(run);
 }

@@ -17,7 +17,7 @@
 
 #include "daemon/control/control_server.h"
 #include "daemon/run/run_context.h"
-#include "daemon/store/found_states.h"
+#include "daemon/store/recovery_points.h"
 #include "schema/frame/frame.h"
 #include "schema/limits.h"
 #include "schema/place.h"
@@ -56,8 +56,8 @@ struct MisclassificationsFound {  // or an error
 struct StatesFound {  // on this node's disk, of a run that is to be resumed
   std::uint64_t run_key = 0;
   std::string run_id;
-  FoundStates found;
-  bool known = true;  // false: this node has no such run, found.refused says why
+  RecoveryPoints found;
+  bool known = true;  // false: this node has no such run, found.rejected says why
 };
 struct ShutDown {};
 using Event = std::variant<FrameArrived, ConnectionChanged, PeerLost, PrepareProgress, ForeignHeartbeat, ControlCall,

@@ -153,8 +153,8 @@ void Node::tick() {
   publish_metrics();
   if (!run_ && now - last_cleanup_ms_ >= kCleanupMs) {
     last_cleanup_ms_ = now;
-    context_.disk.store.delete_what_is_due();
-    save_held();
+    context_.disk.store.delete_expired();
+    save_unsaved();
   }
   if (!run_ || !run_->begun()) return;
   if (early_fitted_ && now >= not_before_ms_) {
@@ -172,7 +172,7 @@ void Node::tick() {
 
 void Node::publish_metrics() {
   const Metrics::Clock::time_point now = Metrics::Clock::now();
-  if (!context_.news.metrics.due(now)) return;
+  if (!context_.news.metrics.is_due(now)) return;
   Numbers& numbers = context_.news.metrics.numbers();
   const LinkTable& links = context_.network.mesh.links();
   if (const auto state = membership_.state()) numbers.run_state = state;
@@ -180,17 +180,17 @@ void Node::publish_metrics() {
   if (run_ && run_->begun()) {
     const View& view = run_->view().view();
     for (const Seat seat : view.seats())
-      if (seat != context_.self.config.seat() && !links.up(seat)) ++numbers.members_away;
+      if (seat != context_.self.config.seat() && !links.is_up(seat)) ++numbers.members_away;
     numbers.members_away += run_->departed_count();
   }
   for (const Seat seat : context_.self.names.places()) {
     PeerNumbers& peer = numbers.peers[seat];
     peer.sent_bytes = links[seat].sent_bytes;
     peer.received_bytes = links[seat].received_bytes;
-    peer.up = links.up(seat) && control_.up(seat);
+    peer.up = links.is_up(seat) && control_.is_up(seat);
   }
   rejected(Rejection::kMalformed) = links.malformed;
-  rejected(Rejection::kStranger) = links.strangers;
+  rejected(Rejection::kStranger) = links.unknown_senders;
   rejected(Rejection::kFlood) = queue_.dropped();
   context_.news.metrics.publish(now);
 }
@@ -201,13 +201,13 @@ void Node::check_links(std::uint64_t now) {
   for (const Seat peer : membership_.awaited()) {
     const std::optional<LinkProblem> problem = context_.network.mesh.links().problem(peer);
     text += (text.empty() ? "waiting for " : "; ") + context_.self.names[peer] + (problem ? ": " + problem->why : "");
-    if (problem && !problem->waiting_helps) membership_.on_incompatible_peer(peer, problem->why, now);
+    if (problem && !problem->may_recover) membership_.on_incompatible_peer(peer, problem->why, now);
   }
   pending_.show_wait(text);
 }
 
-void Node::save_held() {
-  for (const std::uint64_t key : context_.disk.store.save_held()) {
+void Node::save_unsaved() {
+  for (const std::uint64_t key : context_.disk.store.save_unsaved()) {
     context_.disk.store.amend(key, [&](RunRecord& record) {
       context_.news.log.info("saved-late", {{"run", record.id}});
       membership_.on_saved(key, past_run(record, context_.self.names, context_.self.config.seat()).end.truth,
@@ -223,7 +223,7 @@ void Node::on_event(FrameArrived& event) {
   const schema::FrameBody& body = event.frame.body;
   if (const auto* probe = std::get_if<schema::Probe>(&body)) {
     const BurstMeter::Frame frame{header.run, probe->burst, probe->last};
-    if (const auto micros = bursts_.arrived(event.from, frame, micros_of(event.at)))
+    if (const auto micros = bursts_.on_frame(event.from, frame, micros_of(event.at)))
       context_.network.mesh.send(
           {event.from}, schema::encode_frame(header, schema::ProbeReply{probe->burst, *micros}, context_.network.pool));
     return;
@@ -317,14 +317,14 @@ void Node::on_event(ConnectionChanged& event) {
   if (event.up && disconnect_grace_.on_reconnected(event.peer)) return;
   if (event.up || !run_ || !run_->begun())
     return membership_.on_connection_changed(event.peer, event.up, steady_ms(),
-                                             context_.network.mesh.links()[event.peer].rekeys);
+                                             context_.network.mesh.links()[event.peer].rekeying);
   view_links_.mark_broken(event.peer);
   disconnect_grace_.on_disconnected(event.peer,
                                     context_.self.config.node + " lost the connection to " +
                                         context_.self.names[event.peer] + " in " +
                                         std::string(to_word(context_.news.progress.phase.load())) + " of step " +
                                         std::to_string(context_.news.progress.step),
-                                    steady_ms(), context_.network.mesh.links()[event.peer].rekeys);
+                                    steady_ms(), context_.network.mesh.links()[event.peer].rekeying);
 }
 
 void Node::on_event(PeerLost& event) {
@@ -346,7 +346,7 @@ void Node::on_event(PrepareProgress& event) {
 void Node::on_event(ForeignHeartbeat& event) {
   const std::optional<RunRecord> record = context_.disk.store.recorded(event.run_id);
   // An older lineage, or a run that has ended: the peer will learn of that.
-  if (record && record->begun() &&
+  if (record && record->has_begun() &&
       event.lineage < record->status.lineage + schema::is_authoritative(record->status.state))
     return;
   auto_resume_.on_foreign_heartbeat(event.run_id, steady_ms());
@@ -358,7 +358,7 @@ void Node::on_event(ForeignHeartbeat& event) {
 void Node::on_event(ShutDown&) {
   examiner_.stop_measuring("it is being shut down");
   search_.cancel({ErrorKind::kFailed, context_.self.config.node + " is being shut down"});
-  save_held();
+  save_unsaved();
   membership_.shut_down(steady_ms());
   apply_actions();
   shutting_down_ = true;  // the loop ends once the run, if any, is saved
@@ -462,7 +462,7 @@ void Node::try_auto_resume(std::uint64_t now) {
   if (shutting_down_ || (is_busy() && !search_.is_active()) || !membership_.idle()) return;  // a run ends a search
   const AutoResume::Nodes nodes{[this](Seat seat) {
                                   return seat == context_.self.config.seat() ||
-                                         (context_.network.mesh.links().up(seat) && control_.up(seat));
+                                         (context_.network.mesh.links().is_up(seat) && control_.is_up(seat));
                                 },
                                 [this](const std::string& run) { return membership_.voters_of(run); }};
   if (const auto run = auto_resume_.next_proposal(nodes, now, draw_bits())) propose(kNoClient, *run);
@@ -517,7 +517,7 @@ void Node::leave(std::uint64_t token, const schema::LeaveRequest& request) {
 std::string Node::service_status() const {
   std::size_t up = 1;
   for (const Seat seat : context_.self.names.places())
-    if (seat != context_.self.config.seat() && context_.network.mesh.links().up(seat)) ++up;
+    if (seat != context_.self.config.seat() && context_.network.mesh.links().is_up(seat)) ++up;
   const std::string nodes = context_.self.config.node + ", " + std::to_string(up) + " of " +
                             std::to_string(context_.self.names.size()) + " nodes up, ";
   const RunIdentity* const current = membership_.current();
@@ -575,7 +575,7 @@ void Node::apply(FindStates& action) {
     control_.watch(action.run.id, job->step_timeout_ms);  // a member may die during the search, too
   }
   context_.news.progress.view = 0;
-  save_held();  // a state in memory counts once it is on the disk
+  save_unsaved();  // a state in memory counts once it is on the disk
   resumption_.find_states(action.run);
 }
 
@@ -706,7 +706,7 @@ void Node::apply(EndRun& action) {
     context_.news.log.info("frames-dropped", {{"run", action.id}, {"of-other-runs-or-views", dropped}});
   context_.news.log.set_sink(nullptr);
   control_.unwatch();
-  context_.network.mesh.forget_waiting();
+  context_.network.mesh.drop_queued();
   context_.news.progress.phase = schema::Phase::kIdle;
   context_.news.progress.view = 0;
   if (is_current(action.run_key)) run_.reset();
@@ -765,7 +765,7 @@ void Node::apply(Freeze& action) {
   report.leaving = shutting_down_;
   const std::chrono::milliseconds silence(context_.self.config.peer_timeout_ms);
   report.reachable = context_.self.names.places_where([&](Seat seat) {
-    return seat != context_.self.config.seat() && context_.network.mesh.links().hears(seat, silence);
+    return seat != context_.self.config.seat() && context_.network.mesh.links().is_responsive(seat, silence);
   });
   membership_.on_frozen(action.run_key, report, steady_ms());
 }
@@ -795,7 +795,7 @@ void Node::apply(InstallView& action) {
   log_view_change(false);
   unlogged_change_ = action;
   for (const Seat seat : context_.self.names.places())
-    if (seat != context_.self.config.seat() && !next.has(seat)) context_.network.mesh.forget_waiting(seat);
+    if (seat != context_.self.config.seat() && !next.has(seat)) context_.network.mesh.drop_queued(seat);
   view_links_.begin_view();
   for (const Seat seat : disconnect_grace_.disconnected()) view_links_.mark_broken(seat);
   not_before_ms_ = action.next.waits ? now + ViewChange::kFirstStepDelayMs : 0;

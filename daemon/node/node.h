@@ -85,7 +85,7 @@ class Node {
   void publish_last_run();
   void watch_members(const std::string& run);
   void report_failure(const schema::Fail& cause);
-  void save_held();
+  void save_unsaved();
   void on_snapshot_chunk(Seat from, const schema::FrameHeader& header, const schema::SnapshotChunk& chunk);
   void log_run(const std::string& id);
 

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "daemon/membership/view.h"
-#include "daemon/store/stretch.h"
+#include "daemon/store/view_interval.h"
 #include "schema/options/job.h"
 #include "schema/options/resumed_job.h"
 #include "schema/text.h"
@@ -16,8 +16,8 @@ namespace {
 schema::StateId initial_state(const RunRecord& record) { return {1, View::kFirst, 0, record.initial_digest}; }
 
 // The interval of the run's first view: its members and their weights. Later views may have others.
-Stretch first_interval(const RunRecord& record, const std::string& directory) {
-  Stretch now = stretch_of(record);
+ViewInterval first_interval(const RunRecord& record, const std::string& directory) {
+  ViewInterval now = interval_of(record);
   if (record.view == View::kFirst && record.status.lineage == 1) return now;
   return first_view_in(directory + "/" + kViewsFile, 1).value_or(std::move(now));
 }
@@ -38,7 +38,7 @@ Result<RunIdentity> Resumption::proposal_for(const schema::ResumeRequest& reques
   if (!record)
     return Error{ErrorKind::kNotFound,
                  "no run '" + request.run + "' on " + context_.self.config.node + "; list the runs: tgctl list"};
-  if (!record->begun())
+  if (!record->has_begun())
     return Error{ErrorKind::kRefused,
                  "run " + record->id + " never began: it has no state to resume from; start it again"};
   const Result<schema::JobSpec> before = schema::parse_job(record->spec, "run.json");
@@ -57,7 +57,7 @@ Result<RunIdentity> Resumption::proposal_for(const schema::ResumeRequest& reques
 Result<RunIdentity> Resumption::identity_of(const RunRecord& record, const schema::JobSpec& job,
                                             std::uint64_t key) const {
   const Per<Seat, std::string>& names = context_.self.names;
-  const Stretch first = first_interval(record, context_.disk.store.directory(record.id));
+  const ViewInterval first = first_interval(record, context_.disk.store.directory(record.id));
   if (const Status valid = schema::validate_job(job, first.members.size()); !valid.ok()) return valid.error();
   RunIdentity run{key, record.id, schema::canonical_job(job), job.start_timeout_ms};
   if (const std::string why = refusal_reason(run, record); !why.empty()) return Error{ErrorKind::kRefused, why};
@@ -75,7 +75,7 @@ Result<RunIdentity> Resumption::identity_of(const RunRecord& record, const schem
 // Why this node cannot take part in such a resume, whatever is on its disk; "" = it can.
 std::string Resumption::refusal_reason(const RunIdentity& run, const std::optional<RunRecord>& record) const {
   const std::string& node = context_.self.config.node;
-  if (!record || !record->begun())
+  if (!record || !record->has_begun())
     return node + " has no run " + run.id + ": its state directory was replaced or emptied";
   const std::vector<std::string> all(context_.self.names.begin(), context_.self.names.end());
   const std::vector<std::string> then_all =
@@ -100,26 +100,26 @@ void Resumption::find_states(const RunIdentity& run) {
   std::string why = refusal_reason(run, record);
   if (why.empty() && run.resume->unasked && record->left_by_order)
     why = context_.self.config.node + " was removed from run " + run.id;
-  if (!why.empty()) return queue_.post(StatesFound{run.run_key, run.id, {.states = {}, .refused = {why}}, false});
+  if (!why.empty()) return queue_.post(StatesFound{run.run_key, run.id, {.states = {}, .rejected = {why}}, false});
   context_.disk.saver.post([&context = context_, &queue = queue_, id = run.id, key = run.run_key] {
     const auto advance = [&context] { ++context.news.progress.count; };
-    Result<FoundStates> found = context.disk.store.states(id, advance);
+    Result<RecoveryPoints> found = context.disk.store.recovery_points(id, advance);
     queue.post(found.ok() ? StatesFound{key, id, *std::move(found)}
-                          : StatesFound{key, id, {.states = {}, .refused = {found.error().message}}, false});
+                          : StatesFound{key, id, {.states = {}, .rejected = {found.error().message}}, false});
   });
 }
 
 schema::Offer Resumption::make_offer(StatesFound event) {
   schema::Offer offer;
   found_ = std::move(event.found.states);
-  for (const FoundState& found : found_)
+  for (const RecoveryPoint& found : found_)
     if (offer.states.size() < schema::kMaxStates) offer.states.push_back(found.id);
   // The initial state needs no file: it follows from the job.
   if (const std::optional<RunRecord> record = context_.disk.store.recorded(event.run_id); event.known && record) {
     if (offer.states.size() == schema::kMaxStates) offer.states.pop_back();
     offer.states.push_back(initial_state(*record));
   }
-  for (const std::string& refused : event.found.refused) {
+  for (const std::string& refused : event.found.rejected) {
     offer.problem += (offer.problem.empty() ? "" : "; ") + refused;
     context_.news.log.warning("state-rejected", {{"run", event.run_id}, {"what", refused}});
   }
@@ -129,7 +129,7 @@ schema::Offer Resumption::make_offer(StatesFound event) {
 
 std::uint32_t Resumption::known_lineage(const std::string& run) const {
   const std::optional<RunRecord> record = context_.disk.store.recorded(run);
-  return record && record->begun() ? record->status.lineage : 0;
+  return record && record->has_begun() ? record->status.lineage : 0;
 }
 
 Result<SavedStart> Resumption::saved_start(const RunIdentity& run) const {
@@ -139,7 +139,7 @@ Result<SavedStart> Resumption::saved_start(const RunIdentity& run) const {
   start.state = *run.resume->start;
   start.directory = context_.disk.store.directory(run.id);
   start.from_the_beginning = start.state == initial_state(*record);
-  for (const FoundState& found : found_)
+  for (const RecoveryPoint& found : found_)
     if (found.id == start.state) start.counters = found.facts.counters;
   start.data_hash = record->data_hash;
   start.model_hash = record->model_hash;

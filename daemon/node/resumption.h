@@ -12,7 +12,7 @@
 #include "daemon/node/event_queue.h"
 #include "daemon/run/preparation_options.h"
 #include "daemon/run/run_context.h"
-#include "daemon/store/found_states.h"
+#include "daemon/store/recovery_points.h"
 #include "schema/control/control.h"
 
 namespace tg::daemon {
@@ -39,7 +39,7 @@ class Resumption {
 
   const RunContext& context_;
   EventQueue& queue_;
-  std::vector<FoundState> found_;  // by the last find_states()
+  std::vector<RecoveryPoint> found_;  // by the last find_states()
 };
 
 }  // namespace tg::daemon

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "daemon/run/recorded_end.h"
-#include "daemon/run/what_is_saved.h"
+#include "daemon/run/state_metadata.h"
 #include "daemon/step/job_layout.h"
 #include "daemon/store/artefacts.h"
 #include "daemon/store/checkpoints.h"
@@ -52,7 +52,8 @@ Status Checkpointer::begin(RunRecord first, std::shared_ptr<const Prepared> prep
   if (!history_) return context_.disk.store.write(record_);
   Status joined = context_.disk.store.join(record_, history_->first, history_->second);
   const std::string views = context_.disk.store.directory(record_.id) + "/" + kViewsFile;
-  if (const std::optional<Stretch> begun = first_view_in(views, record_.status.lineage)) lineage_from_ = begun->from;
+  if (const std::optional<ViewInterval> begun = first_view_in(views, record_.status.lineage))
+    lineage_from_ = begun->from;
   return joined;
 }
 
@@ -96,14 +97,14 @@ void Checkpointer::write_checkpoint(const schema::StateId& state, const schema::
     Status written = artefacts ? daemon::write_checkpoint(context.disk.store.directory(record.id), state, from,
                                                           artefacts->at(kStateFile))
                                : Status(artefacts.error());
-    if (written.ok()) written = context.disk.store.keep(record);
+    if (written.ok()) written = context.disk.store.persist(record);
     context.hooks.on_checkpoint_written({run_key, state.step, written});
   });
 }
 
 void Checkpointer::on_view_changed(const schema::RunStatus& status, const NextView& next, const std::string& ended) {
   record_.status = status;
-  Stretch before = stretch_of(record_);
+  ViewInterval before = interval_of(record_);
   before.ended = schema::clip_text(ended, schema::kMaxReasonBytes);
   record_.view = next.number;
   record_.member_names = next.member_names;
@@ -196,7 +197,7 @@ void Checkpointer::begin_save(const schema::RunStatus& status, const std::option
     own.state = record.status.state;
     own.save = outcome.save;
     own.problem = schema::clip_text(outcome.problem, schema::kMaxProblemBytes);
-    if (const Status kept = context.disk.store.keep(record); !kept) failed(kept.error());
+    if (const Status kept = context.disk.store.persist(record); !kept) failed(kept.error());
     if (outcome.save == schema::SaveState::kSaved) {
       if (record.status.state == schema::RunState::kCompleted)
         delete_checkpoints(directory);  // other runs keep theirs for a resume
@@ -243,7 +244,7 @@ Status Checkpointer::record_outcome(const RunOutcome& end) {
                                      [](const auto& word) { return word && word->save == schema::SaveState::kSaved; });
   if (own.save == schema::SaveState::kNotSaved && !any_saved && unsaved_) {
     own.save = schema::SaveState::kInMemory;
-    context_.disk.store.hold(record_.id, *unsaved_, prepared_, prepared_->replica->bytes());
+    context_.disk.store.keep_unsaved(record_.id, *unsaved_, prepared_, prepared_->replica->bytes());
   }
   context_.news.progress.phase = schema::Phase::kIdle;
   return context_.disk.store.write(record_);

@@ -35,7 +35,7 @@ class Checkpointer {
   Status begin(RunRecord first, std::shared_ptr<const Prepared> prepared, bool copies);
 
   // A joiner calls this before begin(): the run's past as the donor has it, and the view that ended with the join.
-  void set_history(std::string views, Stretch before) { history_ = {std::move(views), std::move(before)}; }
+  void set_history(std::string views, ViewInterval before) { history_ = {std::move(views), std::move(before)}; }
 
   // --- during the run ---
   // Returns the record as it would be written now.
@@ -46,7 +46,7 @@ class Checkpointer {
   // metrics is flushed to the disk before the checkpoint.
   void write_checkpoint(const schema::StateId& state, const schema::RunStatus& status,
                         const std::shared_ptr<LineFile>& metrics);
-  // Ends the stretch of the previous view, with these words, and begins that of the next. The saver's thread writes.
+  // Ends the interval of the previous view, with these words, and begins that of the next. The saver's thread writes.
   struct NextView {
     std::uint32_t number = 0;
     std::vector<std::string> member_names;  // by rank
@@ -88,7 +88,7 @@ class Checkpointer {
   schema::StateId lineage_from_;  // the first state of this lineage
   std::shared_ptr<const Prepared> prepared_;
   bool copies_ = true;
-  std::optional<std::pair<std::string, Stretch>> history_;  // a joiner's
+  std::optional<std::pair<std::string, ViewInterval>> history_;  // a joiner's
   Clock::time_point last_checkpoint_{};
   struct QueuedCheckpoint {
     schema::StateId state;

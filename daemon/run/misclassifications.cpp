@@ -11,8 +11,8 @@
 
 #include "daemon/run/fitting.h"
 #include "daemon/run/memory_check.h"
-#include "daemon/run/picture_of.h"
 #include "daemon/run/prepare.h"
+#include "daemon/run/sample_to_wire.h"
 #include "daemon/store/saved_arrays.h"
 #include "engine/predictions.h"
 #include "kernels/base/hex.h"
@@ -148,7 +148,7 @@ schema::Misclassifications summary(const Prepared& prepared, const std::vector<e
     found.confusions.push_back({name(pair.label), name(pair.said), pair.count, pair.of});
   for (const engine::Prediction& one : engine::wrongest(all, schema::kMaxPictures)) {
     if (const auto sample = engine::shown_test_sample(*prepared.data, prepared.recipe, one.sample))
-      found.worst.push_back({picture_of(*sample, name(one.label)), name(one.said), one.probability});
+      found.worst.push_back({to_wire(*sample, name(one.label)), name(one.said), one.probability});
     advance();
   }
   return found;

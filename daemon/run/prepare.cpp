@@ -13,7 +13,7 @@
 #include "daemon/run/memory_check.h"
 #include "daemon/step/job_data.h"
 #include "daemon/step/job_layout.h"
-#include "daemon/store/found_states.h"
+#include "daemon/store/recovery_points.h"
 #include "daemon/store/saved_arrays.h"
 #include "engine/data/class_weights.h"
 #include "engine/initial_file.h"

@@ -26,7 +26,7 @@ void record_end(RunRecord& record, const RunOutcome& end, const Per<Seat, std::s
     if (word) {
       record.others[names[seat]] = {word->save, word->problem};
     } else {
-      record.others.try_emplace(names[seat], MemberEnd{schema::SaveState::kUnknown, ""});
+      record.others.try_emplace(names[seat], MemberOutcome{schema::SaveState::kUnknown, ""});
     }
   }
 }

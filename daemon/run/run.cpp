@@ -10,8 +10,8 @@
 #include "daemon/membership/choose_exchange.h"
 #include "daemon/run/fitting.h"
 #include "daemon/run/memory_check.h"
-#include "daemon/run/picture_of.h"
 #include "daemon/run/prepare.h"
+#include "daemon/run/sample_to_wire.h"
 #include "daemon/step/job_data.h"
 #include "daemon/step/job_layout.h"
 #include "kernels/base/check.h"
@@ -23,12 +23,12 @@ namespace {
 
 // The node's limit without the unsaved states of earlier runs; 0 = the machine's free memory, which excludes them.
 std::uint64_t memory_for_a_run(const RunContext& context) {
-  const std::uint64_t configured = context.self.config.memory_mib << 20, held = context.disk.store.held().bytes;
+  const std::uint64_t configured = context.self.config.memory_mib << 20, held = context.disk.store.unsaved().bytes;
   return configured == 0 ? 0 : std::max<std::uint64_t>(configured, held + 1) - held;
 }
 
 std::string unsaved_note(const RunContext& context) {
-  const RunStore::Held held = context.disk.store.held();
+  const RunStore::Unsaved held = context.disk.store.unsaved();
   return daemon::unsaved_note(held.bytes, held.runs);
 }
 
@@ -187,7 +187,7 @@ Status Run::show_data(schema::StartReply& reply) const {
   try {
     for (const engine::ShownSample& sample :
          engine::shown_samples(*prepared_->data, prepared_->recipe, job_.seed, schema::kMaxPictures))
-      reply.pictures.push_back(picture_of(sample, prepared_->data->classes[sample.label]));
+      reply.pictures.push_back(to_wire(sample, prepared_->data->classes[sample.label]));
   } catch (const std::exception& error) {
     return Error{ErrorKind::kFailed, context_.self.config.node + ": " + error.what()};
   }
@@ -520,7 +520,7 @@ Status Run::join(View view, const schema::Commit& choice, const std::string& why
   if (Status kept = received_metrics_->commit(); !kept.ok()) return kept;
   view_.emplace(parts(), std::move(view));
   view_->on_prepared(prepared_, is_evaluated(start_->state.step));
-  Stretch before = stretch_of(*record);
+  ViewInterval before = interval_of(*record);
   before.ended = schema::clip_text("CHANGED: " + why, schema::kMaxReasonBytes);
   checkpointer_.set_history(snapshot_sink_->views(), std::move(before));
   if (Status entered = record_beginning(choice); !entered.ok()) return entered;

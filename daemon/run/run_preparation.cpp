@@ -23,14 +23,14 @@ void RunPreparation::on_prepared(Result<std::shared_ptr<const PreparedView>> res
 }
 
 void RunPreparation::on_probe_reply(Seat from, const schema::ProbeReply& reply) {
-  if (const auto next = probe_.replied(from, reply, now_seconds()))
+  if (const auto next = probe_.on_reply(from, reply, now_seconds()))
     send_burst(context_.network.mesh, context_.network.pool, run_key_, *next);
 }
 
 std::optional<schema::Vote> RunPreparation::take_vote() {
   if (voted_ || !result_) return std::nullopt;
   probe_.tick(now_seconds());
-  if (result_->ok() && !probe_.over()) return std::nullopt;
+  if (result_->ok() && !probe_.is_done()) return std::nullopt;
   voted_ = true;
   return vote();
 }

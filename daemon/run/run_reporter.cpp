@@ -55,8 +55,8 @@ Status RunReporter::open_metrics(const std::string& directory, bool append, std:
   const std::string path = directory + "/" + kMetricsFile;
   last_row_step_ = after_step;
   if (append)
-    if (Status cut = cut_back(path, after_step); !cut.ok()) return cut;
-  metrics_ = std::make_shared<LineFile>(path, append ? LineFile::Begin::kGoesOn : LineFile::Begin::kAnew);
+    if (Status cut = truncate_after(path, after_step); !cut.ok()) return cut;
+  metrics_ = std::make_shared<LineFile>(path, append ? LineFile::Mode::kAppend : LineFile::Mode::kTruncate);
   return {};
 }
 

@@ -88,7 +88,7 @@ void RunView::send(const std::vector<Seat>& to, const schema::SharedFrame& frame
   if (!full) return;
   const std::string& name = run_.context.self.names[*full];
   member_->fail({ErrorKind::kUnreachable, name, "send",
-                 "send queue to " + name + " is full (" + std::to_string(kMaxWaitingFrames) + " frames)"});
+                 "send queue to " + name + " is full (" + std::to_string(kMaxQueuedFrames) + " frames)"});
 }
 
 void RunView::train(Step step, const Layout& layout, kernels::ConstFloats parameters, bool early) {

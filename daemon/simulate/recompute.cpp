@@ -70,7 +70,7 @@ class Recomputation {
   }
   Per<Rank, std::uint64_t> threads_of(const Leg& leg) const {
     Per<Rank, std::uint64_t> threads;
-    for (const std::string& node : leg.stretch.members) threads.push_back(threads_of(node));
+    for (const std::string& node : leg.interval.members) threads.push_back(threads_of(node));
     return threads;
   }
 
@@ -114,17 +114,17 @@ Status Recomputation::prepare_all() {
   options.job.threads = 0;                 // as many as are asked for, whatever the processors
   options.job.keep = schema::Keep::kLast;  // the state is the same
   options.data_dir = options_.data_dir.value_or(run_.job.data_dir);
-  options.threads = threads_of(first.stretch.members.front());
+  options.threads = threads_of(first.interval.members.front());
   options.node = kHere;
   options.log_progress = [this](const std::string& line) { say_("reading data: " + line); };
-  const ViewPart part{Rank(0), Per<Rank, std::uint16_t>(first.stretch.weights.begin(), first.stretch.weights.end()),
+  const ViewPart part{Rank(0), Per<Rank, std::uint16_t>(first.interval.weights.begin(), first.interval.weights.end()),
                       global_batch_};
   Result<TrainingKit> kit = prepare(options, part, compute_, [] {});
   if (!kit) return kit.error();
   prepared_ = kit->prepared;
   if (Status same = check_recorded(*prepared_); !same) return same;
   if (Status fits = check_memory(*kit->view); !fits) return fits;
-  const Seat seat = seat_of(first.stretch.members.front());
+  const Seat seat = seat_of(first.interval.members.front());
   nodes_[seat] = {prepared_->replica, std::move(kit->gradients)};
   holders_ = {seat};
   engines_ = std::make_unique<ShareEngines>(options, *std::move(kit), compute_);
@@ -153,21 +153,21 @@ Status Recomputation::check_recorded(const Prepared& prepared) const {
 Status Recomputation::check_memory(const PreparedView& first) const {
   const Leg* largest = &run_.legs.front();
   for (const Leg& leg : run_.legs)
-    if (leg.stretch.members.size() > largest->stretch.members.size()) largest = &leg;
-  const Per<Rank, std::uint16_t> weights(largest->stretch.weights.begin(), largest->stretch.weights.end());
+    if (leg.interval.members.size() > largest->interval.members.size()) largest = &leg;
+  const Per<Rank, std::uint16_t> weights(largest->interval.weights.begin(), largest->interval.weights.end());
   return check_memory_of_members({largest->job, *prepared_, first, weights, global_batch_, choice_}, compute_, say_);
 }
 
-// What members said of their engines; of a stretch in an earlier lineage only its line does.
+// What members said of their engines; of an interval in an earlier lineage only its line does.
 Status Recomputation::check_builds(const Leg& leg) const {
-  const bool newest = leg.stretch.lineage == run_.record.status.lineage;
+  const bool newest = leg.interval.lineage == run_.record.status.lineage;
   const auto compared = [this](const std::string& build) {
     return options_.threads ? build.substr(0, build.rfind(", ")) : build;  // threads come last
   };
-  for (std::size_t i = 0; i < leg.stretch.members.size(); ++i) {
-    const std::string& node = leg.stretch.members[i];
+  for (std::size_t i = 0; i < leg.interval.members.size(); ++i) {
+    const std::string& node = leg.interval.members[i];
     std::string then;
-    if (const auto said = leg.stretch.builds.find(node); said != leg.stretch.builds.end()) then = said->second;
+    if (const auto said = leg.interval.builds.find(node); said != leg.interval.builds.end()) then = said->second;
     if (const auto said = run_.members.find(node); newest && said != run_.members.end())
       then = said->second.engine_build;
     const std::string here = engines_->engine_of(Rank(i)).build();
@@ -182,7 +182,7 @@ Status Recomputation::check_builds(const Leg& leg) const {
 // The members of the leg hold the state that it begins with.
 Status Recomputation::enter(const Leg& leg) {
   std::vector<Seat> members;
-  for (const std::string& node : leg.stretch.members) members.push_back(seat_of(node));
+  for (const std::string& node : leg.interval.members) members.push_back(seat_of(node));
   for (const Seat seat : members) {
     if (std::ranges::count(holders_, seat) > 0) continue;
     Result<SimulatedNode> copy = copy_of(nodes_[holders_.front()], compute_.space(), prepared_->model, run_.job.seed);
@@ -208,7 +208,7 @@ void Recomputation::committed(const Member::Committed& committed) {
 
 Status Recomputation::compute_leg(const Leg& leg) {
   if (Status entered = enter(leg); !entered) return entered;
-  const Per<Rank, std::uint16_t> weights(leg.stretch.weights.begin(), leg.stretch.weights.end());
+  const Per<Rank, std::uint16_t> weights(leg.interval.weights.begin(), leg.interval.weights.end());
   if (Status fits = engines_->fit(leg.job, weights, global_batch_, threads_of(leg), Step(leg.first)); !fits)
     return fits;
   if (Status same = check_builds(leg); !same) return same;
@@ -216,7 +216,7 @@ Status Recomputation::compute_leg(const Leg& leg) {
   for (const Seat seat : holders_) members.push_back(&nodes_[seat]);
   const bool has_test_data = !prepared_->data->test.labels.empty();
   const bool due = leg.first > 0 && leg.job.evaluate_every > 0 && leg.first % leg.job.evaluate_every == 0;
-  SimulatedView view({.view = View(leg.stretch.view, holders_, weights),
+  SimulatedView view({.view = View(leg.interval.view, holders_, weights),
                       .names = Per<Seat, std::string>(run_.names.begin(), run_.names.end()),
                       .job = leg.job,
                       .choice = choice_,
@@ -235,14 +235,14 @@ Status Recomputation::compute_leg(const Leg& leg) {
   digest_ = Replica::combine(nodes_[holders_.front()].replica->segment_digests());
   if ((leg.digest != 0 && leg.digest != digest_) || other_loss_) return difference(leg);
   say_("steps " + std::to_string(leg.first + 1) + " to " + std::to_string(leg.last) + " of " +
-       schema::joined(leg.stretch.members) + ": digest " + hex_digest(digest_) +
+       schema::joined(leg.interval.members) + ": digest " + hex_digest(digest_) +
        (leg.digest != 0 ? ", as recorded" : ""));
   return {};
 }
 
 Status Recomputation::difference(const Leg& leg) const {
   std::string text = "steps " + std::to_string(leg.first + 1) + " to " + std::to_string(leg.last) + " of " +
-                     schema::joined(leg.stretch.members) + ": digest " + hex_digest(digest_);
+                     schema::joined(leg.interval.members) + ": digest " + hex_digest(digest_);
   text += leg.digest == 0         ? ""
           : leg.digest == digest_ ? ", as recorded"
                                   : ", and " + hex_digest(leg.digest) + " is recorded";

@@ -1,5 +1,5 @@
 // `tgd recompute DIR`: computes a recorded run again, from its beginning, with all its members in this process, and
-// compares what comes of it with what is recorded: the digest at the end of each stretch, the loss of each step, the
+// compares what comes of it with what is recorded: the digest at the end of each interval, the loss of each step, the
 // last evaluation. What its bits depend on is compared first: data, model, and what each member computed with. A kernel
 // variant is none of that: all give the same bits. One thread, which learns; seconds to as long as the run took.
 #pragma once

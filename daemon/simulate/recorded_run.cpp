@@ -40,7 +40,7 @@ Result<RunRecord> record_in(const std::string& directory) {
   Result<RunRecord> record = record_from_json(*text);
   if (!record) return Error{ErrorKind::kCorrupt, path + " is damaged: " + record.error().message};
   const schema::RunState state = record->status.state;
-  if (!record->begun())
+  if (!record->has_begun())
     return Error{ErrorKind::kRefused, "run " + record->id + " never began: there is nothing to compute"};
   if (!schema::has_ended(state))
     return Error{ErrorKind::kRefused, "run " + record->id + " was " + to_word(state) + " when " + path +
@@ -92,24 +92,24 @@ std::map<std::uint64_t, double> losses_in(const std::string& directory) {
   return losses;
 }
 
-Result<schema::JobSpec> job_of(const RunRecord& record, const Stretch& stretch) {
+Result<schema::JobSpec> job_of(const RunRecord& record, const ViewInterval& interval) {
   Result<schema::JobSpec> job = schema::parse_job(record.spec, kRecordFile);
   if (!job) return job;
-  for (const auto& [key, value] : stretch.settings)
+  for (const auto& [key, value] : interval.settings)
     if (const Status set = schema::set_job_key(*job, key + "=" + value); !set)
       return Error{ErrorKind::kCorrupt, std::string(kViewsFile) + " is damaged: " + set.error().message};
   return job;
 }
 
-Error odd_line(const Stretch& stretch, const std::string& why) {
-  return {ErrorKind::kCorrupt, "the past of the run is damaged: lineage " + std::to_string(stretch.lineage) +
-                                   ", view " + std::to_string(stretch.view) + " " + why};
+Error odd_line(const ViewInterval& interval, const std::string& why) {
+  return {ErrorKind::kCorrupt, "the past of the run is damaged: lineage " + std::to_string(interval.lineage) +
+                                   ", view " + std::to_string(interval.view) + " " + why};
 }
 
 }  // namespace
 
-Result<std::vector<Leg>> legs_of(const RunRecord& record, std::vector<Stretch> past) {
-  const Stretch newest = stretch_of(record);
+Result<std::vector<Leg>> legs_of(const RunRecord& record, std::vector<ViewInterval> past) {
+  const ViewInterval newest = interval_of(record);
   if (!past.empty() && past.back().same_as(newest)) past.pop_back();
   past.push_back(newest);
   const schema::MemberStatus own = RunRecord(record).own_row();
@@ -118,8 +118,8 @@ Result<std::vector<Leg>> legs_of(const RunRecord& record, std::vector<Stretch> p
   std::uint64_t last = own.digest_step, digest = own.digest;
   for (std::size_t i = past.size(); last > 0;) {
     Leg leg{past[i - 1], {}, past[i - 1].from.step, last, digest};
-    const schema::StateId from = leg.stretch.from;
-    const Result<schema::JobSpec> job = job_of(record, leg.stretch);
+    const schema::StateId from = leg.interval.from;
+    const Result<schema::JobSpec> job = job_of(record, leg.interval);
     if (!job) return job.error();
     leg.job = *job;
     const Result<std::uint64_t> steps =
@@ -129,21 +129,21 @@ Result<std::vector<Leg>> legs_of(const RunRecord& record, std::vector<Stretch> p
     leg.job.target_accuracy = 0;  // it ended where its record says
     leg.job.patience = 0;
     if (leg.first > leg.last || leg.last > leg.job.steps)
-      return odd_line(leg.stretch, "goes from step " + std::to_string(leg.first) + " to " + std::to_string(leg.last) +
-                                       " of " + std::to_string(leg.job.steps));
-    if (leg.stretch.members.empty() || leg.stretch.weights.size() != leg.stretch.members.size() ||
-        std::ranges::adjacent_find(leg.stretch.members, std::greater_equal<>()) != leg.stretch.members.end())
-      return odd_line(leg.stretch, "does not say whose it was, or how they shared a batch");
+      return odd_line(leg.interval, "goes from step " + std::to_string(leg.first) + " to " + std::to_string(leg.last) +
+                                        " of " + std::to_string(leg.job.steps));
+    if (leg.interval.members.empty() || leg.interval.weights.size() != leg.interval.members.size() ||
+        std::ranges::adjacent_find(leg.interval.members, std::greater_equal<>()) != leg.interval.members.end())
+      return odd_line(leg.interval, "does not say whose it was, or how they shared a batch");
     if (leg.first < leg.last) legs.push_back(leg);
     last = from.step;
     digest = from.digest;
     if (last == 0) break;
     const auto before =
         std::find_if(past.rend() - static_cast<std::ptrdiff_t>(i - 1), past.rend(),
-                     [&](const Stretch& one) { return one.lineage == from.lineage && one.view == from.view; });
+                     [&](const ViewInterval& one) { return one.lineage == from.lineage && one.view == from.view; });
     if (before == past.rend())
-      return odd_line(leg.stretch, "began with a state of lineage " + std::to_string(from.lineage) + ", view " +
-                                       std::to_string(from.view) + ", which " + kViewsFile + " does not have");
+      return odd_line(leg.interval, "began with a state of lineage " + std::to_string(from.lineage) + ", view " +
+                                        std::to_string(from.view) + ", which " + kViewsFile + " does not have");
     i = static_cast<std::size_t>(past.rend() - before);
   }
   std::ranges::reverse(legs);
@@ -158,9 +158,9 @@ Result<RecordedRun> read_recorded_run(const std::string& directory) {
   const Result<schema::JobSpec> job = job_of(run.record, {});
   if (!job) return job.error();
   run.job = *job;
-  const std::vector<Stretch> past = stretches_in(directory + "/" + kViewsFile);
+  const std::vector<ViewInterval> past = intervals_in(directory + "/" + kViewsFile);
   std::set<std::string> names(run.record.member_names.begin(), run.record.member_names.end());
-  for (const Stretch& stretch : past) names.insert(stretch.members.begin(), stretch.members.end());
+  for (const ViewInterval& interval : past) names.insert(interval.members.begin(), interval.members.end());
   run.names.assign(names.begin(), names.end());
   Result<std::vector<Leg>> legs = legs_of(run.record, past);
   if (!legs) return legs.error();

@@ -2,11 +2,11 @@
 // tgctl fetch made, or a node's own of that run.
 //
 //   run.json       the record of the member whose folder or copy it is
-//   views.jsonl    its stretches (store/stretch.h); a run of one stretch needs none: run.json has the newest
+//   views.jsonl    its intervals (store/interval.h); a run of one interval needs none: run.json has the newest
 //   members.json   what each member computed with; without it, only what run.json says of its writer
 //   metrics.jsonl  the loss of each step, to say where a difference begins
 //
-// A stretch that began before the end of another one threw away what came after: legs are the steps that led to the
+// A interval that began before the end of another one threw away what came after: legs are the steps that led to the
 // end. Read by one thread.
 #pragma once
 
@@ -16,26 +16,26 @@
 #include <vector>
 
 #include "daemon/store/run_record.h"
-#include "daemon/store/stretch.h"
+#include "daemon/store/view_interval.h"
 #include "kernels/base/status.h"
 #include "schema/options/job.h"
 
 namespace tg::daemon {
 
-// The steps of a stretch that led to the end.
+// The steps of a interval that led to the end.
 struct Leg {
-  Stretch stretch;
-  schema::JobSpec job;                // with the stretch's own settings
+  ViewInterval interval;
+  schema::JobSpec job;                // with the interval's own settings
   std::uint64_t first = 0, last = 0;  // states: from committed step `first` to `last`
   std::uint64_t digest = 0;           // state `last`'s; 0 = not recorded
 };
 
 // From the run's beginning to the newest state that the record has a digest of. Pure. An error names what is missing.
-Result<std::vector<Leg>> legs_of(const RunRecord& record, std::vector<Stretch> past);
+Result<std::vector<Leg>> legs_of(const RunRecord& record, std::vector<ViewInterval> past);
 
 struct RecordedRun {
   RunRecord record;
-  schema::JobSpec job;             // its last stretch's
+  schema::JobSpec job;             // its last interval's
   std::vector<std::string> names;  // all nodes', by seat
   std::vector<Leg> legs;
   std::map<std::string, MemberRecord> members;  // by node, as far as they are known

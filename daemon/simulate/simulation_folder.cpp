@@ -12,10 +12,10 @@
 #include <sstream>
 #include <utility>
 
-#include "daemon/run/what_is_saved.h"
+#include "daemon/run/state_metadata.h"
 #include "daemon/store/artefacts.h"
 #include "daemon/store/checkpoints.h"
-#include "daemon/store/found_states.h"
+#include "daemon/store/recovery_points.h"
 #include "engine/storage/atomic_file.h"
 
 namespace tg::daemon {
@@ -66,7 +66,7 @@ Result<std::optional<RunRecord>> SimulationFolder::read() const {
 std::optional<SavedStart> SimulationFolder::saved(const RunRecord& record) {
   std::error_code ignored;
   fs::remove(fs::path(path_) / kStateFile, ignored);
-  const std::optional<FoundState> found = newest_state_in(path_, record);
+  const std::optional<RecoveryPoint> found = newest_recovery_point(path_, record);
   if (!found || found->id.step == 0) return std::nullopt;
   SavedStart start;
   start.state = found->id;
@@ -108,8 +108,8 @@ Result<std::optional<SavedStart>> SimulationFolder::take(const schema::JobSpec& 
 Status SimulationFolder::open_lines(const char* name, std::uint64_t step, std::unique_ptr<LineFile>& file) const {
   const std::string path = path_ + "/" + name;
   if (step > 0)
-    if (Status cut = cut_back(path, step); !cut) return cut;
-  file = std::make_unique<LineFile>(path, step > 0 ? LineFile::Begin::kGoesOn : LineFile::Begin::kAnew);
+    if (Status cut = truncate_after(path, step); !cut) return cut;
+  file = std::make_unique<LineFile>(path, step > 0 ? LineFile::Mode::kAppend : LineFile::Mode::kTruncate);
   return {};
 }
 

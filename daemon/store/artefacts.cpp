@@ -17,10 +17,10 @@ using engine::TensorImage;
 using engine::TensorSource;
 using Metadata = std::map<std::string, std::string>;
 
-// In the metadata of a state file: the hashes that the two model files of that state have in theirs.
+// Names in the metadata of a state file: the hashes of the two model files made from it.
 constexpr const char* kModelHash = "model-values-sha256";
 constexpr const char* kRawModelHash = "model-raw-values-sha256";
-constexpr const char* kHeaderHash = "header-sha256";  // of the metadata but this, and of the tensors' names and shapes
+constexpr const char* kHeaderHash = "header-sha256";  // covers all other metadata, tensor names and shapes
 
 Result<std::string> hash_of(const std::vector<TensorSource>& tensors) {
   const Result<TensorImage> image = TensorImage::of(tensors, {});
@@ -28,7 +28,7 @@ Result<std::string> hash_of(const std::vector<TensorSource>& tensors) {
   return image->values_sha256();
 }
 
-// Each text with its length, so that no two headers give the same bytes.
+// Hashes each text with its length, so that no two headers give the same bytes.
 std::string header_hash_of(const Metadata& metadata, const std::vector<TensorSource>& tensors) {
   Sha256 hash;
   const auto add = [&](const std::string& text) {
@@ -53,7 +53,7 @@ Error cannot_make(const char* name, const Error& error) {
   return {error.kind, std::string("cannot make ") + name + ": " + error.message};
 }
 
-// The files of a state, once their hashes are known.
+// Adds one file of a state, whose hash is known.
 Status add_file(Artefacts& artefacts, const char* name, std::vector<TensorSource> tensors, Metadata metadata,
                 const std::string& hash) {
   metadata[kValuesHash] = hash;
@@ -63,7 +63,7 @@ Status add_file(Artefacts& artefacts, const char* name, std::vector<TensorSource
   return {};
 }
 
-// The two model files of a state, whose metadata have their hashes.
+// Adds the two model files of a state; the state's metadata have their hashes.
 Status add_models(Artefacts& artefacts, std::vector<TensorSource> model, std::vector<TensorSource> raw,
                   const Metadata& of_state) {
   Metadata metadata = of_state;
@@ -79,11 +79,11 @@ Error damaged(const StateFile& state, const char* what) {
   return {ErrorKind::kCorrupt, state.path + " is damaged: " + what};
 }
 
-// Its header is what was written.
+// Checks that the header is as it was written.
 Status check_header(const StateFile& state) {
   const auto has = [&](const char* name) { return state.metadata.contains(name); };
   if (!has(kValuesHash) || !has(kModelHash) || !has(kRawModelHash)) return damaged(state, "its metadata lack hashes");
-  // The version before hashed no headers.
+  // The version before this one did not hash headers.
   if (has(kHeaderHash) ? header_hash_of(state.metadata, state.tensors) != state.metadata.at(kHeaderHash)
                        : has("lineage"))
     return damaged(state, "its header has another hash than it had when it was written");
@@ -171,7 +171,7 @@ Result<StateFile> open_state_file(const std::string& path) {
       raw.push_back(tensor);
     }
   }
-  // What has no average of its own stands for itself.
+  // A tensor without an average stands for itself.
   if (!average.empty())
     std::ranges::copy_if(raw, std::back_inserter(average), [averaged = average.size(), &average](const auto& tensor) {
       return std::none_of(average.begin(), average.begin() + static_cast<std::ptrdiff_t>(averaged),

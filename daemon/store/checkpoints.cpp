@@ -18,14 +18,14 @@ constexpr std::string_view kPrefix = "checkpoint-", kSuffix = ".safetensors";
 
 auto place_of(const StateId& id) { return std::tie(id.lineage, id.view, id.step); }
 
-// As the version before named it.
+// The name that the version before this one used.
 std::string old_name(std::uint64_t step) {
   char digits[24];
   std::snprintf(digits, sizeof digits, "%010llu", static_cast<unsigned long long>(step));
   return std::string(kPrefix) + digits + std::string(kSuffix);
 }
 
-// The numbers between dashes; nothing if there is anything else.
+// The numbers in a text like 1-2-3; no value if it contains anything else.
 std::optional<std::vector<std::uint64_t>> numbers_in(std::string_view text) {
   std::vector<std::uint64_t> numbers;
   const char *at = text.data(), *const end = at + text.size();

@@ -1,7 +1,6 @@
-// The state files that a run writes while it trains: checkpoint-LINEAGE-VIEW-STEP.safetensors, the two newest of them
-// (store/state_facts.h says what is in their metadata). Each is replaced atomically; one that cannot be written leaves
-// the others as they are. The version before this one wrote checkpoint-STEP.safetensors: lineage 1, view 1. One thread
-// at a time.
+// The checkpoints of a run, checkpoint-LINEAGE-VIEW-STEP.safetensors: the two newest are kept (store/state_facts.h
+// lists their metadata). Each is replaced atomically; a failed write leaves the others as they are. The version before
+// this one wrote checkpoint-STEP.safetensors: lineage 1, view 1. One thread at a time.
 #pragma once
 
 #include <cstdint>
@@ -18,13 +17,13 @@ namespace tg::daemon {
 inline constexpr std::size_t kCheckpointsKept = 2;
 
 std::string checkpoint_name(const schema::StateId& id);
-// Without its digest, of which a name says nothing.
+// The id that a name states; it has no digest.
 std::optional<schema::StateId> state_of_checkpoint(const std::string& name);
-std::vector<std::string> checkpoints_in(const std::string& directory);  // names, the newest first
+std::vector<std::string> checkpoints_in(const std::string& directory);  // names, newest first
 
-// Then deletes all but the newest kCheckpointsKept. from: the state that this lineage began with; lineage 0 = none, at
-// the run's beginning. What is further than that and of an earlier lineage was given up when the run went back: it goes
-// first, and what this lineage goes on from stays until two newer ones are there.
+// Writes a checkpoint, then deletes all but the newest kCheckpointsKept. from: the state that this lineage began with;
+// its lineage is 0 at the run's beginning. Checkpoints of earlier lineages beyond that state were given up when the run
+// went back; they are deleted first, and the state that this lineage began with stays until there are two newer ones.
 Status write_checkpoint(const std::string& directory, const schema::StateId& id, const schema::StateId& from,
                         const engine::TensorImage& state);
 void delete_checkpoints(const std::string& directory);

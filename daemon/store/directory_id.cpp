@@ -35,7 +35,7 @@ Result<std::uint64_t> directory_id(const std::string& state_dir) {
       whole ? parse_hex_digest(std::string_view(text.data(), kDigits)) : std::nullopt;
   if (id && *id != 0) return *id;
   return Error{ErrorKind::kCorrupt,
-               path + " is damaged; delete it: this node then takes part in runs as one that has lost its past"};
+               path + " is damaged; delete it: this node then takes part in runs as one that has lost its history"};
 }
 
 }  // namespace tg::daemon

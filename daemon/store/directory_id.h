@@ -1,6 +1,6 @@
-// What tells a state directory from every other one: a number, drawn when the directory is made, in its file
-// directory-id (16 hexadecimal digits and a newline). A node's votes about the views of a run are those of its seat
-// and its directory: with a directory that was emptied, or is another one, it is not the old voter.
+// The identity of a state directory: a random number, drawn when the directory is made, in its file directory-id (16
+// hexadecimal digits and a newline). A voter in a run's views is a seat together with its directory: a node whose
+// directory was emptied or replaced is a new voter.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@ namespace tg::daemon {
 
 inline constexpr const char* kDirectoryIdFile = "directory-id";
 
-// Draws and writes it where there is none; never 0. A damaged file is an error that says what to do.
+// Reads the number, or draws and writes one if there is none; never 0. An error about a damaged file says what to do.
 Result<std::uint64_t> directory_id(const std::string& state_dir);
 
 }  // namespace tg::daemon

@@ -17,7 +17,7 @@
 namespace tg::daemon {
 namespace {
 
-// Writes all of it at this place; errno says why not.
+// Writes all bytes at the offset; if that fails, errno says why.
 bool write_at(int descriptor, std::string_view bytes, std::uint64_t offset) {
   if (const int fault = engine::disk_fault(engine::DiskCall::kWrite); fault != 0) {
     errno = fault;
@@ -33,7 +33,7 @@ bool write_at(int descriptor, std::string_view bytes, std::uint64_t offset) {
   return true;
 }
 
-// Up to the last newline.
+// The size of the file up to and with its last newline.
 std::uint64_t whole_lines_bytes(int descriptor) {
   const off_t size = ::lseek(descriptor, 0, SEEK_END);
   char part[4096];
@@ -48,7 +48,7 @@ std::uint64_t whole_lines_bytes(int descriptor) {
   return 0;
 }
 
-// Of a line of metrics.jsonl, which begins with it.
+// The step with which a line of metrics.jsonl begins.
 std::optional<std::uint64_t> step_of(std::string_view line) {
   constexpr std::string_view kBegins = "{\"step\":";
   if (!line.starts_with(kBegins)) return std::nullopt;
@@ -60,16 +60,16 @@ std::optional<std::uint64_t> step_of(std::string_view line) {
 
 }  // namespace
 
-LineFile::LineFile(std::string path, Begin begin)
+LineFile::LineFile(std::string path, Mode mode)
     : path_(std::move(path)),
-      descriptor_(::open(path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | (begin == Begin::kAnew ? O_TRUNC : 0), 0644)) {
+      descriptor_(::open(path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | (mode == Mode::kTruncate ? O_TRUNC : 0), 0644)) {
   if (descriptor_ < 0) {
-    cause_ = errno;
+    error_ = errno;
     return;
   }
-  if (begin == Begin::kAnew) return;
+  if (mode == Mode::kTruncate) return;
   bytes_ = whole_lines_bytes(descriptor_);
-  // If it cannot be cut, the next line is written over it.
+  // If the file cannot be truncated, the next line overwrites the torn one.
   [[maybe_unused]] const int ignored = ::ftruncate(descriptor_, static_cast<off_t>(bytes_));
 }
 
@@ -79,7 +79,7 @@ LineFile::~LineFile() {
 
 void LineFile::add(std::string_view line) {
   if (waiting_.size() + line.size() >= kMaxWaitingBytes) {
-    ++left_out_;
+    ++dropped_;
     return flush();
   }
   waiting_ += line;
@@ -96,13 +96,13 @@ void LineFile::flush() {
     waiting_lines_ = 0;
     return;
   }
-  cause_ = errno;
-  // A part of it may have been taken.
+  error_ = errno;
+  // A part may have been written.
   [[maybe_unused]] const int ignored = ::ftruncate(descriptor_, static_cast<off_t>(bytes_));
 }
 
 Status LineFile::sync() const {
-  int cause = descriptor_ < 0 ? cause_ : engine::disk_fault(engine::DiskCall::kFsync);
+  int cause = descriptor_ < 0 ? error_ : engine::disk_fault(engine::DiskCall::kFsync);
   if (cause == 0 && ::fsync(descriptor_) != 0) cause = errno;
   if (cause == 0) return {};
   return Error{ErrorKind::kIo, "cannot sync " + path_ + ": " + std::strerror(cause)};
@@ -110,29 +110,29 @@ Status LineFile::sync() const {
 
 Status LineFile::close() {
   flush();
-  bool whole = descriptor_ >= 0 && waiting_.empty() && left_out_ == 0;
+  bool whole = descriptor_ >= 0 && waiting_.empty() && dropped_ == 0;
   if (descriptor_ >= 0) {
     if (::fsync(descriptor_) != 0) {
-      cause_ = errno;
+      error_ = errno;
       whole = false;
     }
     ::close(std::exchange(descriptor_, -1));
   }
   if (whole) return {};
   return Error{ErrorKind::kIo,
-               path_ + " lacks " + std::to_string(waiting_lines_ + left_out_) + " lines: " + std::strerror(cause_)};
+               path_ + " lacks " + std::to_string(waiting_lines_ + dropped_) + " lines: " + std::strerror(error_)};
 }
 
-Status cut_back(const std::string& path, std::uint64_t step) {
+Status truncate_after(const std::string& path, std::uint64_t step) {
   const auto unreadable = [&] { return Error{ErrorKind::kIo, "cannot read " + path + ": " + std::strerror(errno)}; };
   if (::access(path.c_str(), F_OK) != 0) return errno == ENOENT ? Status() : Status(unreadable());
   std::ifstream file(path, std::ios::binary);
   if (!file) return unreadable();
-  // Steps only grow, so what is left is the beginning of the file.
+  // Steps only increase, so the lines to keep are the beginning of the file.
   std::uint64_t kept = 0, all = 0;
   bool beyond = false;
   for (std::string line; std::getline(file, line); all += line.size() + 1) {
-    const bool torn = file.eof();  // no newline came
+    const bool torn = file.eof();  // there is no newline
     beyond = beyond || torn || step_of(line).value_or(0) > step;
     if (!beyond) kept = all + line.size() + 1;
   }

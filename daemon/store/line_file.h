@@ -1,6 +1,6 @@
-// A file that grows by whole lines, and has nothing but whole lines whatever the disk does. Lines wait in memory until
-// enough are there, or flush(). What the disk does not take then is tried again with the next lines, as long as no more
-// than kMaxWaitingBytes wait; further lines are left out. One thread at a time.
+// A file that grows by whole lines, and contains only whole lines even if the disk fails. Lines are buffered in memory
+// until there are enough, or until flush(). Lines that the disk refuses are retried with the next ones while at most
+// kMaxWaitingBytes are buffered; further lines are dropped. One thread at a time.
 #pragma once
 
 #include <cstdint>
@@ -15,31 +15,31 @@ class LineFile {
  public:
   static constexpr std::size_t kFlushBytes = 8 * 1024, kMaxWaitingBytes = 1024 * 1024;
 
-  enum class Begin : std::uint8_t { kAnew, kGoesOn };
-  // Replaces what is there, or adds to its whole lines; a torn last one goes.
-  explicit LineFile(std::string path, Begin begin = Begin::kAnew);
+  enum class Mode : std::uint8_t { kTruncate, kAppend };
+  // Replaces the file, or appends to its whole lines after removing a torn last one.
+  explicit LineFile(std::string path, Mode mode = Mode::kTruncate);
   ~LineFile();
   LineFile(const LineFile&) = delete;
   LineFile& operator=(const LineFile&) = delete;
 
   void add(std::string_view line);  // without its newline
   void flush();
-  // What was flushed is on the disk, also if the machine loses power. Any thread, beside all but close().
+  // Makes flushed lines survive a power loss. Any thread, concurrently with all but close().
   Status sync() const;
-  // Nothing is written after this: its size and hash stay. The error says how many lines are missing, and why.
+  // Afterwards nothing is written: size and hash are final. The error says how many lines are missing, and why.
   Status close();
 
  private:
   const std::string path_;
   int descriptor_ = -1;
-  std::uint64_t bytes_ = 0;  // of the lines in the file
+  std::uint64_t bytes_ = 0;  // size of the whole lines in the file
   std::string waiting_;
-  std::uint64_t waiting_lines_ = 0, left_out_ = 0;
-  int cause_ = 0;  // errno of the last failure
+  std::uint64_t waiting_lines_ = 0, dropped_ = 0;
+  int error_ = 0;  // errno of the last failure
 };
 
-// Leaves the lines of a metrics file up to and with that step, and no torn last one: a crash at any moment leaves the
-// file as it was or cut. A file that has nothing else, or is not there, stays as it is.
-Status cut_back(const std::string& path, std::uint64_t step);
+// Removes the lines of a metrics file after that step, and a torn last one. A crash at any moment leaves the file as it
+// was or truncated. A file without such lines is not touched, and a missing file is no error.
+Status truncate_after(const std::string& path, std::uint64_t step);
 
 }  // namespace tg::daemon

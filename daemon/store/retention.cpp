@@ -9,7 +9,7 @@
 namespace tg::daemon {
 namespace {
 
-// Runs with a higher worth are deleted later.
+// Runs of a higher worth are deleted later.
 int worth(const EndedRun& run) {
   if (!run.has_model) return 0;
   if (run.fetched) return 1;
@@ -27,11 +27,12 @@ std::vector<Deletion> runs_to_delete(std::vector<EndedRun> runs, const Retention
     gone.push_back({run->id, std::move(why), run->has_model && !run->fetched});
     from.erase(run);
   };
-  const auto begins = std::stable_partition(runs.begin(), runs.end(), [](const EndedRun& run) { return !run.begun; });
-  std::vector<EndedRun> unbegun(runs.begin(), begins);
+  const auto begins =
+      std::stable_partition(runs.begin(), runs.end(), [](const EndedRun& run) { return !run.has_begun; });
+  std::vector<EndedRun> unstarted(runs.begin(), begins);
   runs.erase(runs.begin(), begins);
-  while (unbegun.size() > schema::kMaxUnstartedKept)
-    drop(unbegun, unbegun.begin(), std::to_string(schema::kMaxUnstartedKept) + " starts that never began are kept");
+  while (unstarted.size() > schema::kMaxUnstartedKept)
+    drop(unstarted, unstarted.begin(), std::to_string(schema::kMaxUnstartedKept) + " starts that never began are kept");
   if (runs.empty()) return gone;
   const EndedRun newest = std::move(runs.back());
   runs.pop_back();

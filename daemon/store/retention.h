@@ -1,8 +1,8 @@
-// Chooses the runs to delete so that a node keeps no more than configured. Pure.
+// The retention policy: chooses the runs to delete so that a node keeps no more than configured. Pure.
 //
-// Starts that never began have a bound of their own (kMaxUnstartedKept) and displace no other runs. The others are
-// deleted in this order: runs without a model, with a fetched model, FAILED ones, then the rest; the oldest first. A
-// model that was never fetched is not deleted because of its age, and the newest run stays.
+// Starts that never began have a limit of their own (kMaxUnstartedKept) and displace no other runs. The others are
+// deleted in this order: runs without a model, runs with a fetched model, FAILED ones, then the rest; within each group
+// the oldest first. Age alone deletes no model that was never fetched, and the newest run always stays.
 #pragma once
 
 #include <cstdint>
@@ -13,15 +13,15 @@ namespace tg::daemon {
 
 struct RetentionLimits {
   std::uint64_t runs = 200;
-  std::uint64_t age_ms = 0;  // since the end; 0 = any
-  std::uint64_t bytes = 0;   // of all runs; 0 = any
+  std::uint64_t age_ms = 0;  // since the run's end; 0 = no limit
+  std::uint64_t bytes = 0;   // all runs together; 0 = no limit
 };
 
 struct EndedRun {
   std::string id;
   std::int64_t ended_ms = 0;
   std::uint64_t bytes = 0;
-  bool begun = false, failed = false;
+  bool has_begun = false, failed = false;
   bool has_model = false, fetched = false;
 };
 

@@ -11,8 +11,8 @@
 #include <span>
 #include <utility>
 
-#include "daemon/store/found_states.h"
-#include "daemon/store/stretch.h"
+#include "daemon/store/recovery_points.h"
+#include "daemon/store/view_interval.h"
 #include "engine/storage/atomic_file.h"
 #include "kernels/base/log.h"
 #include "kernels/base/regular_file.h"
@@ -24,7 +24,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char* kReserveFile = "reserve";  // room for the last record, released if it would not fit otherwise
+constexpr const char* kReserveFile = "reserve";  // space for the last record, released if it is needed
 constexpr std::size_t kReserveBytes = 64 * 1024;
 constexpr const char* kDeletedPrefix = ".deleted-";  // no run's id begins like this
 
@@ -89,7 +89,7 @@ Result<RunRecord> RunFiles::read_record(const std::string& id) const {
   return record;
 }
 
-// A link in a run's directory leads nowhere.
+// Reads a slice; symbolic links in a run's directory are refused.
 Result<FileSlice> RunFiles::read(const std::string& id, const std::string& name, std::uint64_t offset,
                                  std::size_t most_bytes) const {
   const std::string path = directory(id) + "/" + name;
@@ -114,23 +114,23 @@ Status RunFiles::recover(RunRecord& record) const {
     if (own.save == schema::SaveState::kInMemory) own.save = schema::SaveState::kNotSaved;  // lost with the process
     return {};
   }
-  record.status.reason = node_ + " ended without a word (crash, kill or power loss) while the run was " +
+  record.status.reason = node_ + " ended unexpectedly (crash, kill or power loss) while the run was " +
                          std::string(to_word(record.status.state));
-  // A start that came to nothing has nothing to go on from.
-  record.status.state = own.state = record.begun() ? schema::RunState::kInterrupted : schema::RunState::kFailed;
+  // A start that never began cannot be resumed.
+  record.status.state = own.state = record.has_begun() ? schema::RunState::kInterrupted : schema::RunState::kFailed;
   record.status.since_ms = unix_time_ms();
   if (!recover_state(record)) {
-    // Its committed state was lost with it.
+    // The committed state was lost with the process.
     record.status.digest = record.status.digest_step = own.digest = own.digest_step = 0;
     own.save = schema::SaveState::kNothing;
   }
-  const Status told = record_stretch(record);
+  const Status recorded = record_interval(record);
   const Status written = write_record(record);
-  return told.ok() ? written : told;
+  return recorded.ok() ? written : recorded;
 }
 
 bool RunFiles::recover_state(RunRecord& record) const {
-  const std::optional<FoundState> newest = newest_state_in(directory(record.id), record);
+  const std::optional<RecoveryPoint> newest = newest_recovery_point(directory(record.id), record);
   if (!newest) return false;
   record.checkpoint = newest->file;
   schema::MemberStatus& own = record.own_row();
@@ -141,20 +141,20 @@ bool RunFiles::recover_state(RunRecord& record) const {
   return true;
 }
 
-Status RunFiles::record_stretch(RunRecord& record) const { return record_stretch(record, stretch_of(record)); }
+Status RunFiles::record_interval(RunRecord& record) const { return record_interval(record, interval_of(record)); }
 
-Status RunFiles::record_stretch(RunRecord& record, const Stretch& stretch) const {
-  if (!record.begun()) return {};
+Status RunFiles::record_interval(RunRecord& record, const ViewInterval& interval) const {
+  if (!record.has_begun()) return {};
   const std::string path = directory(record.id) + "/" + kViewsFile;
   std::error_code ignored;
-  fs::create_directories(directory(record.id), ignored);  // else the next call says why not
-  Result<std::uint64_t> lines = add_stretch(path, stretch);
+  fs::create_directories(directory(record.id), ignored);  // the next call reports a failure
+  Result<std::uint64_t> lines = add_interval(path, interval);
   if (!lines && schema::has_ended(record.status.state) &&
       fs::remove(directory(record.id) + "/" + kReserveFile, ignored))
-    lines = add_stretch(path, stretch);
+    lines = add_interval(path, interval);
   record.files.erase(kViewsFile);
   if (!lines) return lines.error();
-  record.stretches = *lines;
+  record.intervals = *lines;
   const Result<engine::FileMark> mark = engine::mark_of_file(path);
   if (!mark) return mark.error();
   record.files[kViewsFile] = *mark;
@@ -175,7 +175,7 @@ Status RunFiles::write_record(const RunRecord& record) const {
   if (schema::has_ended(record.status.state)) {
     fs::remove(reserve, problem);
   } else if (written && !fs::exists(reserve, problem)) {
-    const OpenFile file(reserve, O_WRONLY | O_CREAT);  // none is no harm
+    const OpenFile file(reserve, O_WRONLY | O_CREAT);  // failure is harmless
     [[maybe_unused]] const int ignored = file.fd() < 0 ? 0 : ::posix_fallocate(file.fd(), 0, kReserveBytes);
   }
   return written;
@@ -185,7 +185,7 @@ EndedRun RunFiles::ended_run(const RunRecord& record) const {
   EndedRun run;
   run.id = record.id;
   run.ended_ms = record.status.since_ms;
-  run.begun = record.begun();
+  run.has_begun = record.has_begun();
   run.failed = record.status.state == schema::RunState::kFailed;
   run.fetched = record.fetched_ms != 0;
   std::error_code problem;
@@ -207,7 +207,7 @@ Status RunFiles::remove(const std::string& id) const {
   fs::rename(directory(id), aside, problem);
   if (problem && problem != std::errc::no_such_file_or_directory)
     return Error{ErrorKind::kIo, "cannot delete " + directory(id) + ": " + problem.message()};
-  fs::remove_all(aside, problem);  // what cannot go now goes at the next start
+  fs::remove_all(aside, problem);  // the next start removes the rest
   return {};
 }
 

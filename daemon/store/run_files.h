@@ -1,5 +1,5 @@
-// The runs' files under state-dir, without an index in memory: RunStore has that, and serializes access. The only lock
-// here is that of state-dir itself (state-dir/lock), for one process.
+// The runs' files under state-dir, without an index in memory: RunStore has the index and serializes access. The only
+// lock here is that of state-dir itself (state-dir/lock), which admits one process.
 #pragma once
 
 #include <cstdint>
@@ -18,11 +18,11 @@ inline constexpr const char* kLogFile = "log.txt";
 inline constexpr const char* kMetricsFile = "metrics.jsonl";
 
 struct FileSlice {
-  std::uint64_t total_bytes = 0;  // of the whole file
+  std::uint64_t total_bytes = 0;  // the size of the whole file
   std::string data;
 };
 
-// A file that is open; closes itself.
+// Owns an open file descriptor.
 class OpenFile {
  public:
   OpenFile(const std::string& path, int flags);
@@ -41,29 +41,29 @@ class RunFiles {
   static Result<std::unique_ptr<RunFiles>> open(const std::string& state_dir, const std::string& node);
 
   std::string directory(const std::string& id) const { return root_ + "/" + id; }
-  // Lists the runs, finishes interrupted deletions, and deletes what interrupted writes have left.
+  // Lists the runs, finishes interrupted deletions, and deletes the partial files of interrupted writes.
   Result<std::vector<std::string>> list() const;
   // Reads the record of a run of this node.
   Result<RunRecord> read_record(const std::string& id) const;
-  // Deletes what interrupted writes have left. Called by the thread that writes the run's states.
+  // Deletes the partial files of interrupted writes. Called by the thread that writes the run's states.
   void sweep(const std::string& id) const;
-  // Replaces it atomically. While the run goes on, room for the last one is kept.
+  // Replaces the record atomically. While the run is active, disk space for its last record is reserved.
   Status write_record(const RunRecord& record) const;
-  // Of a run that a process which is gone has left: where its record says that it goes on it is INTERRUPTED, and the
-  // newest state that is whole stands for its state. Writes that down.
+  // Recovers a run after its process has died: an active run becomes INTERRUPTED, and its newest recovery point stands
+  // for its state. Writes the record.
   Status recover(RunRecord& record) const;
-  // Writes down in views.jsonl what the record says of its stretch, once, and the file's hash in the record.
-  Status record_stretch(RunRecord& record) const;
-  Status record_stretch(RunRecord& record, const Stretch& stretch) const;  // of an earlier view of it
+  // Writes the record's interval to views.jsonl, once, and the file's hash to the record.
+  Status record_interval(RunRecord& record) const;
+  Status record_interval(RunRecord& record, const ViewInterval& interval) const;  // an earlier interval of the run
   // kNotFound if there is no such file.
   Result<FileSlice> read(const std::string& id, const std::string& name, std::uint64_t offset,
                          std::size_t most_bytes) const;
   EndedRun ended_run(const RunRecord& record) const;
-  // Removes a run in one instant: a crash leaves no half of it.
+  // Removes a run atomically: a crash leaves all of it or nothing.
   Status remove(const std::string& id) const;
 
  private:
-  bool recover_state(RunRecord& record) const;  // false: there is none
+  bool recover_state(RunRecord& record) const;  // false if there is no recovery point
   RunFiles(const std::string& state_dir, std::string node);
 
   const std::string root_;

@@ -119,7 +119,7 @@ std::optional<RunRecord> RunIndex::find(const std::string& id_or_unique_prefix) 
   if (!id) return std::nullopt;
   const std::lock_guard lock(mutex_);
   const auto found = runs_.find(*id);
-  if (found == runs_.end()) return std::nullopt;  // dropped in between
+  if (found == runs_.end()) return std::nullopt;  // erased meanwhile
   return found->second.shown;
 }
 

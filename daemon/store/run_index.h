@@ -1,6 +1,6 @@
-// What a node knows of its runs in memory: the record that was written of each, and what status shows of it, which may
-// be ahead: a run that has not begun yet, the numbers of one that goes on, or a resume that may still come to nothing.
-// Any thread: one lock, never held while a disk is waited for.
+// The index of a node's runs in memory: the written record of each, and the status shown for it, which may be ahead: a
+// run that has not begun yet, the numbers of an active one, or a resume that may still fail. Any thread: one lock,
+// never held while waiting for a disk.
 #pragma once
 
 #include <cstdint>
@@ -21,24 +21,24 @@ class RunIndex {
  public:
   explicit RunIndex(std::string node) : node_(std::move(node)) {}
 
-  // What lies on the disk beside the record.
+  // The state of the run's files.
   struct OnDisk {
-    bool record = true;                      // false: the disk holds an older one
-    std::vector<std::uint64_t> states = {};  // steps of the states that a resume may begin at
+    bool record = true;                      // false: the record on the disk is an older one
+    std::vector<std::uint64_t> states = {};  // steps of the recovery points
   };
-  // It was written: a resume that was shown has begun.
+  // Adds a written record; a resume that was shown has begun.
   void put(RunRecord record, OnDisk on_disk);
-  // It was written once more: a resume that is shown stays.
+  // Replaces a record that was written again; a resume that is shown stays.
   void replace(const RunRecord& record, OnDisk on_disk);
-  // Changes the record with that key, of a run that has ended; it is not on the disk before replace().
+  // Changes the record of the ended run with that key, in memory; the caller writes it and calls replace().
   struct Changed {
     bool found = false;
-    std::optional<RunRecord> record = {};  // if it is another one now
+    std::optional<RunRecord> record = {};  // set if the record is different now
   };
   Changed change(std::uint64_t key, const std::function<void(RunRecord&)>& change);
   void erase(const std::string& id);
 
-  // As RunStore says.
+  // As described in RunStore.
   void update(const schema::RunStatus& status);
   void show_resuming(const std::string& id);
   void show_next(const std::string& id, const std::string& next);
@@ -48,18 +48,18 @@ class RunIndex {
   std::vector<schema::RunStatus> statuses() const;
 
   bool has(const std::string& id) const;
-  // As it was written, even while a resume of it is shown.
+  // The record as it was written, even while a resume of the run is shown.
   std::optional<RunRecord> written(const std::string& id) const;
   std::vector<RunRecord> all_written() const;
-  // The newest record is not on the disk, although it was to be.
+  // Whether writing the newest record has failed.
   bool lacks_record(const std::string& id) const;
 
  private:
   struct Entry {
     RunRecord shown;
-    bool is_written = false;  // as opposed to known from update() alone
+    bool is_written = false;  // false: known from update() alone
     OnDisk on_disk = {};
-    std::optional<RunRecord> before = {};  // what was written, while a resume is shown
+    std::optional<RunRecord> before = {};  // the written record while a resume is shown
     RunRecord& written() { return before ? *before : shown; }
     const RunRecord& written() const { return before ? *before : shown; }
   };

@@ -21,7 +21,7 @@ using schema::OrderedJson;
 
 constexpr std::uint64_t kRecordSchemaVersion = 1;
 
-// "key = value" lines as an object of strings, and back. The object sorts its keys, as the canonical job does.
+// Converts "key = value" lines to an object of strings. The object sorts its keys, as the canonical job does.
 OrderedJson spec_to_json(const std::string& spec) {
   std::map<std::string, std::string> lines;
   std::size_t begin = 0;
@@ -51,7 +51,7 @@ void spec_from_json(const OrderedJson& spec, RunRecord& record, JsonReader& read
   if (record.spec.size() > schema::kMaxSpecBytes) reader.set_problem("spec", "of a job's size");
 }
 
-// What a resume may change of the job, as it is now.
+// The settings of the job that a resume may change.
 std::map<std::string, std::string> settings_of(const std::string& spec) {
   std::map<std::string, std::string> settings;
   const Result<schema::JobSpec> job = schema::parse_job(spec, "run.json");
@@ -87,7 +87,7 @@ Result<RunRecord> from_json(const OrderedJson& root) {
   fields(record, reader);
   record.status.view = record.view;
   record.status.evaluated = root.contains("evaluation") && root["evaluation"].is_object();
-  for (const std::string& name : record.member_names)  // a bad one would make the peers refuse the whole status
+  for (const std::string& name : record.member_names)  // a bad name would make the peers refuse the whole status
     if (!schema::is_node_name(name)) reader.set_problem("members", "a list of names");
   for (const schema::Departure& one : record.status.departed)
     if (!schema::is_node_name(one.node)) reader.set_problem("left", "a list of departures");
@@ -105,7 +105,7 @@ Result<RunRecord> from_json(const OrderedJson& root) {
   spec_from_json(object_of(root, "spec", reader), record, reader);
   if (!problem.empty()) return Error{ErrorKind::kCorrupt, problem};
   record.status.global_batch = record.global_batch;
-  if (Result<schema::JobSpec> job = schema::parse_job(record.spec, "run.json"); record.begun() && job.ok())
+  if (Result<schema::JobSpec> job = schema::parse_job(record.spec, "run.json"); record.has_begun() && job.ok())
     record.status.settings = schema::changed_keys(*job, schema::kMaxSettingsBytes);
   return record;
 }
@@ -118,9 +118,9 @@ schema::MemberStatus& RunRecord::own_row() {
   return status.members.emplace_back(MemberStatus{.node = node, .state = status.state});
 }
 
-Stretch stretch_of(const RunRecord& record) {
+ViewInterval interval_of(const RunRecord& record) {
   const schema::RunStatus& status = record.status;
-  // Of a run that went on without this node, the status may have what the others came to.
+  // If the run continued without this node, the status may have the others' step.
   const auto own = std::ranges::find(status.members, record.node, &MemberStatus::node);
   return {.lineage = status.lineage,
           .key = record.key,
@@ -161,7 +161,7 @@ std::string record_to_json(const RunRecord& record) {
   root["own"].update(to_json(record.own, JsonView::kKept));
   root["own"]["node"] = record.node;
   root["spec"] = spec_to_json(record.spec);
-  // Foreign bytes in a reason (a library's message in another encoding) must not cost the record.
+  // Invalid bytes in a reason (a library's message in another encoding) must not make the record unwritable.
   return root.dump(2, ' ', false, OrderedJson::error_handler_t::replace) + "\n";
 }
 

@@ -1,6 +1,7 @@
-// What is remembered of a run, and its form on disk: run.json, schema_version 1 (schema/described/json_form.h,
-// JsonView::kKept); what an older record lacks keeps its default: lineage 1, from the run's beginning. Times are RFC
-// 3339 UTC, hashes and digests hexadecimal strings, a loss that is not finite is null. Pure values; any thread.
+// The record of a run, and its form on disk: run.json, schema_version 1 (schema/described/json_form.h,
+// JsonView::kKept). Fields that an older record lacks keep their defaults: lineage 1, from the run's beginning. Times
+// are RFC 3339 UTC, hashes and digests hexadecimal strings, and a loss that is not finite is null. Pure values; any
+// thread.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "daemon/store/stretch.h"
+#include "daemon/store/view_interval.h"
 #include "engine/storage/safetensors.h"
 #include "engine/storage/sha256.h"
 #include "kernels/base/status.h"
@@ -28,12 +29,12 @@ namespace tg::daemon {
 
 struct MemberRecord {
   std::string node;
-  std::string engine_build;  // of the own node; what the others said in their votes otherwise, "" if unknown
+  std::string engine_build;  // for other nodes, from their votes; "" if unknown
   std::uint64_t threads = 0;
   std::string kernels;
-  // What computed, of engine and math the words of the options; "" in an older record, device also for a processor.
+  // engine and math are the options' words, "" in an older record; device is "" for a processor too.
   std::string engine, device, math;
-  std::string engine_choices;  // of algorithms, by timing, a line each (Engine::choices); run.json shows a list
+  std::string engine_choices;  // algorithms chosen by timing, one line each (Engine::choices); a list in run.json
 };
 void fields(schema::Is<MemberRecord> auto& it, auto&& field) {
   field("node", it.node, schema::word());
@@ -46,43 +47,43 @@ void fields(schema::Is<MemberRecord> auto& it, auto&& field) {
   field("engine_choices", it.engine_choices, schema::lines(schema::kMaxRecordBytes));
 }
 
-struct MemberEnd {  // what is known of another member's end of the run
+struct MemberOutcome {  // how the run ended for another member, as far as known
   schema::SaveState save = schema::SaveState::kNone;
   std::string problem;
-  bool operator==(const MemberEnd&) const = default;
+  bool operator==(const MemberOutcome&) const = default;
 };
-void fields(schema::Is<MemberEnd> auto& it, auto&& field) {
+void fields(schema::Is<MemberOutcome> auto& it, auto&& field) {
   field("save", it.save);
   field("problem", it.problem, schema::line(schema::kMaxProblemBytes));
 }
 
 struct RunRecord {
   std::string id;
-  std::uint64_t key = 0;  // that its frames carry; 0 = it never began
-  std::string spec;       // canonical job; run.json shows it as an object of strings
+  std::uint64_t key = 0;  // carried by its frames; 0 = the run never began
+  std::string spec;       // the canonical job; an object of strings in run.json
   std::uint64_t seed = 0;
   std::uint64_t spec_hash = 0, model_hash = 0, data_hash = 0, initial_digest = 0;
-  std::string node;                       // whose record this is
+  std::string node;                       // the node that keeps the record
   std::vector<std::string> nodes;         // all nodes, by seat; empty in an older record: the first view's members
   std::vector<std::string> member_names;  // by rank
-  std::vector<std::uint16_t> weights;     // the same: of the members' shares of a batch; empty in an older record
+  std::vector<std::uint16_t> weights;     // by rank: the shares of a batch; empty in an older record
   MemberRecord own;
-  std::uint64_t global_batch = 0;  // of the whole run, whoever takes part; 0 in an older record
+  std::uint64_t global_batch = 0;  // constant for the whole run; 0 in an older record
   std::uint32_t view = 1;
-  schema::StateId from;                       // what this lineage began with; lineage 0: the run's beginning
-  std::map<std::string, std::string> builds;  // of engines, by member, as far as they are known
-  std::uint64_t stretches = 0;                // lines of views.jsonl
+  schema::StateId from;                       // the state that this lineage began with; lineage 0 = the run's beginning
+  std::map<std::string, std::string> builds;  // the engines' builds by member, as far as known
+  std::uint64_t intervals = 0;                // lines of views.jsonl
   std::string build;
-  std::map<std::string, engine::FileMark> files;  // that were written at the end, by name
-  bool left_by_order = false;                     // it was told to leave, or stopped here while it was PAUSED
-  std::int64_t fetched_ms = 0;                    // when its model was fetched last, from whatever node; 0 = never
-  std::string checkpoint;                         // the file that stands for the state where no other was written
-  std::map<std::string, MemberEnd> others;        // by node
+  std::map<std::string, engine::FileMark> files;  // files written at the end, by name
+  bool left_by_order = false;                     // it left on request, or was stopped here while PAUSED
+  std::int64_t fetched_ms = 0;                    // when its model was fetched last, from any node; 0 = never
+  std::string checkpoint;                         // the file that stands for the state if there is no other
+  std::map<std::string, MemberOutcome> others;    // by node
   schema::RunStatus status;                       // as of the last write; members holds the own row only
   schema::MemberStatus& own_row();
-  bool begun() const { return !spec.empty(); }  // as opposed to a start that came to nothing
+  bool has_begun() const { return !spec.empty(); }  // false for a start that never began
 };
-// Without spec, own and node, which are objects of their own in run.json.
+// Covers all but spec, own and node, which are separate objects in run.json.
 void fields(schema::Is<RunRecord> auto& it, auto&& field) {
   fields(it.status, field);
   field("id", it.id, schema::run_id());
@@ -92,7 +93,7 @@ void fields(schema::Is<RunRecord> auto& it, auto&& field) {
   field("view", it.view);
   field("from", it.from);
   field("builds", it.builds, schema::line(schema::kMaxBuildBytes).noun("an object of builds"));
-  field("stretches", it.stretches);
+  field("stretches", it.intervals);
   field("initial_digest", it.initial_digest, schema::plain().digest());
   field("spec_hash", it.spec_hash, schema::plain().digest().inside("hashes").named("spec"));
   field("model_hash", it.model_hash, schema::plain().digest().inside("hashes").named("model"));
@@ -110,15 +111,15 @@ void fields(schema::Is<RunRecord> auto& it, auto&& field) {
   field("fetched_ms", it.fetched_ms, schema::plain().time().null());
 }
 
-// What it says of the stretch that it is in, or was in last.
-Stretch stretch_of(const RunRecord& record);
+// The interval that the record is in, or was in last.
+ViewInterval interval_of(const RunRecord& record);
 
-// What status shows of it, with a row for every member: of the others, as far as this node knows.
+// The status to show, with a row for every member, as far as this node knows.
 schema::RunStatus status_of(const RunRecord& record);
 
 std::string record_to_json(const RunRecord& record);
-// Never throws, whatever the text; an error (kCorrupt) names the first field that is off. Longer texts than
-// schema/limits.h allows are clipped.
+// Never throws, whatever the text; an error (kCorrupt) names the first invalid field. Texts longer than schema/limits.h
+// allows are clipped.
 Result<RunRecord> record_from_json(const std::string& text);
 
 }  // namespace tg::daemon

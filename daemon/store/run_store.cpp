@@ -19,7 +19,7 @@ using schema::RunStatus;
 constexpr std::array kFiles = {kRecordFile, kMetricsFile,  kViewsFile, kLogFile,
                                kModelFile,  kRawModelFile, kStateFile, "trace.json"};
 
-// A resume whose record says that it began, and that then could not.
+// The record of a resume that was written as begun and then failed to begin.
 RunRecord ended_at_once(RunRecord record, const RunRecord& end) {
   record.status.state = record.own_row().state = end.status.state;
   record.status.reason = end.status.reason;
@@ -59,16 +59,17 @@ void RunStore::put(RunRecord record, bool is_written) {
 }
 
 RunIndex::OnDisk RunStore::on_disk(const RunRecord& record, bool is_written) const {
-  const bool may_be_resumed = record.begun() && schema::has_ended(record.status.state);
+  const bool may_be_resumed = record.has_begun() && schema::has_ended(record.status.state);
   if (!may_be_resumed) return {is_written, {}};
-  return {is_written, steps_in(files_->directory(record.id), record)};
+  return {is_written, recovery_steps(files_->directory(record.id), record)};
 }
 
 void RunStore::delete_runs() {
-  const std::set<std::string> only_here = held_.ids();  // their state is nowhere else
+  const std::set<std::string> only_here = unsaved_.ids();  // whose state exists only in memory
   std::vector<EndedRun> all;
   for (const RunStatus& run : index_.statuses()) {
-    const bool ended = schema::is_final(run.state) && !only_here.contains(run.id);  // as shown: not one that is resumed
+    const bool ended = schema::is_final(run.state) &&
+                       !only_here.contains(run.id);  // the state shown: a run being resumed has not ended
     if (const std::optional<RunRecord> record = index_.written(run.id); ended && record)
       all.push_back(files_->ended_run(*record));
   }
@@ -77,13 +78,13 @@ void RunStore::delete_runs() {
     if (deleted.ok()) {
       index_.erase(deletion.id);
     } else {
-      deletion.why += ", but " + deleted.error().message;  // it is tried again
+      deletion.why += ", but " + deleted.error().message;  // it is retried
     }
     retention_.deleted(deletion);
   }
 }
 
-void RunStore::delete_what_is_due() {
+void RunStore::delete_expired() {
   const std::lock_guard writers(writing_);
   delete_runs();
 }
@@ -99,7 +100,7 @@ Result<std::uint64_t> RunStore::remove(const std::string& id) {
   const std::uint64_t bytes = files_->ended_run(*record).bytes;
   if (Status deleted = files_->remove(id); !deleted) return deleted.error();
   index_.erase(id);
-  held_.drop(id);
+  unsaved_.drop(id);
   return bytes;
 }
 
@@ -122,84 +123,84 @@ Status RunStore::write(const RunRecord& record) {
   own.node = node_;
   own.status.id = own.id;
   std::optional<RunRecord> before = index_.written(own.id);
-  if (before && before->begun() && !own.begun()) {
+  if (before && before->has_begun() && !own.has_begun()) {
     if (schema::has_ended(before->status.state)) {
-      forget(own.id);  // a resume that came to nothing takes nothing of what is there
+      forget(own.id);  // a failed resume changes nothing
       return {};
     }
     if (before->from.lineage > 0) own = ended_at_once(*before, own);
   }
-  const bool goes_on = before && before->begun() && !stretch_of(*before).same_as(stretch_of(own));
+  const bool goes_on = before && before->has_begun() && !interval_of(*before).same_as(interval_of(own));
   const bool ends = schema::has_ended(own.status.state);
-  Status told;
+  Status recorded;
   if (goes_on) {
-    told = files_->record_stretch(*before);  // an older tgd did not
-    own.stretches = before->stretches;
+    recorded = files_->record_interval(*before);  // an older tgd has not written it
+    own.intervals = before->intervals;
   }
-  if (ends) told = files_->record_stretch(own);
-  // The disk first: whoever sees a run COMPLETED may fetch its run.json at once.
+  if (ends) recorded = files_->record_interval(own);
+  // The disk comes first: a client that sees a run COMPLETED may fetch its run.json at once.
   Status written = files_->write_record(own);
   if (!written && goes_on && !ends) {
     forget(own.id);  // it has not begun
     return written;
   }
-  if (goes_on) held_.drop(own.id);
+  if (goes_on) unsaved_.drop(own.id);
   put(std::move(own), written.ok());
   delete_runs();
-  return written.ok() ? told : written;
+  return written.ok() ? recorded : written;
 }
 
-Status RunStore::join(const RunRecord& record, const std::string& views, const Stretch& ended) {
+Status RunStore::join(const RunRecord& record, const std::string& views, const ViewInterval& ended) {
   const std::lock_guard writers(writing_);
   RunRecord own = record;
   own.node = node_;
   own.status.id = own.id;
-  Status told = engine::write_file_atomically(files_->directory(own.id) + "/" + kViewsFile, views);
-  if (told.ok()) told = files_->record_stretch(own, ended);
-  const Status written = told.ok() ? files_->write_record(own) : told;
+  Status recorded = engine::write_file_atomically(files_->directory(own.id) + "/" + kViewsFile, views);
+  if (recorded.ok()) recorded = files_->record_interval(own, ended);
+  const Status written = recorded.ok() ? files_->write_record(own) : recorded;
   if (!written.ok()) {
     forget(own.id);  // it has not begun here
     return written;
   }
-  held_.drop(own.id);
+  unsaved_.drop(own.id);
   put(std::move(own), true);
   return {};
 }
 
-Status RunStore::change_view(const RunRecord& next, const Stretch& ended) {
+Status RunStore::change_view(const RunRecord& next, const ViewInterval& ended) {
   const std::lock_guard writers(writing_);
   RunRecord own = next;
   own.node = node_;
-  const Status told = files_->record_stretch(own, ended);
+  const Status recorded = files_->record_interval(own, ended);
   const Status written = files_->write_record(own);
   if (const std::optional<RunRecord> shown = index_.find(own.id)) own.status = shown->status;
   put(std::move(own), written.ok());
-  return written.ok() ? told : written;
+  return written.ok() ? recorded : written;
 }
 
-Status RunStore::keep(const RunRecord& record) {
+Status RunStore::persist(const RunRecord& record) {
   const std::lock_guard writers(writing_);
   RunRecord own = record;
   own.node = node_;
-  Status told;
+  Status recorded;
   if (schema::has_ended(own.status.state)) {
     files_->sweep(own.id);
-    told = files_->record_stretch(own);
+    recorded = files_->record_interval(own);
   } else if (const std::optional<RunRecord> before = index_.written(own.id)) {
-    own.stretches = before->stretches;
+    own.intervals = before->intervals;
   }
   Status written = files_->write_record(own);
-  return written.ok() ? told : written;
+  return written.ok() ? recorded : written;
 }
 
 bool RunStore::amend(std::uint64_t key, const std::function<void(RunRecord&)>& change) {
   const std::lock_guard writers(writing_);
   RunIndex::Changed changed = index_.change(key, change);
   if (!changed.record) return changed.found;
-  // If it cannot be written, it is tried again at the next start.
-  const bool told = files_->record_stretch(*changed.record).ok();
+  // A failed write is retried at the next start.
+  const bool recorded = files_->record_interval(*changed.record).ok();
   const bool written = files_->write_record(*changed.record).ok();
-  index_.replace(*changed.record, on_disk(*changed.record, told && written));
+  index_.replace(*changed.record, on_disk(*changed.record, recorded && written));
   return true;
 }
 
@@ -209,12 +210,12 @@ std::vector<RunRecord> RunStore::records() const {
   return all;
 }
 
-std::vector<std::uint64_t> RunStore::save_held() {
+std::vector<std::uint64_t> RunStore::save_unsaved() {
   std::vector<std::uint64_t> keys;
-  for (const std::string& id : held_.ids()) {
+  for (const std::string& id : unsaved_.ids()) {
     const std::optional<RunRecord> record = index_.written(id);
     if (!record) continue;
-    const Result<FileMarks> marks = held_.write(id);
+    const Result<FileMarks> marks = unsaved_.write(id);
     if (!marks) continue;
     amend(record->key, [&](RunRecord& changed) {
       for (const auto& [name, mark] : *marks) changed.files[name] = mark;
@@ -222,16 +223,16 @@ std::vector<std::uint64_t> RunStore::save_held() {
       changed.own_row().problem.clear();
     });
     keys.push_back(record->key);
-    held_.drop(id);
+    unsaved_.drop(id);
   }
   return keys;
 }
 
-Result<FoundStates> RunStore::states(const std::string& id, const std::function<void()>& advance) const {
+Result<RecoveryPoints> RunStore::recovery_points(const std::string& id, const std::function<void()>& advance) const {
   const std::optional<RunRecord> record = index_.written(id);
-  if (!record || !record->begun())
+  if (!record || !record->has_begun())
     return Error{ErrorKind::kNotFound, node_ + " has no record of run " + id + " that has begun"};
-  return states_in(directory(id), *record, advance);
+  return recovery_points_in(directory(id), *record, advance);
 }
 
 bool RunStore::exists(const std::string& id) const {
@@ -251,13 +252,13 @@ Result<schema::SliceReply> RunStore::read_slice(const std::string& id, const std
   }
   const Result<std::string> resolved = resolve(id);
   if (!resolved) return resolved.error();
-  std::optional<RunRecord> record = index_.written(*resolved);  // while a resume is shown, what it left stands
+  std::optional<RunRecord> record = index_.written(*resolved);  // while a resume is shown, the record before it counts
   if (!record) record = find(*resolved);
   if (!record) return Error{ErrorKind::kNotFound, "run " + id + " is gone"};
-  // The state is read before the file's size: of a finished run, the file does not grow any more.
+  // The run's state is read before the file's size: the file of a finished run no longer grows.
   const bool finished = schema::has_ended(record->status.state);
   const std::size_t bytes = std::min(most_bytes, schema::kFileSliceBytes);
-  Result<FileSlice> slice = held_.read(*record, file, offset, bytes);
+  Result<FileSlice> slice = unsaved_.read(*record, file, offset, bytes);
   if (file == kRecordFile && finished && index_.lacks_record(record->id)) {
     const std::string json = record_to_json(*record);
     slice = FileSlice{json.size(), offset < json.size() ? json.substr(offset, bytes) : ""};

@@ -1,5 +1,4 @@
-// The arrays of a state as a file has them: flat and padded as the model's tables say, to be restored
-// (Replica::restore).
+// Reads the arrays of a saved state from its file, flat and padded as in the model's tables, for Replica::restore.
 #pragma once
 
 #include "daemon/store/artefacts.h"
@@ -8,8 +7,8 @@
 
 namespace tg::daemon {
 
-// Checks that the file has every tensor of this model, with this number of slots and with or without an average and a
-// best model, in its shape, and no other; errors (kCorrupt) name the file and the tensor. The arrays read the file and
+// Checks that the file has exactly the tensors of this model, with this number of slots and with or without an average
+// and a best model, each in its shape; errors (kCorrupt) name the file and the tensor. The arrays read the file and
 // keep it open; any thread. Padding reads as 0.
 Result<StateArrays> arrays_in(const StateFile& file, const engine::Model& model, int slots, bool average,
                               bool best = false);

@@ -29,7 +29,7 @@ bool take(const Metadata& metadata, const char* name, T& value) {
 
 }  // namespace
 
-Metadata metadata_of(const StateFacts& facts) {
+Metadata to_metadata(const StateFacts& facts) {
   return {{"format", "pt"},
           {"run", facts.run},
           {"key", hex_digest(facts.key)},
@@ -41,7 +41,7 @@ Metadata metadata_of(const StateFacts& facts) {
           {"counters", schema::to_json(facts.counters, schema::JsonView::kKept).dump()}};
 }
 
-Result<StateFacts> facts_in(const Metadata& metadata) {
+Result<StateFacts> parse_facts(const Metadata& metadata) {
   StateFacts facts;
   facts.run = text(metadata, "run");
   if (facts.run.empty()) return damaged("run");
@@ -51,7 +51,7 @@ Result<StateFacts> facts_in(const Metadata& metadata) {
   facts.id.digest = *digest;
   facts.id.lineage = facts.id.view = 1;
   if (metadata.contains("view") && !take(metadata, "view", facts.id.view)) return damaged("view");
-  if (!metadata.contains("lineage")) return facts;  // of the version before
+  if (!metadata.contains("lineage")) return facts;  // written by the version before this one
   if (!take(metadata, "lineage", facts.id.lineage) || facts.id.lineage == 0) return damaged("lineage");
   const std::optional<std::uint64_t> key = parse_hex_digest(text(metadata, "key"));
   if (!key || *key == 0) return damaged("key");

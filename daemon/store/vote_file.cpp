@@ -13,7 +13,8 @@ namespace tg::daemon {
 namespace {
 
 constexpr std::uint64_t kMaxBytes = 256 * 1024;  // two views of kMaxMembers each, with their reasons
-constexpr std::size_t kRoomBytes = 16 * 1024;  // a vote is padded to a multiple: one takes no more space than the last
+constexpr std::size_t kRoomBytes =
+    16 * 1024;  // votes are padded to a multiple, so that the next one needs no more space
 
 std::string hash_of(std::string_view text) {
   Sha256 hash;
@@ -24,14 +25,14 @@ std::string hash_of(std::string_view text) {
 Result<VoterState> vote_from(const std::string& content) {
   const std::size_t end = content.find('\n');
   if (end == std::string::npos || content.substr(end + 1) != hash_of(content.substr(0, end)) + "\n")
-    return Error{ErrorKind::kCorrupt, "its hash is another one"};
+    return Error{ErrorKind::kCorrupt, "its hash does not match"};
   return schema::parse_kept<VoterState>(content.substr(0, end), schema::JsonReader::Missing::kError);
 }
 
 }  // namespace
 
 Status write_vote(const std::string& run_directory, const VoterState& vote) {
-  std::error_code ignored;  // the next call says why not
+  std::error_code ignored;  // the next call reports a failure
   std::filesystem::create_directories(run_directory, ignored);
   std::string line = schema::to_json(vote, schema::JsonView::kKept)
                          .dump(-1, ' ', false, schema::OrderedJson::error_handler_t::replace);

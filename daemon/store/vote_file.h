@@ -1,6 +1,6 @@
-// A voter's vote on disk: the file `vote` in the run's directory, replaced atomically and synced before anybody is told
-// of it (daemon/membership/view_change.h); on a disk that has filled, too. Two lines: the vote as JSON, padded with
-// spaces, and the SHA-256 of that line. Beside it lies vote.other, the place of the next one.
+// The file `vote` in a run's directory: a voter's state, replaced atomically and synced before any message about it is
+// sent (daemon/membership/view_change.h), even on a full disk. It has two lines: the state as JSON, padded with spaces,
+// and the SHA-256 of that line. The file vote.other beside it holds the space for the next vote.
 #pragma once
 
 #include <string>
@@ -12,10 +12,9 @@ namespace tg::daemon {
 
 inline constexpr const char* kVoteFile = "vote";
 
-// On the disk when it returns. Errors (kIo) name the file and the cause.
+// The vote is on the disk when the call returns. Errors (kIo) name the file and the cause.
 Status write_vote(const std::string& run_directory, const VoterState& vote);
-// kNotFound where there is none. A vote that is torn or changed is none that counts: the error (kCorrupt) names the
-// file.
+// kNotFound if there is no vote. A torn or changed vote does not count: the error (kCorrupt) names the file.
 Result<VoterState> read_vote(const std::string& run_directory);
 
 }  // namespace tg::daemon

@@ -20,7 +20,7 @@ SERVICES = COMPOSE["services"]
 NODES = {name: service for name, service in SERVICES.items() if name.startswith("node-")}
 
 # All that is wrong with the lab's file here: this is not node-c's machine.
-OF_ANOTHER_MACHINE = "tgd: this node's peer line says 10.0.0.3, which is no address of this machine (ip -brief address): correct it, unless something forwards it here"
+OF_ANOTHER_MACHINE = "tgd: this node's peer line says 10.0.0.3, which is not an address of this machine (ip -brief address): correct it, unless it is forwarded here"
 
 NOT_IN_1_29 = {"gpus", "start_interval", "required", "develop", "include", "attach", "annotations", "provider", "models", "create_host_path"}
 

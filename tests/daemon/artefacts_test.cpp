@@ -170,7 +170,7 @@ class SavedArraysTest : public testing::Test {
     facts.key = 7;
     facts.id = {1, 1, 1, 2};
     facts.spec = "a = b\n";
-    const auto artefacts = artefacts_of(tiny_model(), arrays, metadata_of(facts));
+    const auto artefacts = artefacts_of(tiny_model(), arrays, to_metadata(facts));
     EXPECT_TRUE(engine::write_image(path, artefacts->at(kStateFile)).ok());
     Result<StateFile> file = open_state_file(path);
     EXPECT_TRUE(file.ok()) << file.error().message;

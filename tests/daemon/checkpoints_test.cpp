@@ -1,4 +1,4 @@
-// Which checkpoints there are, and which stay.
+// Names of checkpoints, and which ones are kept.
 #include "daemon/store/checkpoints.h"
 
 #include <gtest/gtest.h>
@@ -27,7 +27,7 @@ class CheckpointsTest : public testing::Test {
     const StateFacts facts = facts_at(step, lineage);
     return write_checkpoint(directory.path(), facts.id, from, state_at(facts));
   }
-  // "lineage:step lineage:step", the newest first.
+  // "lineage:step lineage:step", newest first.
   std::string left() const {
     std::string text;
     for (const std::string& name : checkpoints_in(directory.path())) {
@@ -66,8 +66,8 @@ TEST_F(CheckpointsTest, TheTwoNewestStay) {
   EXPECT_EQ(left(), "");
 }
 
-// The run went back to step 500 while 800 was there. As long as some member has not written 600, all go on from 500.
-TEST_F(CheckpointsTest, GoingBackDeletesNothingThatIsNeeded) {
+// The run was resumed from step 500 while 800 existed. Until every member has written 600, all resume from 500.
+TEST_F(CheckpointsTest, GoingBackDeletesNoCheckpointThatIsNeeded) {
   ASSERT_TRUE(write(1, 500).ok());
   ASSERT_TRUE(write(1, 800).ok());
   const StateId from = facts_at(500).id;
@@ -75,14 +75,14 @@ TEST_F(CheckpointsTest, GoingBackDeletesNothingThatIsNeeded) {
   EXPECT_EQ(left(), "2:600 1:500");
   ASSERT_TRUE(write(2, 700, from).ok());
   EXPECT_EQ(left(), "2:700 2:600");
-  // And back once more, behind all of that lineage.
+  // And back once more, to before that lineage.
   ASSERT_TRUE(write(3, 100, facts_at(50).id).ok());
   EXPECT_EQ(left(), "3:100 2:700") << "there is no other one on the line";
   ASSERT_TRUE(write(3, 200, facts_at(50).id).ok());
   EXPECT_EQ(left(), "3:200 3:100");
 }
 
-TEST_F(CheckpointsTest, OneThatCannotBeWrittenLeavesTheOthers) {
+TEST_F(CheckpointsTest, AFailedWriteLeavesTheOthers) {
   ASSERT_TRUE(write(1, 10).ok());
   ASSERT_TRUE(write(1, 20).ok());
   for (const engine::DiskCall fails :

@@ -1,4 +1,4 @@
-// start and stop: handed to the node's thread, and answered to the client that asked.
+// Requests for the node's thread, such as start and stop, are answered to the client that sent them.
 #include <thread>
 
 #include "control_fixture.h"
@@ -27,7 +27,7 @@ TEST_F(ControlCalls, EveryTokenAnswersItsOwnClient) {
   two.send({22, StopRequest{"run-1"}});
   const std::uint64_t stop_token = node(kA).next_call<StopRequest>().first;
 
-  // In the other order, beside tokens that nobody waits for.
+  // In the other order, besides unknown tokens.
   node(kA).server().reply(start_token + stop_token + 1, Error{ErrorKind::kFailed, "nobody asked"});
   node(kA).server().reply(stop_token, StopReply{"run-1"});
   node(kA).server().reply(stop_token, Error{ErrorKind::kFailed, "twice"});
@@ -37,14 +37,14 @@ TEST_F(ControlCalls, EveryTokenAnswersItsOwnClient) {
 
   two.receive_reply<StopReply>(22);
   EXPECT_EQ(one.receive_reply<StartReply>(11).run_id, "mine");
-  // Whatever else was on its way would come before this: the second answer to one token goes nowhere.
+  // A second answer to a token would arrive before this one.
   one.ask<VersionReply>(VersionRequest{});
   two.send({23, VersionRequest{}});
   two.receive_reply<VersionReply>(23);
 }
 
-// Each member of a PAUSED run stops for itself.
-TEST_F(ControlCalls, AStopMayGoToAnotherNode) {
+// Each member of a PAUSED run stops by itself.
+TEST_F(ControlCalls, AStopIsRelayedToAnotherNode) {
   start_mesh();
   TestClient client(control_port(kA));
   client.send({1, StopRequest{"run-1", "node-b"}});
@@ -55,7 +55,7 @@ TEST_F(ControlCalls, AStopMayGoToAnotherNode) {
   EXPECT_EQ(client.receive_reply<StopReply>(1).run_id, "run-1");
 }
 
-TEST_F(ControlCalls, AResumeIsTheNodesToAnswer) {
+TEST_F(ControlCalls, AResumeIsAnsweredByTheNode) {
   start_mesh();
   TestClient client(control_port(kA));
   client.send({1, schema::ResumeRequest{"run-1", "steps = 9\n", false, 600, true}});
@@ -69,7 +69,7 @@ TEST_F(ControlCalls, AResumeIsTheNodesToAnswer) {
   EXPECT_EQ(client.receive_reply<StartReply>(1).from_step, 600u);
 }
 
-TEST_F(ControlCalls, RepliesMayComeFromTheHookItself) {
+TEST_F(ControlCalls, AHookMayReplyAtOnce) {
   start_mesh(10'000, {true});
   constexpr int kCalls = 50;
   std::thread node_thread([&] {
@@ -81,7 +81,7 @@ TEST_F(ControlCalls, RepliesMayComeFromTheHookItself) {
   node_thread.join();
 }
 
-TEST_F(ControlCalls, AClientThatLeftIsNoHarm) {
+TEST_F(ControlCalls, AClientThatDisconnectsDoesNoHarm) {
   start_mesh();
   auto gone = std::make_unique<TestClient>(control_port(kA));
   gone->send({1, StopRequest{"run-1"}});
@@ -91,18 +91,18 @@ TEST_F(ControlCalls, AClientThatLeftIsNoHarm) {
   ask<VersionReply>(kA, VersionRequest{});
 }
 
-TEST_F(ControlCalls, TooManyQuestionsAreRefused) {
+TEST_F(ControlCalls, TooManyRequestsAreRefused) {
   start_mesh();
   TestClient client(control_port(kA));
-  // Fewer at a time than a connection holds.
-  for (std::size_t i = 0; i < schema::kMaxPendingQuestions; ++i) {
+  // Fewer at a time than one connection buffers.
+  for (std::size_t i = 0; i < schema::kMaxPendingRequests; ++i) {
     client.send({i, StopRequest{"run-1"}});
     ASSERT_TRUE(node(kA).next_call().has_value());
   }
   EXPECT_EQ(client.ask<Error>(StopRequest{"run-1"}).kind, ErrorKind::kRefused);
 }
 
-TEST_F(ControlCalls, WhoWaitsIsToldThatTheNodeGoes) {
+TEST_F(ControlCalls, WaitingClientsLearnOfAShutdown) {
   start_mesh();
   TestClient client(control_port(kA));
   client.send({5, StopRequest{"run-1"}});
@@ -125,11 +125,11 @@ TEST_F(ControlCalls, APortInUseIsNamed) {
   EXPECT_NE(started.error().message.find("address in use; another tgd?"), std::string::npos);
 }
 
-TEST_F(ControlCalls, AnAddressThatIsNotOursIsNamed) {
+TEST_F(ControlCalls, AnAddressOfAnotherMachineIsNamed) {
   start_mesh();
   node(kA).stop();
   schema::NodeConfig config = config_of(kA);
-  config.listen = "192.0.2.1";  // reserved for documentation: nobody's
+  config.listen = "192.0.2.1";  // reserved for documentation
   TestNode elsewhere(config);
   const Status started = elsewhere.start();
   ASSERT_FALSE(started.ok());

@@ -17,7 +17,7 @@ std::vector<std::uint16_t> free_ports(std::size_t count) {
   std::vector<std::uint16_t> ports;
   while (ports.size() < count) {
     const int fd = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    sockets.push_back(fd);  // kept until all are drawn, so that they differ
+    sockets.push_back(fd);  // kept open until all are drawn, so that they differ
     sockaddr_in address{};
     address.sin_family = AF_INET;
     address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
@@ -39,7 +39,7 @@ bool eventually(const std::function<bool()>& condition) {
   const Elapsed elapsed;
   while (!condition()) {
     if (elapsed.ms() > static_cast<std::uint64_t>(kPatienceMs)) return false;
-    std::this_thread::sleep_for(std::chrono::milliseconds(5));  // between two looks
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));  // between two polls
   }
   return true;
 }
@@ -91,12 +91,12 @@ TestNode::TestNode(schema::NodeConfig config) : config_(std::move(config)), log_
 
 Status TestNode::start() {
   daemon::ControlServer::Hooks hooks;
-  hooks.call = [this](daemon::ControlCall call) {
+  hooks.on_call = [this](daemon::ControlCall call) {
     const std::lock_guard lock(mutex_);
     calls_.push_back(std::move(call));
     changed_.notify_all();
   };
-  hooks.lost = [this](daemon::Suspicion verdict) {
+  hooks.on_suspicion = [this](daemon::Suspicion verdict) {
     const std::lock_guard lock(mutex_);
     verdicts_.push_back(std::move(verdict));
     changed_.notify_all();
@@ -130,7 +130,7 @@ std::vector<std::string> TestNode::log_lines() {
 
 void ControlMesh::start_mesh(std::uint64_t peer_timeout_ms, std::vector<bool> started) {
   peer_timeout_ms_ = peer_timeout_ms;
-  // Another process may take a port between our look and our bind.
+  // Another process may take a port before this one binds it.
   for (int attempt = 0; attempt < 10; ++attempt) {
     nodes_.clear();
     peers_.clear();

@@ -1,5 +1,5 @@
-// Control servers over real sockets on loopback, and a client that asks them. Ports are free ones; waiting is for
-// conditions with a deadline, never for time to pass.
+// Control servers over real sockets on loopback, and a client for them. Ports are free ones; waits are for conditions
+// with a deadline, never for time to pass.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -21,14 +21,14 @@
 
 namespace tg::tests {
 
-inline constexpr int kPatienceMs = 20'000;  // for what must happen; generous, since a failure costs it only once
+inline constexpr int kPatienceMs = 20'000;  // for what must happen; generous, since only a failure costs it
 
-// Ports that nobody listened on a moment ago.
+// Ports that were free a moment ago.
 std::vector<std::uint16_t> free_ports(std::size_t count);
 bool eventually(const std::function<bool()>& condition);
 std::uint64_t now_ms();
 
-// What was said, of this kind. Where it is of another kind the test fails there, and says what an error said.
+// The body as that kind. Another kind fails the test at the caller, with the message of an error.
 using Where = std::source_location;
 template <class Kind, class Body>
 Kind as(const Body& body, const Where& where = Where::current()) {
@@ -45,9 +45,9 @@ class TestClient {
   explicit TestClient(std::uint16_t control_port);
   void send(const schema::Request& request) { send_bytes({schema::encode_request(request)}); }
   void send_bytes(const std::vector<std::string>& parts);
-  // The next reply, whatever its id; nothing when none comes in time.
+  // The next reply, whatever its id; no value if none arrives in time.
   std::optional<schema::Reply> receive(int timeout_ms = kPatienceMs);
-  // Sends and waits for the reply of the same id. A test fails where none comes, or one of another kind.
+  // Sends and waits for the reply of the same id. The test fails if none arrives, or one of another kind.
   schema::ReplyBody ask(schema::RequestBody body);
   template <class Kind>
   Kind ask(schema::RequestBody body, const Where& where = Where::current()) {
@@ -69,7 +69,7 @@ class TestClient {
   std::uint64_t last_id_ = 100;
 };
 
-// One node's part: store, progress, server; what the server hands to the node's thread is collected.
+// One node's store, progress and server; collects the server's calls for the node's thread.
 class TestNode {
  public:
   explicit TestNode(schema::NodeConfig config);
@@ -82,7 +82,7 @@ class TestNode {
   std::string run_file(const std::string& id, const std::string& file) { return store_->directory(id) + "/" + file; }
 
   std::optional<daemon::ControlCall> next_call();  // waits
-  // The same, where it must be such a request: its token, the request.
+  // The next call, which must be such a request: its token, the request.
   template <class Kind>
   std::pair<std::uint64_t, Kind> next_call(const Where& where = Where::current()) {
     const daemon::ControlCall call = next_call().value_or(daemon::ControlCall{0, schema::VersionRequest{}});
@@ -115,14 +115,14 @@ inline constexpr Seat kA{0}, kB{1}, kC{2};
 // node-a, node-b, node-c on loopback.
 class ControlMesh : public testing::Test {
  protected:
-  // Nodes that are not `started` have a configuration, an address and nobody behind it.
+  // Nodes that are not `started` have a configuration and an address without a process.
   void start_mesh(std::uint64_t peer_timeout_ms = 10'000, std::vector<bool> started = {true, true, true});
   schema::NodeConfig config_of(Seat seat) const;
   TestNode& node(Seat seat) { return *nodes_[seat]; }
   std::uint16_t control_port(Seat seat) const { return static_cast<std::uint16_t>(peers_[seat].port + 1); }
   schema::MeshStatus status(Seat asked, const std::string& run = "");
   std::string states(Seat asked);  // "up up unreachable"
-  // A new client's question to that node.
+  // Sends a new client's request to that node.
   template <class Kind>
   Kind ask(Seat asked, schema::RequestBody body, const Where& where = Where::current()) {
     return TestClient(control_port(asked)).ask<Kind>(std::move(body), where);

@@ -1,4 +1,4 @@
-// Bytes that nobody should send: the control port counts them, says so at a bounded rate, and goes on.
+// Hostile input: the control port counts it, logs it at a bounded rate, and keeps working.
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
@@ -68,7 +68,7 @@ TEST_F(ControlHostile, EveryCutAndManyFlipsOfEveryRequest) {
   std::mt19937 random(20171204);
   for (const schema::RequestBody& body : bodies) {
     TestClient client(control_port(kA));
-    // Whether that is answered or not, the next request must be.
+    // Whether or not that is answered, the next request must be.
     const auto send_and_go_on = [&](const std::string& bytes) {
       client.send_bytes({bytes});
       client.ask<VersionReply>(VersionRequest{});
@@ -85,7 +85,7 @@ TEST_F(ControlHostile, EveryCutAndManyFlipsOfEveryRequest) {
   EXPECT_GE(complaints(), 1u);
 }
 
-TEST_F(ControlHostile, ComplaintsAreRateLimited) {
+TEST_F(ControlHostile, WarningsAreRateLimited) {
   TestClient client(control_port(kA));
   const std::uint64_t begin_ms = now_ms();
   for (int i = 0; i < 300; ++i) {
@@ -103,14 +103,14 @@ TEST_F(ControlHostile, MessagesOfOtherShapes) {
   client.send_bytes(std::vector<std::string>(1000, "part"));
   client.send_bytes({""});
   client.send({2, VersionRequest{}});
-  client.receive_reply<Error>(0);  // to the empty one
+  client.receive_reply<Error>(0);  // the reply to the empty one
   client.receive_reply<VersionReply>(2);
   TestClient oversized(control_port(kA));
   oversized.send_bytes({std::string(schema::kMaxControlBytes + 1, 'x')});
   expect_alive();
 }
 
-TEST_F(ControlHostile, BeatsOfStrangersAreNoLife) {
+TEST_F(ControlHostile, HeartbeatsOfUnknownNodesDoNotCount) {
   start_mesh(10'000, {true, false, false});
   TestClient client(control_port(kA));
   client.send({1, schema::Heartbeat{"node-x", 1, "", schema::Phase::kIdle, 0, 0}});
@@ -124,7 +124,7 @@ TEST_F(ControlHostile, BeatsOfStrangersAreNoLife) {
   EXPECT_EQ(states(kA), "up no link unreachable") << "it beats, and its own port cannot be reached";
 }
 
-TEST_F(ControlHostile, AFloodDoesNotStopBeats) {
+TEST_F(ControlHostile, AFloodDoesNotStopHeartbeats) {
   constexpr std::uint64_t kPeerTimeoutMs = 600;
   start_mesh(kPeerTimeoutMs);
   wait_until_connected();

@@ -1,4 +1,4 @@
-// Beats and verdicts over real sockets: who is silent is named in time, who works is left alone.
+// Heartbeats and verdicts over real sockets: a silent member is named in time, and a working one never is.
 #include <atomic>
 #include <thread>
 
@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::uint64_t kPeerTimeoutMs = 600;
 constexpr std::uint64_t kStepTimeoutMs = 60'000;
-constexpr std::uint64_t kVerdictMs = kPeerTimeoutMs + 1000;  // what the README promises
+constexpr std::uint64_t kVerdictMs = kPeerTimeoutMs + 1000;  // as the README promises
 constexpr std::uint64_t kNothingMs = 3 * kPeerTimeoutMs;     // long enough for a wrong verdict
 
 class ControlLiveness : public ControlMesh {
@@ -19,7 +19,7 @@ class ControlLiveness : public ControlMesh {
   void watch_everywhere(std::uint64_t step_timeout_ms = kStepTimeoutMs) {
     for (const Seat seat : peers_.places()) node(seat).server().watch("run-1", step_timeout_ms);
   }
-  // Looks again and again whether somebody was accused before the time is over.
+  // Polls for a verdict until the time is over.
   bool accused_within(Seat seat, std::uint64_t span_ms) {
     const std::uint64_t end_ms = now_ms() + span_ms;
     return eventually([&] { return node(seat).verdict_count() > 0 || now_ms() >= end_ms; }) &&
@@ -27,7 +27,7 @@ class ControlLiveness : public ControlMesh {
   }
 };
 
-TEST_F(ControlLiveness, BeatsAreLife) {
+TEST_F(ControlLiveness, HeartbeatsAreASignOfLife) {
   start_mesh(kPeerTimeoutMs);
   wait_until_connected();
   watch_everywhere();
@@ -57,7 +57,7 @@ TEST_F(ControlLiveness, ASilentPeerIsNamedInTime) {
   EXPECT_EQ(node(kA).verdict_count(), 0u) << "one verdict, about one node";
 }
 
-TEST_F(ControlLiveness, AStuckMemberIsNamedWhileItBeats) {
+TEST_F(ControlLiveness, AStuckMemberIsNamedDespiteItsHeartbeats) {
   start_mesh(kPeerTimeoutMs);
   wait_until_connected();
   for (const Seat seat : peers_.places()) node(seat).progress().phase = schema::Phase::kForward;
@@ -88,13 +88,13 @@ TEST_F(ControlLiveness, OurOwnComputeIsAMemberToo) {
   EXPECT_NE(verdict->message.find("evaluate"), std::string::npos) << verdict->message;
 }
 
-TEST_F(ControlLiveness, DataOfTheMeshIsLife) {
+TEST_F(ControlLiveness, MeshDataIsASignOfLife) {
   start_mesh(kPeerTimeoutMs, {true, false, false});
   node(kA).server().watch("run-1", kStepTimeoutMs);
   std::atomic<bool> done{false};
   std::thread mesh([&] {
     while (!done) {
-      node(kA).server().heard(kB);
+      node(kA).server().on_mesh_traffic(kB);
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
     }
   });
@@ -109,18 +109,18 @@ TEST_F(ControlLiveness, DataOfTheMeshIsLife) {
   EXPECT_NE(about_b.find("node-b is up, but sent no heartbeat"), std::string::npos) << about_b;
 }
 
-TEST_F(ControlLiveness, WithoutARunNobodyIsAccused) {
+TEST_F(ControlLiveness, WithoutARunThereIsNoVerdict) {
   start_mesh(kPeerTimeoutMs, {true, true, false});
   node(kA).server().watch("run-1", kStepTimeoutMs);
-  ASSERT_TRUE(node(kA).next_verdict().has_value());  // of c, and of b, which is not in the run
+  ASSERT_TRUE(node(kA).next_verdict().has_value());  // c, or b, which is not in the run
   ASSERT_TRUE(node(kA).next_verdict().has_value());
   node(kA).server().watch("run-2", kStepTimeoutMs);
   node(kA).server().unwatch();
   EXPECT_FALSE(accused_within(kA, kNothingMs));
 }
 
-// It slept, say, while the others ended the run.
-TEST_F(ControlLiveness, WhoHasNotEndedAPastRunIsNotUp) {
+// For example, it was suspended while the others ended the run.
+TEST_F(ControlLiveness, ANodeStillInAPastRunIsNotUp) {
   start_mesh();
   wait_until_connected();
   for (const Seat seat : {kA, kC})
@@ -130,11 +130,11 @@ TEST_F(ControlLiveness, WhoHasNotEndedAPastRunIsNotUp) {
     ASSERT_TRUE(eventually([&] { return states(seat) == "up up up"; })) << "all are in it";
   for (const Seat seat : {kA, kC}) node(seat).server().unwatch();
   EXPECT_TRUE(eventually([&] { return states(kA) == "up no link up"; })) << states(kA);
-  EXPECT_EQ(status(kA).nodes[1].problem, "it has not ended run run-1 yet, which is over");
+  EXPECT_EQ(status(kA).nodes[1].problem, "it is still in run run-1, which is over");
   EXPECT_TRUE(eventually([&] { return states(kB) == "up no link up"; })) << states(kB);
-  const std::string told = status(kB).nodes[1].problem;  // by the first of both who is heard
-  EXPECT_TRUE(told == "it has not ended run run-1 yet, which node-a has left" ||
-              told == "it has not ended run run-1 yet, which node-c has left")
+  const std::string told = status(kB).nodes[1].problem;  // the first of the two that reports it
+  EXPECT_TRUE(told == "it is still in run run-1, which node-a has left" ||
+              told == "it is still in run run-1, which node-c has left")
       << told;
   node(kB).server().unwatch();
   for (const Seat seat : peers_.places())

@@ -1,4 +1,4 @@
-// logs and fetch: the asked node's own files, and other nodes' on the client's behalf.
+// logs and fetch read the asked node's files, and those of other nodes by relaying the request.
 #include <filesystem>
 
 #include "control_fixture.h"
@@ -66,7 +66,7 @@ TEST_F(ControlRelay, ErrorsOfTheOtherNodeComeThrough) {
   EXPECT_NE(no_run.message.find("no run 'nonsense' on node-b"), std::string::npos) << no_run.message;
 }
 
-TEST_F(ControlRelay, AnUnknownNodeIsNamedWithThoseThatAre) {
+TEST_F(ControlRelay, AnUnknownNodeIsRefusedWithTheKnownNames) {
   const Error error = ask<Error>(kA, LogsRequest{"run-1", "node-x", 0});
   EXPECT_EQ(error.kind, ErrorKind::kNotFound);
   EXPECT_EQ(error.message, "no node 'node-x'; the nodes are node-a, node-b, node-c");
@@ -81,7 +81,7 @@ TEST_F(ControlRelay, ADeadNodeIsAnErrorWithinTheDeadline) {
   EXPECT_EQ(error.message, "node-c does not answer");
 }
 
-TEST_F(ControlRelay, ANodeThatIsJustComingBackIsWaitedFor) {
+TEST_F(ControlRelay, ARelayWaitsForARestartingNode) {
   node(kC).stop();
   TestClient client(control_port(kA));
   client.send({1, FetchRequest{"run-1", "node-c", "run.json", 0}});

@@ -1,4 +1,4 @@
-// What the control port owes to those who do not read, and what a key may do that is gone.
+// Clients of the control port that do not read, and revoked keys.
 #include "daemon/control/control_sockets.h"
 
 #include <linux/tcp.h>
@@ -13,8 +13,8 @@
 #include <thread>
 
 #include "control_fixture.h"
-#include "daemon/access/connections.h"
-#include "daemon/access/dial.h"
+#include "daemon/access/accepted_connections.h"
+#include "daemon/access/connection.h"
 #include "raw_client.h"
 #include "schema/limits.h"
 #include "temporary_directory.h"
@@ -36,11 +36,11 @@ class Port : public testing::Test {
       config.peers.push_back({"node-a", "127.0.0.1", static_cast<std::uint16_t>(port - 1)});
       keyring_ = std::move(Keyring::open(config)).value();
       auto opened = ControlSockets::open(config, *keyring_, log_);
-      if (opened) sockets_ = std::move(*opened);  // else another process took the port
+      if (opened) sockets_ = std::move(*opened);  // otherwise another process has the port
     }
     ASSERT_TRUE(sockets_);
   }
-  // Takes what came, and answers each message with so many bytes.
+  // Receives what has arrived, and answers each message with that many bytes.
   void turn(std::size_t answer_bytes) {
     sockets_->wait(5);
     for (int i = 0; i < schema::kMaxMessagesPerTurn; ++i) {
@@ -48,12 +48,12 @@ class Port : public testing::Test {
       if (!message) break;
       ++received_;
       (void)sockets_->send_client(message->identity, std::string(answer_bytes, 'x'));
-      most_untaken_ = std::max(most_untaken_, sockets_->untaken_bytes());
+      max_unread_ = std::max(max_unread_, sockets_->unread_bytes());
     }
     sockets_->tick();
   }
 
-  // Clients that ask and read nothing; one that was cut for it comes again.
+  // Clients that send requests and read nothing; a client that is cut returns.
   using Greedy = std::vector<std::unique_ptr<tests::RawClient>>;
   Greedy greedy_clients(std::size_t count) {
     Greedy clients(count);
@@ -78,43 +78,43 @@ class Port : public testing::Test {
   std::unique_ptr<ControlSockets> sockets_;
   zmq::context_t clients_;
   std::string endpoint_;
-  std::size_t received_ = 0, most_untaken_ = 0;
+  std::size_t received_ = 0, max_unread_ = 0;
 };
 
-// They ask for far more than twice the bound, from many connections and over and over, and read nothing.
-TEST_F(Port, WhatIsOwedStaysBelowItsBoundAndWhoReadsIsAnswered) {
+// Many connections repeatedly request far more than twice the limit, and read nothing.
+TEST_F(Port, UnreadBytesAreBoundedAndReadersAreAnswered) {
   open();
   constexpr std::size_t kClients = 100;
   static_assert(kClients * schema::kMaxUnreadBytes > 2 * schema::kMaxUnreadBytesPerPort);
   Greedy greedy = greedy_clients(kClients);
   EXPECT_TRUE(tests::eventually([&] {
     ask(greedy);
-    return most_untaken_ > schema::kMaxUnreadBytesPerPort / 2;
-  })) << most_untaken_;
+    return max_unread_ > schema::kMaxUnreadBytesPerPort / 2;
+  })) << max_unread_;
   for (int more = 0; more < 20; ++more) ask(greedy);
-  Dial honest = dial(clients_, {}, std::nullopt, endpoint_);
+  Connection honest = dial(clients_, {}, std::nullopt, endpoint_);
   zmq::message_t answer;
   EXPECT_TRUE(tests::eventually([&] {
     (void)honest.dealer.send(zmq::str_buffer("y"), zmq::send_flags::dontwait);
     turn(schema::kFileSliceBytes);
     return honest.dealer.recv(answer, zmq::recv_flags::dontwait).has_value();
   }));
-  EXPECT_LE(most_untaken_, schema::kMaxUnreadBytesPerPort);
+  EXPECT_LE(max_unread_, schema::kMaxUnreadBytesPerPort);
 }
 
-// The port owes as much as it may: who reads its answers gets each of them, the first one too, and so do beats.
-TEST_F(Port, WhoReadsIsAnsweredAtOnceWhateverIsOwedToOthers) {
+// At the limit of unread bytes a client that reads gets every answer, the first one too, and so do heartbeats.
+TEST_F(Port, AReaderIsAnsweredAtOnceAtTheLimitOfUnreadBytes) {
   open();
   Greedy greedy = greedy_clients(100);
   constexpr std::size_t kFull =
       schema::kMaxUnreadBytesPerPort - schema::kUnreadBytesForReaders - 2 * schema::kFileSliceBytes;
-  ASSERT_TRUE(tests::eventually([&] { return ask(greedy), sockets_->untaken_bytes() > kFull; }));
-  Dial honest = dial(clients_, {}, std::nullopt, endpoint_);
+  ASSERT_TRUE(tests::eventually([&] { return ask(greedy), sockets_->unread_bytes() > kFull; }));
+  Connection honest = dial(clients_, {}, std::nullopt, endpoint_);
   for (int question = 0; question < 8; ++question) {
-    ASSERT_TRUE(tests::eventually([&] { return ask(greedy), sockets_->untaken_bytes() > kFull; }));
+    ASSERT_TRUE(tests::eventually([&] { return ask(greedy), sockets_->unread_bytes() > kFull; }));
     ASSERT_TRUE(tests::eventually(
         [&] { return honest.dealer.send(zmq::str_buffer("y"), zmq::send_flags::dontwait).has_value(); }));
-    // Its question comes in its turn, and is answered when it comes.
+    // Its request waits for its turn, and is answered then.
     ASSERT_TRUE(tests::eventually([&] {
       sockets_->wait(5);
       while (const std::optional<ClientMessage> message = sockets_->receive_client()) {
@@ -125,28 +125,28 @@ TEST_F(Port, WhoReadsIsAnsweredAtOnceWhateverIsOwedToOthers) {
       }
       return false;
     })) << "question "
-        << question << " got no answer with " << sockets_->untaken_bytes() << " bytes untaken";
+        << question << " got no answer with " << sockets_->unread_bytes() << " bytes unread";
     zmq::message_t answer;
     ASSERT_TRUE(tests::eventually([&] { return honest.dealer.recv(answer, zmq::recv_flags::dontwait).has_value(); }));
-    EXPECT_LE(sockets_->untaken_bytes(), schema::kMaxUnreadBytesPerPort);
+    EXPECT_LE(sockets_->unread_bytes(), schema::kMaxUnreadBytesPerPort);
   }
 }
 
-// Whoever asks at the local socket without end, faster than it is answered, keeps no peer's beat waiting.
-TEST_F(Port, TheLocalSocketDoesNotKeepTheOtherWaiting) {
+// A client that floods the local socket does not delay a peer's heartbeat.
+TEST_F(Port, TheLocalSocketDoesNotStarveTheOther) {
   open();
-  constexpr int kMaxBefore = 200;  // messages of the local socket that come before one of the other's
+  constexpr int kMaxBefore = 200;  // messages of the local socket before one of the other
   std::atomic<bool> done{false};
   std::thread crowd([&] {
-    Dial local = dial(clients_, {}, std::nullopt, "ipc://" + directory_.path() + "/control.sock");
+    Connection local = dial(clients_, {}, std::nullopt, "ipc://" + directory_.path() + "/control.sock");
     while (!done)
       if (!local.dealer.send(zmq::str_buffer("x"), zmq::send_flags::dontwait)) std::this_thread::yield();
   });
-  Dial remote = dial(clients_, {}, std::nullopt, endpoint_);
+  Connection remote = dial(clients_, {}, std::nullopt, endpoint_);
   const auto next = [&] {
     std::optional<ClientMessage> message;
     EXPECT_TRUE(tests::eventually([&] { return (message = sockets_->receive_client()).has_value(); }));
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));  // what an answer takes
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));  // the time for an answer
     return message ? message->bytes : "";
   };
   while (next() != "x") {
@@ -162,7 +162,7 @@ TEST_F(Port, TheLocalSocketDoesNotKeepTheOtherWaiting) {
   crowd.join();
 }
 
-// The connection that this process has accepted on that port.
+// The descriptor of the connection accepted on that port.
 int accepted_on(std::uint16_t port) {
   constexpr int kMaxDescriptors = 4096;
   for (int descriptor = 0; descriptor < kMaxDescriptors; ++descriptor) {
@@ -176,15 +176,16 @@ int accepted_on(std::uint16_t port) {
   return -1;
 }
 
-// With keys libzmq encrypts an answer ahead, into memory of its own, and lets go of ours.
-TEST_F(Port, AnAnswerThatIsEncryptedAheadIsOwedUntilTheClientHasIt) {
+// With keys libzmq encrypts an answer in advance, into memory of its own, and releases ours.
+TEST_F(Port, AnAnswerEncryptedInAdvanceCountsUntilItIsReceived) {
   const schema::Key cluster = schema::draw_cluster_key();
   const std::string path = directory_.path() + "/cluster.key";
   tests::write_text(path, schema::format_cluster(cluster));
   std::filesystem::permissions(path, std::filesystem::perms::owner_read);
   open(path);
-  Dial client = dial(clients_, {.received_messages = 1},
-                     Introduction{schema::member_keys(cluster), schema::control_keys(cluster).public_key}, endpoint_);
+  Connection client =
+      dial(clients_, {.received_messages = 1},
+           Credentials{schema::member_keys(cluster), schema::control_keys(cluster).public_key}, endpoint_);
   const auto port = static_cast<std::uint16_t>(std::stoi(endpoint_.substr(endpoint_.rfind(':') + 1)));
   constexpr std::uint64_t kAnswer = schema::kFileSliceBytes;
   int connection = -1;
@@ -193,14 +194,14 @@ TEST_F(Port, AnAnswerThatIsEncryptedAheadIsOwedUntilTheClientHasIt) {
     turn(kAnswer);
     if (connection < 0) {
       connection = accepted_on(port);
-      const int bytes = 16 * 1024;  // as to a slow client: of an answer the kernel takes a part
+      const int bytes = 16 * 1024;  // as for a slow client: the kernel accepts a part of an answer
       return connection >= 0 && ::setsockopt(connection, SOL_SOCKET, SO_SNDBUF, &bytes, sizeof bytes) != 0;
     }
-    const std::uint64_t given = Connections::sent(connection)->given, answered = received_ * kAnswer;
-    const std::size_t untaken = sockets_->untaken_bytes();
+    const std::uint64_t given = AcceptedConnections::send_progress(connection)->written, answered = received_ * kAnswer;
+    const std::size_t untaken = sockets_->unread_bytes();
     pollfd room{connection, POLLOUT, 0};
     const bool full = ::poll(&room, 1, 0) == 0;
-    // An answer that was given out in this very turn may not have been counted.
+    // An answer written in this turn may not be counted yet.
     const bool moved = given != given_before || received_ != received_before;
     given_before = given;
     received_before = received_;
@@ -220,12 +221,12 @@ TEST_F(Port, AnAnswerThatIsEncryptedAheadIsOwedUntilTheClientHasIt) {
   EXPECT_TRUE(tests::eventually([&] {
     turn(kAnswer);
     while (client.dealer.recv(answer, zmq::recv_flags::dontwait)) ++taken;
-    return taken == received_ && sockets_->untaken_bytes() == 0;
+    return taken == received_ && sockets_->unread_bytes() == 0;
   })) << taken
-      << " of " << received_ << " answers taken, " << sockets_->untaken_bytes() << " bytes owed";
+      << " of " << received_ << " answers read, " << sockets_->unread_bytes() << " bytes unread";
 }
 
-// What libzmq has taken from the kernel of what came on a connection.
+// The bytes of a connection that libzmq has read from the kernel.
 std::uint64_t taken_from_kernel(int descriptor) {
   tcp_info info{};
   socklen_t size = sizeof info;
@@ -236,12 +237,12 @@ std::uint64_t taken_from_kernel(int descriptor) {
          std::min<std::uint64_t>(info.tcpi_bytes_received, static_cast<std::uint64_t>(unread));
 }
 
-// Four times as many as the port takes of one connection, while nobody reads them, and then one after the other.
-TEST_F(Port, RequestsThatNobodyHasReadWaitAtTheirSender) {
+// Four times as many as the port buffers for a connection, without a reader, and then one after the other.
+TEST_F(Port, UnreadRequestsWaitAtTheirSender) {
   open();
   tests::RawClient client(endpoint_);
   ASSERT_TRUE(client.let_in());
-  constexpr std::size_t kTaken = 8, kMore = 2;  // and the ones that libzmq puts together
+  constexpr std::size_t kTaken = 8, kMore = 2;  // and those that libzmq is assembling
   constexpr std::uint64_t kRequest = schema::kMaxRequestBytes;
   const std::string head("\x02\0\0\0\0\0\1\0\0", 9);  // a message of 64 KiB
   static_assert(kRequest == 0x10000);
@@ -259,7 +260,7 @@ TEST_F(Port, RequestsThatNobodyHasReadWaitAtTheirSender) {
   sender.join();
 }
 
-TEST_F(Port, AReplacedKeyIsHeardNoMoreAndItsConnectionEnds) {
+TEST_F(Port, AReplacedKeyIsIgnoredAndItsConnectionIsCut) {
   const schema::Key cluster = schema::draw_cluster_key();
   const schema::KeyPair alice = schema::draw_pair(), other = schema::draw_pair();
   const std::string path = directory_.path() + "/cluster.key";
@@ -271,7 +272,7 @@ TEST_F(Port, AReplacedKeyIsHeardNoMoreAndItsConnectionEnds) {
   };
   write(alice, schema::Rights::kFull);
   open(path);
-  Dial dialled = dial(clients_, {}, Introduction{alice, schema::control_keys(cluster).public_key}, endpoint_);
+  Connection dialled = dial(clients_, {}, Credentials{alice, schema::control_keys(cluster).public_key}, endpoint_);
   dialled.dealer.send(zmq::str_buffer("y"), zmq::send_flags::none);
   std::optional<ClientMessage> message;
   const auto heard = [&] {
@@ -294,14 +295,14 @@ TEST_F(Port, AReplacedKeyIsHeardNoMoreAndItsConnectionEnds) {
   (void)dialled.dealer.send(zmq::str_buffer("y"), zmq::send_flags::dontwait);
   EXPECT_TRUE(tests::eventually([&] {
     EXPECT_FALSE(heard());
-    const std::optional<DialEvent> event = next_event(dialled.monitor);
-    return event && *event != DialEvent::kConnected;
+    const std::optional<ConnectionEvent> event = next_event(dialled.monitor);
+    return event && *event != ConnectionEvent::kConnected;
   })) << "the connection still stands";
   EXPECT_FALSE(sockets_->send_client(message->identity, "x"));
 }
 
-// A tgctl with the cluster key, and a node: both derived theirs from a key that is dropped.
-TEST_F(Port, AKeyThatWasRotatedOutIsHeardNoMore) {
+// A tgctl with the cluster key, and a node: both have keys derived from a cluster key that is removed.
+TEST_F(Port, AKeyThatWasRotatedOutIsIgnored) {
   const schema::Key before = schema::draw_cluster_key(), after = schema::draw_cluster_key();
   const std::string path = directory_.path() + "/cluster.key";
   const auto write = [&](const std::string& text) {
@@ -312,23 +313,23 @@ TEST_F(Port, AKeyThatWasRotatedOutIsHeardNoMore) {
   write(schema::format_cluster(after) + schema::format_cluster(before));
   open(path);
   const auto dial_as = [&](const schema::KeyPair& own) {
-    return dial(clients_, {}, Introduction{own, schema::control_keys(after).public_key}, endpoint_);
+    return dial(clients_, {}, Credentials{own, schema::control_keys(after).public_key}, endpoint_);
   };
-  Dial member = dial_as(schema::member_keys(before)), node = dial_as(schema::node_keys(before, "node-a"));
-  Dial kept = dial_as(schema::member_keys(after));
-  const auto is_heard = [&](Dial& one) {
+  Connection member = dial_as(schema::member_keys(before)), node = dial_as(schema::node_keys(before, "node-a"));
+  Connection kept = dial_as(schema::member_keys(after));
+  const auto is_heard = [&](Connection& one) {
     one.dealer.send(zmq::str_buffer("y"), zmq::send_flags::none);
     return tests::eventually([&] { return sockets_->tick(), sockets_->receive_client().has_value(); });
   };
-  for (Dial* one : {&member, &node, &kept}) ASSERT_TRUE(is_heard(*one));
+  for (Connection* one : {&member, &node, &kept}) ASSERT_TRUE(is_heard(*one));
   write(schema::format_cluster(after));
   keyring_->refresh(log_);
-  for (Dial* one : {&member, &node}) {
+  for (Connection* one : {&member, &node}) {
     (void)one->dealer.send(zmq::str_buffer("y"), zmq::send_flags::dontwait);
     EXPECT_TRUE(tests::eventually([&] {
       EXPECT_FALSE(sockets_->receive_client().has_value());
       sockets_->tick();
-      return next_event(one->monitor) == DialEvent::kKeyRefused;
+      return next_event(one->monitor) == ConnectionEvent::kKeyRefused;
     }));
   }
   EXPECT_TRUE(is_heard(kept));

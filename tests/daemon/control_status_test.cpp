@@ -1,4 +1,5 @@
-// version and status over real sockets: what three nodes say is one answer, within its deadline whoever is silent.
+// version and status over real sockets: three nodes' reports become one answer, within its deadline even if nodes are
+// silent.
 #include "control_fixture.h"
 #include "run_samples.h"
 #include "schema/limits.h"
@@ -18,7 +19,7 @@ class ControlStatus : public ControlMesh {
       ASSERT_TRUE(node(seat).store().write(sample_record(id, peers_[seat].name, state)).ok());
     }
   }
-  // Rows that carry a digest, by name.
+  // The names of the rows that have a digest.
   std::string rows_with_digest(Seat asked) {
     std::string names;
     const MeshStatus mesh = status(asked);
@@ -50,8 +51,8 @@ TEST_F(ControlStatus, AnyNodeAnswersForAll) {
   }
 }
 
-// By the node that still reads, whichever is asked; for a dry run, which is no run, by the node itself.
-TEST_F(ControlStatus, WhoReadsPicturesSaysHowManyAreLeft) {
+// Any node reports it for a run; for a dry run, which is no run, only the node itself.
+TEST_F(ControlStatus, ReadingPicturesShowsHowManyAreLeft) {
   start_mesh();
   for (const Seat seat : peers_.places()) {
     daemon::RunRecord record = sample_record("run-1", peers_[seat].name, RunState::kStarting);
@@ -73,7 +74,7 @@ TEST_F(ControlStatus, WhoReadsPicturesSaysHowManyAreLeft) {
   EXPECT_TRUE(eventually([&] { return status(kA).runs[0].reason.empty(); }));
 }
 
-TEST_F(ControlStatus, ARunIsFoundByPrefixWhereverItIsKnown) {
+TEST_F(ControlStatus, ARunIsFoundByPrefixOnAnyNode) {
   start_mesh();
   ASSERT_TRUE(node(kC).store().write(sample_record("only-on-c", "node-c")).ok());
   ASSERT_TRUE(node(kA).store().write(sample_record("other", "node-a")).ok());
@@ -98,7 +99,7 @@ TEST_F(ControlStatus, AnUnknownRunIsNamed) {
   EXPECT_EQ(error.message, "no run 'nonsense' on any node; list them: tgctl list");
 }
 
-TEST_F(ControlStatus, ADeadNodeCostsNoWaitAndKeepsItsRow) {
+TEST_F(ControlStatus, ADeadNodeCausesNoDelayAndKeepsItsRow) {
   start_mesh(600);
   write_everywhere("run-1");
   wait_until_connected();
@@ -111,16 +112,16 @@ TEST_F(ControlStatus, ADeadNodeCostsNoWaitAndKeepsItsRow) {
   EXPECT_TRUE(eventually([&] { return rows_with_digest(kA) == "node-a node-b node-c "; }));
 }
 
-TEST_F(ControlStatus, ASilentNodeIsWaitedForUntilTheDeadlineOnly) {
+TEST_F(ControlStatus, ASilentNodeDelaysUntilTheDeadlineOnly) {
   start_mesh(10'000, {true, true, false});
-  // Accepts connections and messages and never says a word.
+  // Accepts connections and messages and never answers.
   zmq::context_t context{1};
   zmq::socket_t silent{context, zmq::socket_type::router};
   silent.set(zmq::sockopt::linger, 0);
   silent.bind("tcp://127.0.0.1:" + std::to_string(control_port(kC)));
   silent.set(zmq::sockopt::rcvtimeo, kPatienceMs);
   zmq::message_t beat;
-  bool from_a = false;  // then a's question reaches it too
+  bool from_a = false;  // then a's request reaches it too
   while (!from_a) {
     ASSERT_TRUE(silent.recv(beat).has_value());
     const auto request = schema::decode_request({static_cast<const std::byte*>(beat.data()), beat.size()});

@@ -284,7 +284,7 @@ TEST(Diagnose, AnotherKeyIsOneFindingAtTheNodeThatHasIt) {
 
 TEST(Diagnose, ARefusalOfTheMeshAlone) {
   for (const auto& [problem, check] :
-       {std::tuple("another process called node-b calls from 10.0.0.9; are two nodes?", Check::kConfiguration),
+       {std::tuple("another process called node-b connects from 10.0.0.9; are two nodes?", Check::kConfiguration),
         std::tuple("builds differ: node-b runs x; are two nodes?", Check::kVersions),
         std::tuple("node-b has no cluster key; are two nodes?", Check::kKeys)}) {
     Survey survey = healthy();

@@ -1,4 +1,4 @@
-// A state directory is known by its number, as long as it is that directory.
+// A state directory is identified by its number.
 #include "daemon/store/directory_id.h"
 
 #include <gtest/gtest.h>
@@ -22,7 +22,7 @@ TEST(DirectoryId, IsDrawnOnce) {
   EXPECT_NE(*directory_id(one.path()), *drawn);
 }
 
-TEST(DirectoryId, DamageIsSaidAndNothingIsDrawnInItsPlace) {
+TEST(DirectoryId, DamageIsReportedAndNotReplaced) {
   for (const char* const text :
        {"", "0123456789abcdef", "0123456789abcdeg\n", "0000000000000000\n", "0123456789abcdef\n\n"}) {
     const tests::TemporaryDirectory directory;
@@ -31,11 +31,11 @@ TEST(DirectoryId, DamageIsSaidAndNothingIsDrawnInItsPlace) {
     const Result<std::uint64_t> id = directory_id(directory.path());
     ASSERT_FALSE(id.ok()) << text;
     EXPECT_EQ(id.error().message,
-              path + " is damaged; delete it: this node then takes part in runs as one that has lost its past");
+              path + " is damaged; delete it: this node then takes part in runs as one that has lost its history");
   }
 }
 
-TEST(DirectoryId, APlaceThatCannotBeWrittenIsNamed) {
+TEST(DirectoryId, ADirectoryThatCannotBeWrittenIsNamed) {
   const Result<std::uint64_t> id = directory_id("/nowhere");
   ASSERT_FALSE(id.ok());
   EXPECT_NE(id.error().message.find("/nowhere/directory-id"), std::string::npos) << id.error().message;

@@ -1,4 +1,4 @@
-// The queue into the node's thread: order, and the bounds in bytes of the frames in it.
+// The queue of the node's thread: its order, and the limits in bytes of its frames.
 #include "daemon/node/event_queue.h"
 
 #include <gtest/gtest.h>
@@ -23,7 +23,7 @@ FrameArrived frame(Seat from, std::size_t bytes, std::uint32_t step = 0) {
   return {from, {{1, 1, step}, schema::Credit{}, bytes}, nullptr, {}};
 }
 
-// How many frames of that size are taken until the first is not.
+// How many frames of that size are accepted until one is not.
 std::size_t fill(EventQueue& queue, Seat from, std::size_t bytes) {
   for (std::size_t count = 0;; ++count)
     if (queue.post_frame(frame(from, bytes)) != PostResult::kQueued) return count;
@@ -42,7 +42,7 @@ TEST(EventQueue, KeepsTheOrder) {
   }
 }
 
-// What waits is counted once: a step frame's values are copies, as large as their message.
+// Queued bytes are counted once: a step frame's values are copies, as large as their message.
 TEST(EventQueue, OnlyAChunkKeepsItsMessage) {
   EventQueue queue(2);
   const auto keeps = [&](const schema::FrameBody& body) {
@@ -55,7 +55,7 @@ TEST(EventQueue, OnlyAChunkKeepsItsMessage) {
   EXPECT_FALSE(keeps(schema::Report{}));
 }
 
-TEST(EventQueue, AFloodIsDroppedAndHoldsBackNobodyElse) {
+TEST(EventQueue, AFloodIsDroppedAndDoesNotBlockOthers) {
   for (const std::size_t bytes : {std::size_t{60}, std::size_t{4096}, kLarge}) {
     EventQueue queue(3);
     const std::size_t taken = kMaxQueuedBytesPerPeer / (bytes + kQueuedEventBytes);
@@ -65,7 +65,7 @@ TEST(EventQueue, AFloodIsDroppedAndHoldsBackNobodyElse) {
     EXPECT_EQ(queue.post_frame(frame(kSecond, bytes)), PostResult::kDropped);
     EXPECT_EQ(queue.post_frame(frame(kSecond, 0)), PostResult::kDropped)
         << "a frame between two that are missing is worth nothing";
-    // Nobody waits, and who keeps to its share is heard.
+    // Nothing blocks, and a peer within its share is accepted.
     for (std::uint32_t step = 0; step < 3; ++step)
       EXPECT_EQ(queue.post_frame(frame(kThird, kLarge, step)), PostResult::kQueued);
     queue.post(ShutDown{});
@@ -77,7 +77,7 @@ TEST(EventQueue, AFloodIsDroppedAndHoldsBackNobodyElse) {
     }
     EXPECT_EQ(of_b, taken);
     EXPECT_EQ(of_c, 3u);
-    // All are taken: what it sends from now on is heard again.
+    // The queue is drained: what the peer sends from now on is accepted again.
     EXPECT_EQ(queue.post_frame(frame(kSecond, bytes)), PostResult::kQueued);
   }
 }
@@ -93,7 +93,7 @@ TEST(EventQueue, ASecondFloodIsNamedAgain) {
   }
 }
 
-TEST(EventQueue, AllTogetherWaitBeyondTheirSum) {
+TEST(EventQueue, AllPeersBlockBeyondTheirSum) {
   EventQueue queue(4);
   const std::size_t share = fill(queue, kFirst, kLarge);
   EXPECT_EQ(fill(queue, kSecond, kLarge), share);
@@ -113,7 +113,7 @@ TEST(EventQueue, AllTogetherWaitBeyondTheirSum) {
   poster.join();
 }
 
-TEST(EventQueue, WhoWaitsForRoomGoesOnWhenItCloses) {
+TEST(EventQueue, AWaiterForRoomContinuesWhenItCloses) {
   EventQueue queue(4);
   fill(queue, kFirst, kLarge);
   fill(queue, kSecond, kLarge);
@@ -125,7 +125,7 @@ TEST(EventQueue, WhoWaitsForRoomGoesOnWhenItCloses) {
   poster.join();
 }
 
-TEST(EventQueue, AProbeLeavesItsFillerBehind) {
+TEST(EventQueue, AProbeIsQueuedWithoutItsFiller) {
   EventQueue queue(2);
   const auto message = std::make_shared<const std::vector<std::byte>>(kLarge);
   const std::weak_ptr<const void> kept = message;

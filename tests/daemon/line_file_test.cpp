@@ -26,7 +26,7 @@ class LineFileTest : public testing::Test {
   const std::string path = directory.path() + "/lines";
 };
 
-TEST_F(LineFileTest, WhatWasAddedIsThere) {
+TEST_F(LineFileTest, AddedLinesAreThere) {
   LineFile file(path);
   file.add("one");
   EXPECT_EQ(read_text(path), "");
@@ -40,7 +40,7 @@ TEST_F(LineFileTest, WhatWasAddedIsThere) {
   EXPECT_EQ(read_text(path), "one\ntwo\n") << "closed is closed";
 }
 
-TEST_F(LineFileTest, WhatAFullDiskDidNotTakeComesWithTheNextLines) {
+TEST_F(LineFileTest, LinesRefusedByAFullDiskAreRetried) {
   LineFile file(path);
   file.add("one");
   file.flush();
@@ -54,7 +54,7 @@ TEST_F(LineFileTest, WhatAFullDiskDidNotTakeComesWithTheNextLines) {
   EXPECT_EQ(read_text(path), "one\ntwo\nthree\n");
 }
 
-TEST_F(LineFileTest, NothingIsWrittenAfterTheEndThatMissesLines) {
+TEST_F(LineFileTest, NothingIsWrittenAfterClose) {
   {
     LineFile file(path);
     file.add("one");
@@ -69,7 +69,7 @@ TEST_F(LineFileTest, NothingIsWrittenAfterTheEndThatMissesLines) {
   EXPECT_EQ(read_text(path), "one\n");
 }
 
-TEST_F(LineFileTest, WhatWaitsIsBounded) {
+TEST_F(LineFileTest, BufferedLinesAreBounded) {
   LineFile file(path);
   fill_disk();
   const std::string line(LineFile::kMaxWaitingBytes / 4, 'x');
@@ -81,30 +81,30 @@ TEST_F(LineFileTest, WhatWaitsIsBounded) {
   EXPECT_EQ(read_text(path).size(), 3 * (line.size() + 1));
 }
 
-TEST_F(LineFileTest, APlaceWithoutTheFileIsAnError) {
+TEST_F(LineFileTest, AMissingFolderIsAnError) {
   LineFile file(directory.path() + "/none/lines");
   file.add("one");
   EXPECT_FALSE(file.close().ok());
 }
 
-TEST_F(LineFileTest, WhatGoesOnAddsToWholeLines) {
+TEST_F(LineFileTest, AppendingContinuesAfterWholeLines) {
   const std::string many(10'000, 'x');
   for (const std::string& before : {std::string(), std::string("one\n"), std::string("one\ntwo\n"), many + "\n"})
     for (const std::string& torn : {std::string(), std::string("{\"ste"), many}) {
       write_text(path, before + torn);
-      LineFile file(path, LineFile::Begin::kGoesOn);
+      LineFile file(path, LineFile::Mode::kAppend);
       file.add("next");
       ASSERT_TRUE(file.close().ok());
       EXPECT_EQ(read_text(path), before + "next\n");
     }
   std::filesystem::remove(path);
-  LineFile file(path, LineFile::Begin::kGoesOn);
+  LineFile file(path, LineFile::Mode::kAppend);
   file.add("first");
   EXPECT_TRUE(file.close().ok());
   EXPECT_EQ(read_text(path), "first\n");
 }
 
-TEST_F(LineFileTest, WhatIsSyncedIsOnTheDiskOrAnError) {
+TEST_F(LineFileTest, SyncReportsFailures) {
   LineFile file(path);
   file.add("one");
   file.flush();
@@ -115,7 +115,7 @@ TEST_F(LineFileTest, WhatIsSyncedIsOnTheDiskOrAnError) {
   EXPECT_EQ(failed.error().message, "cannot sync " + path + ": " + std::strerror(EIO));
 }
 
-// --- metrics are cut back to the step that a run goes on from ---
+// --- metrics are truncated to the step that a run resumes from ---
 
 std::string steps(int first, int last) {
   std::string lines;
@@ -124,10 +124,10 @@ std::string steps(int first, int last) {
   return lines;
 }
 
-TEST_F(LineFileTest, LinesBeyondAStepAreCut) {
+TEST_F(LineFileTest, LinesAfterAStepAreRemoved) {
   const auto cut = [&](const std::string& content, std::uint64_t step) {
     write_text(path, content);
-    const Status done = cut_back(path, step);
+    const Status done = truncate_after(path, step);
     EXPECT_TRUE(done.ok()) << (done.ok() ? "" : done.error().message);
     return read_text(path);
   };
@@ -142,28 +142,28 @@ TEST_F(LineFileTest, LinesBeyondAStepAreCut) {
   const std::string large = steps(1, 60'000);
   EXPECT_EQ(cut(large + steps(60'001, 60'500), 60'000), large) << "more than fits the buffer";
   std::filesystem::remove(path);
-  EXPECT_TRUE(cut_back(path, 5).ok()) << "no metrics, nothing to cut";
+  EXPECT_TRUE(truncate_after(path, 5).ok()) << "no metrics, nothing to cut";
   EXPECT_FALSE(std::filesystem::exists(path));
 }
 
-TEST_F(LineFileTest, ACutThatFailsLeavesTheFile) {
+TEST_F(LineFileTest, AFailedTruncationLeavesTheFile) {
   write_text(path, steps(1, 20));
   for (const engine::DiskCall fails :
        {engine::DiskCall::kOpen, engine::DiskCall::kWrite, engine::DiskCall::kFsync, engine::DiskCall::kRename}) {
     engine::set_disk_fault([fails](engine::DiskCall call) { return call == fails ? ENOSPC : 0; });
-    EXPECT_FALSE(cut_back(path, 12).ok());
+    EXPECT_FALSE(truncate_after(path, 12).ok());
     engine::set_disk_fault({});
     EXPECT_EQ(read_text(path), steps(1, 20));
   }
-  // What needs no cut needs no room either.
+  // Without lines to remove no space is needed.
   fill_disk();
-  EXPECT_TRUE(cut_back(path, 20).ok());
+  EXPECT_TRUE(truncate_after(path, 20).ok());
 }
 
-TEST_F(LineFileTest, ACutFileGoesOnWithoutAGapOrADoubleLine) {
+TEST_F(LineFileTest, ATruncatedFileContinuesWithoutGapsOrDuplicates) {
   write_text(path, steps(1, 20) + "{\"st");
-  ASSERT_TRUE(cut_back(path, 12).ok());
-  LineFile file(path, LineFile::Begin::kGoesOn);
+  ASSERT_TRUE(truncate_after(path, 12).ok());
+  LineFile file(path, LineFile::Mode::kAppend);
   for (int step = 13; step <= 30; ++step) {
     const std::string line = steps(step, step);
     file.add(line.substr(0, line.size() - 1));

@@ -1,4 +1,4 @@
-// The lines of a log in both forms; with json each is one object, whatever stands in a field.
+// The lines of a log in both forms; in JSON each line is one object, whatever a field contains.
 #include "kernels/base/log.h"
 
 #include <gtest/gtest.h>
@@ -9,7 +9,7 @@
 namespace tg {
 namespace {
 
-// Appears on stderr as well.
+// Writes to stderr as well.
 std::string line_with(LogFormat format, std::initializer_list<LogField> fields) {
   std::string seen;
   Log log("node-a", LogLevel::kInfo, format);
@@ -41,9 +41,9 @@ TEST(Log, JsonOfEveryText) {
       {std::string("\0", 1), std::string("\0", 1)},
       {"\xc3\xa9 \xe2\x82\xac \xf0\x9f\x98\x80", "\xc3\xa9 \xe2\x82\xac \xf0\x9f\x98\x80"},
       {"\xe2\x82", "\xef\xbf\xbd\xef\xbf\xbd"},                                   // cut off
-      {"\xc0\xaf", "\xef\xbf\xbd\xef\xbf\xbd"},                                   // longer than need be
-      {"\xed\xa0\x80", "\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd"},                   // half of a pair
-      {"\xf4\x90\x80\x80", "\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd"}};  // beyond the last character
+      {"\xc0\xaf", "\xef\xbf\xbd\xef\xbf\xbd"},                                   // an overlong encoding
+      {"\xed\xa0\x80", "\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd"},                   // half of a surrogate pair
+      {"\xf4\x90\x80\x80", "\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd"}};  // beyond the last code point
   for (int byte = 1; byte < 256; ++byte)
     texts.emplace_back(std::string(1, static_cast<char>(byte)),
                        byte < 0x80 ? std::string(1, static_cast<char>(byte)) : "\xef\xbf\xbd");
@@ -57,7 +57,7 @@ TEST(Log, JsonOfEveryText) {
   }
 }
 
-TEST(Log, ANoteOfLostLinesHasTheSameForm) {
+TEST(Log, TheNoteAboutLostLinesHasTheSameForm) {
   const Log log("node-a", LogLevel::kError, LogFormat::kJson);
   const auto json = nlohmann::json::parse(log.lost_note()(3));
   EXPECT_EQ(json["event"], "log-lines-lost");

@@ -13,7 +13,7 @@ using schema::Pick;
 using schema::RunState;
 using schema::RunStatus;
 
-// A run as `node` tells it: its own row, and empty-looking ones of the others that claim a digest they cannot know.
+// A run as `node` reports it: its own row, and rows of the others with a digest that it cannot know.
 RunStatus told(const std::string& node, const std::string& id, RunState state, std::int64_t since_ms = 1000) {
   RunStatus run;
   run.id = id;
@@ -45,7 +45,7 @@ MeshStatus mesh(const std::string& node, std::vector<RunStatus> runs) {
   return status;
 }
 
-TEST(Merge, AFactBeatsWhoHasNotHeardOfIt) {
+TEST(Merge, AnAuthoritativeStateBeatsOneThatHasNotLearnedIt) {
   RunStatus fact = told("node-b", "r", RunState::kCompleted, 2000);
   fact.reason.clear();
   const MeshStatus merged =
@@ -57,7 +57,7 @@ TEST(Merge, AFactBeatsWhoHasNotHeardOfIt) {
   EXPECT_EQ(merged.runs[0].members[0].digest, 0xd1u) << "the row is still its own";
 }
 
-TEST(Merge, WhoSawItFailKnowsMoreThanWhoWasInterrupted) {
+TEST(Merge, AFailureBeatsAnInterruption) {
   const MeshStatus merged = merge_statuses(mesh("node-a", {told("node-a", "r", RunState::kInterrupted, 900)}),
                                            {mesh("node-b", {told("node-b", "r", RunState::kFailed, 1000)})});
   EXPECT_EQ(merged.runs[0].state, RunState::kFailed);
@@ -68,7 +68,7 @@ TEST(Merge, WhoSawItFailKnowsMoreThanWhoWasInterrupted) {
   EXPECT_EQ(both.runs[0].reason, "says node-b") << "of equals the first";
 }
 
-TEST(Merge, ALaterBeginningIsTheRun) {
+TEST(Merge, TheLatestLineageIsTheRun) {
   RunStatus resumed = told("node-b", "r", RunState::kRunning, 5000);
   resumed.lineage = 2;
   resumed.from_step = 7;
@@ -85,8 +85,8 @@ TEST(Merge, ALaterBeginningIsTheRun) {
   }
 }
 
-// It has a state that the others gave up: no part of what became of the run.
-TEST(Merge, WhoMissedABeginningIsNoMemberOfItsEnd) {
+// It has a state that the others gave up.
+TEST(Merge, ANodeThatMissedALineageIsNotAMemberAtItsEnd) {
   RunStatus ended = told("node-b", "r", RunState::kCompleted, 5000);
   ended.lineage = 2;
   ended.members.erase(ended.members.begin());
@@ -99,7 +99,7 @@ TEST(Merge, WhoMissedABeginningIsNoMemberOfItsEnd) {
   }
 }
 
-TEST(Merge, WhoCouldNotSaveIsNamedInTheReason) {
+TEST(Merge, MembersThatCouldNotSaveAreNamedInTheReason) {
   RunStatus a = told("node-a", "r", RunState::kCompleted), b = told("node-b", "r", RunState::kCompleted);
   a.reason.clear();
   a.members[0].save = schema::SaveState::kSaved;
@@ -107,7 +107,7 @@ TEST(Merge, WhoCouldNotSaveIsNamedInTheReason) {
   a.members[1].problem = "no space";
   a.members[2].save = schema::SaveState::kUnknown;
   const auto reason = [&] { return merge_statuses(mesh("node-a", {a}), {mesh("node-b", {b})}).runs[0].reason; };
-  EXPECT_EQ(reason(), "node-b could not save: no space; node-c was lost before it said whether it had saved")
+  EXPECT_EQ(reason(), "node-b could not save: no space; node-c was lost before it reported whether it had saved")
       << "node-b itself waits for the verdict, and says nothing yet";
   b.members[1].save = schema::SaveState::kInMemory;
   b.members[1].problem = "no space";
@@ -121,7 +121,7 @@ TEST(Merge, WhoCouldNotSaveIsNamedInTheReason) {
   EXPECT_EQ(reason(), "node-c was lost") << "that says it already";
 }
 
-TEST(Merge, WhatANodeWarnsOfIsSaidWhereTheAskedOneHasNothingToSay) {
+TEST(Merge, AWarningIsShownIfTheAskedNodeHasNone) {
   RunStatus own = told("node-a", "r", RunState::kRunning), other = told("node-b", "r", RunState::kStopping);
   own.reason.clear();
   const auto reason = [&] { return merge_statuses(mesh("node-a", {own}), {mesh("node-b", {other})}).runs[0].reason; };
@@ -130,7 +130,7 @@ TEST(Merge, WhatANodeWarnsOfIsSaidWhereTheAskedOneHasNothingToSay) {
   EXPECT_EQ(reason(), "says node-b");
 }
 
-TEST(Merge, EveryNodeTellsItsOwnRow) {
+TEST(Merge, EveryNodeReportsItsOwnRow) {
   const MeshStatus merged = merge_statuses(mesh("node-b", {told("node-b", "r", RunState::kRunning)}),
                                            {mesh("node-a", {told("node-a", "r", RunState::kRunning)}),
                                             mesh("node-c", {told("node-c", "r", RunState::kStopping)})});
@@ -145,10 +145,10 @@ TEST(Merge, EveryNodeTellsItsOwnRow) {
   for (const auto& node : merged.nodes) EXPECT_EQ(node.state, schema::NodeState::kUp) << node.name;
 }
 
-TEST(Merge, WaitSharesAreWhatTheOthersSay) {
+TEST(Merge, WaitSharesAreReportedByTheOthers) {
   RunStatus a = told("node-a", "r", RunState::kRunning), b = told("node-b", "r", RunState::kRunning),
             c = told("node-c", "r", RunState::kRunning);
-  b.members[1].data_wait_share = 0.25;  // what a member says of itself
+  b.members[1].data_wait_share = 0.25;  // a member's own value
   a.members[1].wait_share = 0.9;        // node-a waited for node-b most of the time
   a.members[2].wait_share = 0.1;
   b.members[2].wait_share = 0.3;
@@ -183,7 +183,7 @@ RunStatus told_without_c(const std::string& node) {
   return run;
 }
 
-TEST(Merge, ALaterViewIsTheRunWhoeverIsAsked) {
+TEST(Merge, ALaterViewIsTheRunWhicheverNodeIsAsked) {
   for (const RunState behind : {RunState::kRunning, RunState::kPaused, RunState::kInterrupted}) {
     const MeshStatus a = mesh("node-a", {told_without_c("node-a")}), b = mesh("node-b", {told_without_c("node-b")}),
                      c = mesh("node-c", {told("node-c", "r", behind)});
@@ -210,7 +210,7 @@ TEST(Merge, AMemberOfTheLaterViewThatDoesNotAnswerKeepsItsRow) {
   EXPECT_EQ(run.members[1].digest, 0xd1u);
 }
 
-TEST(Merge, WhoLeftCountsNeitherForTheSavingNorForTheWaiting) {
+TEST(Merge, ADepartedNodeCountsNeitherForSavingNorForWaiting) {
   RunStatus a = told_without_c("node-a"), b = told_without_c("node-b"), c = told("node-c", "r", RunState::kCompleted);
   a.state = b.state = RunState::kCompleted;
   a.reason = b.reason = "";
@@ -222,7 +222,7 @@ TEST(Merge, WhoLeftCountsNeitherForTheSavingNorForTheWaiting) {
   EXPECT_NEAR(merged.runs[0].members[1].wait_share, 0.5, 1e-12);
 }
 
-TEST(Merge, OfOneViewWhoGoesOnKnowsMoreThanWhoLeft) {
+TEST(Merge, InOneViewANodeThatContinuesBeatsOneThatLeft) {
   const MeshStatus left = mesh("node-a", {told("node-a", "r", RunState::kInterrupted)}),
                    paused = mesh("node-b", {told("node-b", "r", RunState::kPaused)});
   for (const MeshStatus& merged : {merge_statuses(left, {paused}), merge_statuses(paused, {left})}) {
@@ -232,7 +232,7 @@ TEST(Merge, OfOneViewWhoGoesOnKnowsMoreThanWhoLeft) {
   }
 }
 
-// Only one pair of nodes is cut: the asked node sees both, and none of them could join a run with the other.
+// Only one pair of nodes is disconnected: the asked node sees both, but they could not be in one run.
 TEST(Merge, ANodeThatAnotherOneCannotReachIsNotUp) {
   MeshStatus own = mesh("node-a", {});
   for (auto& node : own.nodes) node.state = schema::NodeState::kUp;
@@ -241,10 +241,10 @@ TEST(Merge, ANodeThatAnotherOneCannotReachIsNotUp) {
   const MeshStatus merged = merge_statuses(own, {answer, mesh("node-c", {})});
   EXPECT_EQ(merged.nodes[1].state, schema::NodeState::kUp);
   EXPECT_EQ(merged.nodes[2].state, schema::NodeState::kNoLink);
-  EXPECT_EQ(merged.nodes[2].problem, "as node-b sees it: its mesh port cannot be reached");
+  EXPECT_EQ(merged.nodes[2].problem, "as seen by node-b: its mesh port cannot be reached");
 }
 
-TEST(Merge, WhoAnswersLivesButIsUpOnlyWithALink) {
+TEST(Merge, ANodeThatAnswersIsAliveButUpOnlyWithALink) {
   MeshStatus own = mesh("node-a", {});
   own.nodes[2].problem = "builds differ";
   const MeshStatus merged = merge_statuses(own, {mesh("node-b", {}), mesh("node-c", {})});
@@ -252,7 +252,7 @@ TEST(Merge, WhoAnswersLivesButIsUpOnlyWithALink) {
   EXPECT_EQ(merged.nodes[2].state, schema::NodeState::kNoLink);
 }
 
-TEST(Merge, ANodeThatDoesNotKnowTheRunIsNoHindrance) {
+TEST(Merge, ANodeThatDoesNotKnowTheRunIsIgnored) {
   const MeshStatus merged =
       merge_statuses(mesh("node-a", {}), {mesh("node-b", {told("node-b", "r", RunState::kCompleted)}),
                                           mesh("node-c", {told("node-c", "r", RunState::kFailed)})});
@@ -281,7 +281,7 @@ TEST(Merge, TheFirstCauseIsShown) {
   EXPECT_EQ(merged.runs.at(0).since_ms, 1500);
 }
 
-TEST(Merge, OfAFailedRunTheFiguresAreOfWhoCameFurthest) {
+TEST(Merge, AFailedRunHasTheFiguresOfTheNodeThatCameFurthest) {
   RunStatus crashed = told("node-b", "r", RunState::kFailed, 9000),
             survivor = told("node-a", "r", RunState::kFailed, 2000);
   crashed.step = 0;
@@ -303,7 +303,7 @@ TEST(Merge, OfAFailedRunTheFiguresAreOfWhoCameFurthest) {
       << "only of a failed one";
 }
 
-TEST(Merge, AnEarlierStateOfAnotherKindIsNoCause) {
+TEST(Merge, AnEarlierStateOfAnotherKindIsNotTheCause) {
   const MeshStatus merged = merge_statuses(mesh("node-b", {told("node-b", "r", RunState::kFailed, 2000)}),
                                            {mesh("node-a", {told("node-a", "r", RunState::kRunning, 100)})});
   EXPECT_EQ(merged.runs.at(0).reason, "says node-b");
@@ -350,10 +350,10 @@ TEST_F(SelectRun, UnknownRunAmongThoseThatAnswer) {
             "no run 'q' on any node that answers (not node-b, node-c); list them: tgctl list");
 }
 TEST_F(SelectRun, AmbiguousPrefix) {
-  EXPECT_EQ(selected("ab"), "run 'ab' is not unique: 2 begin like this: abc, abcd; give more of its id");
+  EXPECT_EQ(selected("ab"), "run 'ab' is not unique: 2 match: abc, abcd; give more of its id");
   EXPECT_EQ(std::get<Error>(select_run(known(), {"ab"})).kind, ErrorKind::kUsage);
 }
-TEST_F(SelectRun, ABeginningMeansWhatItIsPickedFor) {
+TEST_F(SelectRun, APrefixSelectsByPurpose) {
   MeshStatus mesh = known();  // newest first
   for (RunStatus& run : mesh.runs) run.state = RunState::kCompleted;
   EXPECT_EQ(picked(mesh, "a", Pick::kNewest), "abc ");
@@ -368,19 +368,18 @@ TEST_F(SelectRun, ABeginningMeansWhatItIsPickedFor) {
   EXPECT_EQ(picked(mesh, "a", Pick::kOnlyActive), "abcd ");
   mesh.runs[0].state = RunState::kRunning;
   EXPECT_EQ(picked(mesh, "a", Pick::kNewest), "abc ") << "two go on";
-  EXPECT_EQ(picked(mesh, "a", Pick::kOnlyActive),
-            "run 'a' is not unique: 2 begin like this: abc, abcd; give more of its id");
+  EXPECT_EQ(picked(mesh, "a", Pick::kOnlyActive), "run 'a' is not unique: 2 match: abc, abcd; give more of its id");
   EXPECT_EQ(picked(mesh, "a", Pick::kNewestEnded), "abc ") << "none has ended, and fetch will say so";
   EXPECT_EQ(picked(mesh, "x", Pick::kNewest), "xyz ");
   EXPECT_EQ(picked(mesh, "q", Pick::kNewest), "no run 'q' on any node; list them: tgctl list");
   mesh.runs.clear();
   EXPECT_EQ(picked(mesh, "", Pick::kNewest), "no run on any node; list them: tgctl list");
 }
-TEST_F(SelectRun, ManyThatFitAreCounted) {
+TEST_F(SelectRun, ManyMatchesAreCounted) {
   MeshStatus mesh = known();
   for (int i = 0; i < 7; ++i) mesh.runs.push_back(mesh.runs[2]), mesh.runs.back().id = "many-" + std::to_string(i);
   EXPECT_EQ(std::get<Error>(select_run(mesh, {"many"})).message,
-            "run 'many' is not unique: 7 begin like this: many-0, many-1, many-2, many-3, many-4 and 2 more; give more "
+            "run 'many' is not unique: 7 match: many-0, many-1, many-2, many-3, many-4 and 2 more; give more "
             "of its id");
 }
 TEST_F(SelectRun, APrefixForThePeersNeedsNoUniqueness) {

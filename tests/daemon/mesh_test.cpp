@@ -14,7 +14,7 @@
 #include <thread>
 #include <zmq.hpp>
 
-#include "daemon/access/dial.h"
+#include "daemon/access/connection.h"
 #include "daemon/node/event_queue.h"
 #include "schema/keys/keys.h"
 #include "tests/daemon/control_fixture.h"
@@ -27,10 +27,10 @@ using Clock = std::chrono::steady_clock;
 constexpr std::chrono::seconds kDeadline{20};
 constexpr Seat kA{0}, kB{1};
 
-// A mesh, what its hooks said, and a thread in the place of the node's.
+// A mesh, the calls of its hooks, and a thread in the place of the node's.
 class Endpoint {
  public:
-  // queue: where its frames go, instead of frames_.
+  // queue: receives the frames instead of frames_.
   Endpoint(schema::NodeConfig config, std::uint64_t incarnation, const std::string& build, EventQueue* queue = nullptr)
       : queue_(queue),
         log_(config.node, LogLevel::kError),
@@ -70,7 +70,7 @@ class Endpoint {
     return wait([&] { return up_[peer]; });
   }
 
-  // guarded by mutex_, read inside wait()
+  // Guarded by mutex_, read inside wait().
   std::map<Seat, bool> up_;
   std::vector<schema::Frame> frames_;
   std::vector<std::string> misbehaved_;
@@ -130,7 +130,7 @@ class Endpoint {
   std::thread ticker_;
 };
 
-TEST(LinkTable, HearsWhoIsHeardOfLateBothWays) {
+TEST(LinkTable, ALinkIsResponsiveIfBothDirectionsAre) {
   using std::chrono::milliseconds;
   schema::NodeConfig config;
   config.node = "node-a";
@@ -140,25 +140,25 @@ TEST(LinkTable, HearsWhoIsHeardOfLateBothWays) {
   LinkTable links(config, log);
   const Seat peer(1);
   const auto now = std::chrono::steady_clock::now();
-  links[peer].heard_at = links[peer].echo_at = now;
-  EXPECT_FALSE(links.hears(peer, milliseconds(10'000)));  // not up
+  links[peer].received_at = links[peer].echoed_at = now;
+  EXPECT_FALSE(links.is_responsive(peer, milliseconds(10'000)));  // not up
   links[peer].up = true;
-  EXPECT_TRUE(links.hears(peer, milliseconds(10'000)));
-  links[peer].heard_at = now - milliseconds(10'000);
-  EXPECT_FALSE(links.hears(peer, milliseconds(10'000)));
-  links[peer].heard_at = now;
-  links[peer].echo_at = now - milliseconds(10'000);  // it may hear nothing of us
-  EXPECT_FALSE(links.hears(peer, milliseconds(10'000)));
-  links[peer].echo_at = now - milliseconds(2'000);  // the next hello is about to come
-  EXPECT_TRUE(links.hears(peer, milliseconds(2'000)));
+  EXPECT_TRUE(links.is_responsive(peer, milliseconds(10'000)));
+  links[peer].received_at = now - milliseconds(10'000);
+  EXPECT_FALSE(links.is_responsive(peer, milliseconds(10'000)));
+  links[peer].received_at = now;
+  links[peer].echoed_at = now - milliseconds(10'000);  // it may receive nothing from us
+  EXPECT_FALSE(links.is_responsive(peer, milliseconds(10'000)));
+  links[peer].echoed_at = now - milliseconds(2'000);  // the next hello is about to come
+  EXPECT_TRUE(links.is_responsive(peer, milliseconds(2'000)));
 }
 
-// A process of our own making: it speaks the protocol, and is no node.
+// A process that speaks the protocol without being a node.
 class Stranger {
  public:
-  Stranger(const schema::NodeConfig& asked, Seat seat, const std::optional<Introduction>& introduction = {})
+  Stranger(const schema::NodeConfig& asked, Seat seat, const std::optional<Credentials>& credentials = {})
       : names_hash_(schema::names_hash(asked.peers)),
-        dial_(dial(context_, {}, introduction, asked.peers[seat].mesh_endpoint())) {
+        dial_(dial(context_, {}, credentials, asked.peers[seat].mesh_endpoint())) {
     socket_.set(zmq::sockopt::rcvtimeo, static_cast<int>(tests::kPatienceMs));
   }
   void send_bytes(std::string_view bytes) { socket_.send(zmq::buffer(bytes), zmq::send_flags::none); }
@@ -170,7 +170,7 @@ class Stranger {
     send({}, schema::Hello{schema::kProtocolVersion, "build", name, incarnation, names_hash_, 0, ++hellos_, 0, name});
   }
   // Its connection comes to this.
-  bool sees(DialEvent wanted) {
+  bool sees(ConnectionEvent wanted) {
     return tests::eventually([&] { return next_event(dial_.monitor) == wanted; });
   }
   std::optional<schema::Refusal> refusal() {
@@ -186,7 +186,7 @@ class Stranger {
   std::uint64_t hellos_ = 0;
   schema::FramePool pool_;
   zmq::context_t context_;
-  Dial dial_;
+  Connection dial_;
   zmq::socket_t& socket_ = dial_.dealer;
 };
 
@@ -219,10 +219,10 @@ TEST(Mesh, ConnectsBothWaysAndDeliversFrames) {
   ASSERT_TRUE(b.wait([&] { return b.frames_.size() == 2; }));
   EXPECT_TRUE(tests::eventually([&] { return a.links()[kB].sent_bytes >= sent + 1900 + schema::kMessageHeadBytes; }));
   EXPECT_GE(b.links()[kA].received_bytes, before + 1900 + schema::kMessageHeadBytes);
-  EXPECT_EQ(b.links().malformed + b.links().strangers, 0u);
+  EXPECT_EQ(b.links().malformed + b.links().unknown_senders, 0u);
 }
 
-TEST(Mesh, AHelloTellsItsSendersWeight) {
+TEST(Mesh, AHelloCarriesItsSendersWeight) {
   auto config = configs(2);
   config[1].weight = 7;
   Endpoint a(config[0], 11, "build"), b(config[1], 12, "build");
@@ -235,7 +235,7 @@ TEST(Mesh, AHelloTellsItsSendersWeight) {
   EXPECT_EQ(b.weight(kA), 1);
 }
 
-TEST(Mesh, DifferentBuildsStayApartAndBothAreNamed) {
+TEST(Mesh, DifferentBuildsDoNotConnectAndBothAreNamed) {
   const auto config = configs(2);
   Endpoint a(config[0], 11, "1.0"), b(config[1], 12, "2.0");
   ASSERT_TRUE(a.start().ok());
@@ -248,7 +248,7 @@ TEST(Mesh, DifferentBuildsStayApartAndBothAreNamed) {
             "builds differ: node-b runs 2.0" + protocol + ", node-a runs 1.0" + protocol +
                 "; a run needs one build on all nodes: install the same package, or the same sources, on both");
   EXPECT_TRUE(a.wait([&] { return !a.up_[kB]; }));
-  // What node-b says of it comes each time that a hello is refused: it does not replace what node-a knows itself.
+  // node-b sends its reason with each refused hello; it does not replace what node-a knows itself.
   const Clock::time_point calm = Clock::now() + std::chrono::seconds(1);
   while (Clock::now() < calm) {
     ASSERT_EQ(a.problem(kB), problem);
@@ -291,11 +291,11 @@ TEST(Mesh, ASenderOfMalformedFramesIsCutOff) {
   EXPECT_EQ(said[0], "node-b was restarted");
   EXPECT_NE(said[1].find("node-b sent 5 malformed frames"), std::string::npos) << said[1];
   EXPECT_EQ(a.links().malformed, 5u);
-  // Cut off: a valid frame of that incarnation is not heard any more. The hello of a new incarnation, sent after it,
+  // Cut off: a valid frame of that incarnation is ignored. The hello of a new incarnation, sent after it,
   // proves that the frame was read.
   stranger.send({7, 1, 3}, schema::Goodbye{"bye"});
   stranger.greet("node-b", 14);
-  ASSERT_TRUE(a.wait([&] { return a.misbehaved_.size() == 3; }));  // the new incarnation is news, and welcome again
+  ASSERT_TRUE(a.wait([&] { return a.misbehaved_.size() == 3; }));  // the new incarnation is accepted again
   EXPECT_TRUE(a.wait([&] { return a.frames_.empty(); }));
 }
 
@@ -314,9 +314,9 @@ TEST(Mesh, ASecondProcessOfANameWaitsWhileTheFirstAnswers) {
   EXPECT_EQ(refusal->node, "node-a");
   EXPECT_NE(refusal->message.find("another process called node-b is connected from 127.0.0.1:"), std::string::npos)
       << refusal->message;
-  EXPECT_NE(a.problem(kB).find("another process called node-b calls from 127.0.0.1:"), std::string::npos)
+  EXPECT_NE(a.problem(kB).find("another process called node-b connects from 127.0.0.1:"), std::string::npos)
       << a.problem(kB);
-  // Its frames are nobody's, and the first one's go on.
+  // Its frames are ignored, and the first one's still arrive.
   second.send({7, 1, 3}, schema::Goodbye{"of the second"});
   b.send(kA, {7, 1, 3}, schema::Goodbye{"of the first"});
   ASSERT_TRUE(a.wait([&] { return !a.frames_.empty(); }));
@@ -324,8 +324,8 @@ TEST(Mesh, ASecondProcessOfANameWaitsWhileTheFirstAnswers) {
   EXPECT_TRUE(a.wait([&] { return a.up_[kB] && a.misbehaved_.empty(); }));
 }
 
-// Whoever came first: the process that our own connection reaches is the one of the peer line.
-TEST(Mesh, TheProcessAtThePeersAddressTakesItsPlaceFromAnother) {
+// Regardless of the order, the process that our own connection reaches is the peer.
+TEST(Mesh, TheProcessAtThePeersAddressReplacesAnother) {
   const auto config = configs(2);
   Endpoint a(config[0], 11, "build");
   ASSERT_TRUE(a.start().ok());
@@ -337,7 +337,7 @@ TEST(Mesh, TheProcessAtThePeersAddressTakesItsPlaceFromAnother) {
   EXPECT_TRUE(b.wait_until_up(kA));
 }
 
-TEST(Mesh, OtherPeerNamesAreNamedOnBothSides) {
+TEST(Mesh, DifferentPeerNamesAreReportedOnBothSides) {
   auto config = configs(2);
   config[1].peers.push_back({"node-c", "127.0.0.1", 1});
   Endpoint a(config[0], 11, "build"), b(config[1], 12, "build");
@@ -376,7 +376,7 @@ TEST_F(MeshWithKeys, NodesOfOneClusterKeyConnect) {
   EXPECT_TRUE(b.wait([&] { return !b.frames_.empty(); }));
 }
 
-TEST_F(MeshWithKeys, AnotherClusterKeyIsNamedOnBothSides) {
+TEST_F(MeshWithKeys, AnotherClusterKeyIsReportedOnBothSides) {
   auto config = configs(2);
   config[0].key_file = key_file("one", {schema::draw_cluster_key()});
   config[1].key_file = key_file("two", {schema::draw_cluster_key()});
@@ -391,7 +391,7 @@ TEST_F(MeshWithKeys, AnotherClusterKeyIsNamedOnBothSides) {
   EXPECT_TRUE(a.wait([&] { return !a.up_[kB]; }));
 }
 
-TEST_F(MeshWithKeys, KeysOnOneSideOnlyAreNamedOnBothSides) {
+TEST_F(MeshWithKeys, KeysOnOneSideOnlyAreReportedOnBothSides) {
   auto config = configs(2);
   config[0].key_file = key_file("one", {schema::draw_cluster_key()});
   Endpoint a(config[0], 11, "build"), b(config[1], 12, "build");
@@ -410,14 +410,14 @@ TEST_F(MeshWithKeys, AHelloUnderAnotherNameThanItsKeysIsRefused) {
   Endpoint a(config[0], 11, "build");
   ASSERT_TRUE(a.start().ok());
   Stranger liar(config[0], kA,
-                Introduction{schema::node_keys(cluster, "node-c"), schema::node_keys(cluster, "node-a").public_key});
+                Credentials{schema::node_keys(cluster, "node-c"), schema::node_keys(cluster, "node-a").public_key});
   liar.greet("node-b", 12);
   const std::optional<schema::Refusal> refusal = liar.refusal();
   ASSERT_TRUE(refusal.has_value());
-  EXPECT_EQ(refusal->message, "it says that it is node-b, but its key is of node node-c");
+  EXPECT_EQ(refusal->message, "it claims to be node-b, but its key belongs to node node-c");
 }
 
-// Every step of a rotation, on one node after the other: whatever mixture there is, the link stays or comes back.
+// Every step of a rotation, on one node after the other: with every mixture of keys the link stays or comes back.
 TEST_F(MeshWithKeys, ARotationKeepsTheLinkUp) {
   auto config = configs(2);
   const schema::Key before = schema::draw_cluster_key(), after = schema::draw_cluster_key();
@@ -434,7 +434,7 @@ TEST_F(MeshWithKeys, ARotationKeepsTheLinkUp) {
       key_file(name, keys);
       node->refresh();
       ++sent;
-      // The node binds anew; until the link is up again, nothing is taken from it.
+      // The node rebinds its port; until the link is up again, nothing is received from it.
       EXPECT_TRUE(tests::eventually([&] {
         b.send(kA, {7, 1, 3}, schema::Claim{"run-" + std::to_string(sent)});
         return a.wait_briefly([&] {
@@ -449,31 +449,31 @@ TEST_F(MeshWithKeys, ARotationKeepsTheLinkUp) {
   }
 }
 
-// Who had greeted before the key was gone, and who only stood at the door; a run is no excuse.
-TEST_F(MeshWithKeys, AKeyThatIsGoneEndsItsLinksDuringARunToo) {
+// A peer that had sent its hello before its key was revoked, and one that had only connected; during a run too.
+TEST_F(MeshWithKeys, ARevokedKeyCutsItsLinksDuringARunToo) {
   auto config = configs(3);
   const schema::Key before = schema::draw_cluster_key(), after = schema::draw_cluster_key();
   config[0].key_file = key_file("a", {after, before});
   Endpoint a(config[0], 11, "build");
   ASSERT_TRUE(a.start().ok());
   const schema::Key server = schema::node_keys(after, "node-a").public_key;
-  Stranger b(config[0], kA, Introduction{schema::node_keys(before, "node-b"), server});
-  Stranger c(config[0], kA, Introduction{schema::node_keys(before, "node-c"), server});
+  Stranger b(config[0], kA, Credentials{schema::node_keys(before, "node-b"), server});
+  Stranger c(config[0], kA, Credentials{schema::node_keys(before, "node-c"), server});
   b.greet("node-b", 12);
-  ASSERT_TRUE(tests::eventually([&] { return a.links()[kB].heard_hello == 1; }));
-  ASSERT_TRUE(c.sees(DialEvent::kConnected));
+  ASSERT_TRUE(tests::eventually([&] { return a.links()[kB].hello_received == 1; }));
+  ASSERT_TRUE(c.sees(ConnectionEvent::kConnected));
   a.set_in_run(true);
   key_file("a", {after});
   a.refresh();
   c.greet("node-c", 13);
-  EXPECT_TRUE(c.sees(DialEvent::kKeyRefused));
-  EXPECT_EQ(a.links()[Seat(2)].heard_hello, 0u);
-  EXPECT_TRUE(b.sees(DialEvent::kKeyRefused));
+  EXPECT_TRUE(c.sees(ConnectionEvent::kKeyRefused));
+  EXPECT_EQ(a.links()[Seat(2)].hello_received, 0u);
+  EXPECT_TRUE(b.sees(ConnectionEvent::kKeyRefused));
 }
 
-// The port is bound with the new key at once, and all its links are cut then. Both ends know why, and the link is up
-// again as soon as one of the keys fits: the peer has not read its file.
-TEST_F(MeshWithKeys, DuringARunThePortGetsItsNewKeyAndTheLinkComesBack) {
+// The port is rebound with the new key at once, which cuts all its links. Both ends know why, and the link is up again
+// as soon as one of the keys fits: the peer has not read its file yet.
+TEST_F(MeshWithKeys, DuringARunThePortIsRekeyedAndTheLinkComesBack) {
   auto config = configs(2);
   const schema::Key before = schema::draw_cluster_key(), after = schema::draw_cluster_key();
   config[0].key_file = key_file("a", {before});
@@ -496,15 +496,16 @@ TEST_F(MeshWithKeys, DuringARunThePortGetsItsNewKeyAndTheLinkComesBack) {
     const std::uint64_t dials = there.dials;
     give(node, first ? "a" : "b", {after, before});
     EXPECT_TRUE(tests::eventually([&] { return there.dials > dials; })) << first;
-    EXPECT_TRUE(back.rekeys) << first;
+    EXPECT_TRUE(back.rekeying) << first;
     EXPECT_TRUE(a.wait_until_up(kB)) << first;
     EXPECT_TRUE(b.wait_until_up(kA)) << first;
     EXPECT_LE(there.dials, dials + 2) << first;  // each key once
   }
 }
 
-// A port that refuses a key may be about to be bound with it: libzmq's next try gets in, and that connection stays.
-TEST_F(MeshWithKeys, AConnectionThatGetsInAfterARefusalIsNotDialledAgain) {
+// A port that refuses a key may be about to be bound with it: libzmq's next attempt succeeds, and that connection
+// stays.
+TEST_F(MeshWithKeys, AConnectionAcceptedAfterARefusalIsNotRedialled) {
   auto config = configs(2);
   const schema::Key before = schema::draw_cluster_key(), after = schema::draw_cluster_key();
   config[0].key_file = key_file("a", {before});
@@ -520,8 +521,8 @@ TEST_F(MeshWithKeys, AConnectionThatGetsInAfterARefusalIsNotDialledAgain) {
   ASSERT_TRUE(tests::eventually([&] { return link.connection != 0; }));
   const std::uint64_t dials = link.dials;
   ASSERT_TRUE(b.wait_until_up(kA));
-  const std::uint64_t said = link.said;
-  ASSERT_TRUE(tests::eventually([&] { return link.said > said + 2; }));  // one each second
+  const std::uint64_t said = link.hello_sent;
+  ASSERT_TRUE(tests::eventually([&] { return link.hello_sent > said + 2; }));  // one each second
   EXPECT_EQ(link.dials, dials);
 }
 
@@ -532,8 +533,8 @@ std::size_t resident_bytes() {
   return 0;
 }
 
-// node-b sends 400 MB to a node whose thread takes nothing: what waits there is its share, and node-c is heard.
-TEST(Mesh, AMembersFloodTakesItsShareOfMemoryAndHoldsBackNobody) {
+// node-b sends 400 MB to a node whose thread is blocked: only its share is queued, and node-c's frames still arrive.
+TEST(Mesh, AMembersFloodTakesItsShareOfMemoryAndDoesNotBlockOthers) {
   const auto config = configs(3);
   constexpr Seat kC{2};
   EventQueue queue(3);
@@ -545,7 +546,7 @@ TEST(Mesh, AMembersFloodTakesItsShareOfMemoryAndHoldsBackNobody) {
                                     pool);
   const schema::SharedFrame chunk = builder.finish(schema::kMaxChunkPayloadBytes, schema::PayloadFormat::kCodesRaw);
   const std::size_t before = resident_bytes();
-  // In pieces: an echo behind all of it at once could wait longer than a link may be silent, on a slow machine.
+  // In parts: behind all of it at once an echo could wait longer than a link may be silent, on a slow machine.
   for (std::size_t sent = 0; sent < 400;) {
     for (int i = 0; i < 20; ++i, ++sent) b.send(kA, chunk);
     ASSERT_TRUE(a.wait([&] { return a.arrived_ == sent; }));

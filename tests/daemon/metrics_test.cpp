@@ -1,4 +1,4 @@
-// What Prometheus reads of a node, and what the metrics port answers and survives.
+// The metrics that Prometheus reads, and what the metrics port answers and survives.
 #include <arpa/inet.h>
 #include <gtest/gtest.h>
 #include <poll.h>
@@ -19,7 +19,7 @@ namespace {
 using Clock = Metrics::Clock;
 constexpr Seat kSelf{0}, kPeer{1}, kOtherPeer{2};
 
-AboutNode about() { return {{"node-a", "node-b", "node-c"}, kSelf, "0.1.0 \"x\"", "avx2"}; }
+NodeInfo about() { return {{"node-a", "node-b", "node-c"}, kSelf, "0.1.0 \"x\"", "avx2"}; }
 
 Numbers sample_numbers() {
   Numbers numbers;
@@ -54,7 +54,7 @@ std::vector<std::string> lines_with(const std::string& text, const std::string& 
 using Lines = std::vector<std::string>;
 
 TEST(MetricsText, ADeviceIsShownIfOneTrains) {
-  AboutNode node = about();
+  NodeInfo node = about();
   EXPECT_EQ(lines_with(metrics_text(node, sample_numbers(), {}), "tgd_device"), Lines{});
   node.compute = [] { return schema::ComputeStatus{"cpu", "", "fp32", 0, 0, "", "no module", true}; };
   EXPECT_EQ(lines_with(metrics_text(node, sample_numbers(), {}), "tgd_device"), Lines{});
@@ -67,7 +67,7 @@ TEST(MetricsText, ADeviceIsShownIfOneTrains) {
   EXPECT_EQ(lines_with(metrics_text(node, sample_numbers(), {}), "tgd_device_up").front().back(), '0');
 }
 
-TEST(MetricsText, SaysWhatTheNodeHasCounted) {
+TEST(MetricsText, ShowsTheCountsOfTheNode) {
   const std::string text = metrics_text(about(), sample_numbers(), {});
   EXPECT_EQ(lines_with(text, "tgd_build_info"),
             (Lines{"tgd_build_info{version=\"0.1.0 \\\"x\\\"\",protocol=\"" + std::to_string(schema::kProtocolVersion) +
@@ -112,7 +112,7 @@ TEST(MetricsText, AHistogramIsCumulative) {
   EXPECT_NEAR(std::stod(value("_sum")), 102.0026, 1e-9);
 }
 
-TEST(MetricsText, WhatHasNotHappenedIsNotShown) {
+TEST(MetricsText, UnknownValuesAreLeftOut) {
   Numbers fresh;
   fresh.peers.assign(3, {});
   const std::string text = metrics_text(about(), fresh, {});
@@ -138,11 +138,11 @@ TEST(MetricsText, EveryFamilyHasHelpAndType) {
   EXPECT_GE(families, 20u);
 }
 
-TEST(MetricsText, TheProcessIsCounted) {
+TEST(MetricsText, ShowsProcessMetrics) {
   const ProcessNumbers process = process_numbers();
   EXPECT_GT(process.resident_bytes.value(), 1e6);
   EXPECT_GE(process.open_descriptors.value(), 3);
-  EXPECT_GT(process.most_descriptors.value(), process.open_descriptors.value());
+  EXPECT_GT(process.max_descriptors.value(), process.open_descriptors.value());
   EXPECT_GE(process.threads.value(), 1);
   EXPECT_NEAR(process.start_seconds.value(), static_cast<double>(std::time(nullptr)), 3600);
 }
@@ -152,70 +152,71 @@ TEST(Metrics, ReadersSeeWhatWasPublishedLast) {
   const Clock::time_point now = Clock::now();
   metrics.numbers().steps = 5;
   EXPECT_EQ(metrics.published().numbers.steps, 0u);
-  EXPECT_TRUE(metrics.due(now));
+  EXPECT_TRUE(metrics.is_due(now));
   metrics.publish(now);
   metrics.numbers().steps = 6;
   EXPECT_EQ(metrics.published().numbers.steps, 5u);
-  EXPECT_FALSE(metrics.due(now + Metrics::kPublishEvery / 2));
-  EXPECT_TRUE(metrics.due(now + Metrics::kPublishEvery));
+  EXPECT_FALSE(metrics.is_due(now + Metrics::kPublishEvery / 2));
+  EXPECT_TRUE(metrics.is_due(now + Metrics::kPublishEvery));
 }
 
-class AnswersTest : public testing::Test {
+class HttpResponderTest : public testing::Test {
  protected:
-  AnswersTest() {
+  HttpResponderTest() {
     metrics_.numbers() = sample_numbers();
     metrics_.publish(start_);
   }
   Metrics metrics_{3};
   Progress progress_;
-  Answers answers_{about(), metrics_, progress_};
+  HttpResponder responder_{about(), metrics_, progress_};
   const Clock::time_point start_ = Clock::now();
 };
 
-TEST_F(AnswersTest, ReadyWhenAllPeersAreUpElseNamesThem) {
-  HttpAnswer answer = answers_.to("/readyz", start_);
+TEST_F(HttpResponderTest, ReadyWhenAllPeersAreUpElseNamesTheMissing) {
+  HttpResponse answer = responder_.respond("/readyz", start_);
   EXPECT_EQ(answer.status, 503);
   EXPECT_EQ(answer.body, "not up: node-c\n");
   metrics_.numbers().peers[kOtherPeer].up = true;
   metrics_.publish(start_);
-  EXPECT_EQ(answers_.to("/readyz", start_).status, 200);
+  EXPECT_EQ(responder_.respond("/readyz", start_).status, 200);
   metrics_.numbers().peers[kPeer].up = metrics_.numbers().peers[kOtherPeer].up = false;
   metrics_.publish(start_);
-  EXPECT_EQ(answers_.to("/readyz", start_).body, "not up: node-b, node-c\n");
+  EXPECT_EQ(responder_.respond("/readyz", start_).body, "not up: node-b, node-c\n");
 }
 
-TEST_F(AnswersTest, HealthyAsLongAsTheNodesThreadGetsAnythingDone) {
+TEST_F(HttpResponderTest, HealthyWhileTheNodesThreadMakesProgress) {
   const auto moment = std::chrono::milliseconds(1);
-  EXPECT_EQ(answers_.to("/healthz", start_ + Answers::kMaxSilence - moment).status, 200);
-  EXPECT_EQ(answers_.to("/healthz", start_ + Answers::kMaxSilence).status, 503);
-  EXPECT_EQ(answers_.to("/healthz", start_ + Answers::kMaxSilence).body,
+  EXPECT_EQ(responder_.respond("/healthz", start_ + HttpResponder::kMaxSilence - moment).status, 200);
+  EXPECT_EQ(responder_.respond("/healthz", start_ + HttpResponder::kMaxSilence).status, 503);
+  EXPECT_EQ(responder_.respond("/healthz", start_ + HttpResponder::kMaxSilence).body,
             "the node's thread has made no progress for 15 s\n");
   ++progress_.count;  // it writes a long file
-  const Clock::time_point later = start_ + 3 * Answers::kMaxSilence;
-  EXPECT_EQ(answers_.to("/healthz", later).status, 200);
-  EXPECT_EQ(answers_.to("/healthz", later + Answers::kMaxSilence).status, 503);
-  metrics_.publish(later + Answers::kMaxSilence);
-  EXPECT_EQ(answers_.to("/healthz", later + Answers::kMaxSilence).status, 200);
+  const Clock::time_point later = start_ + 3 * HttpResponder::kMaxSilence;
+  EXPECT_EQ(responder_.respond("/healthz", later).status, 200);
+  EXPECT_EQ(responder_.respond("/healthz", later + HttpResponder::kMaxSilence).status, 503);
+  metrics_.publish(later + HttpResponder::kMaxSilence);
+  EXPECT_EQ(responder_.respond("/healthz", later + HttpResponder::kMaxSilence).status, 200);
 }
 
-TEST_F(AnswersTest, OtherPathsAreNotFound) {
-  for (const char* path : {"/", "", "/metrics/", "/../etc/passwd"}) EXPECT_EQ(answers_.to(path, start_).status, 404);
-  EXPECT_EQ(answers_.to("/metrics", start_).type, kMetricsType);
+TEST_F(HttpResponderTest, OtherPathsAreNotFound) {
+  for (const char* path : {"/", "", "/metrics/", "/../etc/passwd"})
+    EXPECT_EQ(responder_.respond(path, start_).status, 404);
+  EXPECT_EQ(responder_.respond("/metrics", start_).type, kMetricsType);
 }
 
 // --- the port ---
 
-class Connection {
+class HttpConnection {
  public:
-  explicit Connection(std::uint16_t port) : socket_(::socket(AF_INET, SOCK_STREAM, 0)) {
+  explicit HttpConnection(std::uint16_t port) : socket_(::socket(AF_INET, SOCK_STREAM, 0)) {
     sockaddr_in to{};
     to.sin_family = AF_INET;
     to.sin_port = htons(port);
     to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
     EXPECT_EQ(::connect(socket_, reinterpret_cast<const sockaddr*>(&to), sizeof to), 0);
   }
-  ~Connection() { ::close(socket_); }
-  Connection(const Connection&) = delete;
+  ~HttpConnection() { ::close(socket_); }
+  HttpConnection(const HttpConnection&) = delete;
   void send(const std::string& text) { (void)!::send(socket_, text.data(), text.size(), MSG_NOSIGNAL); }
   bool open_after(std::chrono::milliseconds wait) {
     pollfd look{socket_, POLLIN, 0};
@@ -234,26 +235,26 @@ class Connection {
 };
 
 std::string ask(std::uint16_t port, const std::string& path, const std::string& method = "GET") {
-  Connection connection(port);
+  HttpConnection connection(port);
   connection.send(method + " " + path + " HTTP/1.1\r\nHost: x\r\n\r\n");
   if (connection.open_after(std::chrono::milliseconds(tests::kPatienceMs))) return "no answer";
   return connection.rest();
 }
 
-class MetricsPort : public AnswersTest {
+class MetricsPort : public HttpResponderTest {
  protected:
   MetricsPort() {
     const Status started = server_.start("127.0.0.1", port_);
     EXPECT_TRUE(started.ok()) << started.error().message;
   }
   const std::uint16_t port_ = tests::free_ports(1).front();
-  MetricsServer server_{answers_};
+  MetricsServer server_{responder_};
 };
 
-TEST_F(MetricsPort, ARequestThatCannotBeReadIsAnsweredInOurWords) {
+TEST_F(MetricsPort, AMalformedRequestIsNotEchoed) {
   for (const std::string request : {"GET / HTM-TP/1.1\r\nHost: x\r\nTr`nsfer: y\r\n\r\n", "GET /\r\n\r\n",
                                     "\x01\x02\r\n\r\n", "GET /metrics HTTP/9.9\r\nHost: x\r\n\r\n"}) {
-    Connection connection(port_);
+    HttpConnection connection(port_);
     connection.send(request);
     EXPECT_FALSE(connection.open_after(std::chrono::milliseconds(tests::kPatienceMs)));
     const std::string answer = connection.rest();
@@ -262,7 +263,7 @@ TEST_F(MetricsPort, ARequestThatCannotBeReadIsAnsweredInOurWords) {
   }
 }
 
-// Those that this process has accepted on that port.
+// The connections accepted on that port.
 std::size_t accepted_on(std::uint16_t port) {
   constexpr int kMaxDescriptors = 4096;
   std::size_t count = 0;
@@ -277,13 +278,13 @@ std::size_t accepted_on(std::uint16_t port) {
   return count;
 }
 
-// Connections that say nothing, and come again as soon as they are cut.
+// Silent connections that return as soon as they are cut.
 TEST_F(MetricsPort, TwiceAsManyConnectionsTakeNoMoreDescriptors) {
-  std::vector<std::unique_ptr<Connection>> silent(2 * schema::kMetricsDescriptors);
+  std::vector<std::unique_ptr<HttpConnection>> silent(2 * schema::kMetricsDescriptors);
   std::size_t most = 0;
   for (int round = 0; round < 3; ++round)
     for (auto& connection : silent) {
-      connection = std::make_unique<Connection>(port_);
+      connection = std::make_unique<HttpConnection>(port_);
       most = std::max(most, accepted_on(port_));
     }
   EXPECT_GT(most, static_cast<std::size_t>(MetricsServer::kThreads));
@@ -306,7 +307,7 @@ TEST_F(MetricsPort, AnswersOverHttp) {
 }
 
 TEST_F(MetricsPort, ABusyPortIsAnErrorThatNamesIt) {
-  MetricsServer second(answers_);
+  MetricsServer second(responder_);
   const Status status = second.start("127.0.0.1", port_);
   ASSERT_FALSE(status.ok());
   const std::string& message = status.error().message;
@@ -315,22 +316,22 @@ TEST_F(MetricsPort, ABusyPortIsAnErrorThatNamesIt) {
   EXPECT_TRUE(ask(port_, "/healthz").starts_with("HTTP/1.1 200")) << "the first one goes on";
 }
 
-TEST_F(MetricsPort, ThoseWhoSayNothingOrTooMuchGoAndOthersAreAnswered) {
-  std::vector<std::unique_ptr<Connection>> silent;
-  for (int i = 0; i < 3 * MetricsServer::kThreads; ++i) silent.push_back(std::make_unique<Connection>(port_));
+TEST_F(MetricsPort, SilentAndFloodingClientsAreCutAndOthersAreAnswered) {
+  std::vector<std::unique_ptr<HttpConnection>> silent;
+  for (int i = 0; i < 3 * MetricsServer::kThreads; ++i) silent.push_back(std::make_unique<HttpConnection>(port_));
   for (auto& connection : silent) connection->send("GET /metrics HTTP/1.1\r\nX: ");
   EXPECT_TRUE(ask(port_, "/healthz").starts_with("HTTP/1.1 200"));
   EXPECT_FALSE(ask(port_, "/" + std::string(2 * MetricsServer::kMaxRequestBytes, 'a')).starts_with("HTTP/1.1 200"));
   for (auto& connection : silent) EXPECT_FALSE(connection->rest().starts_with("HTTP/1.1 200"));
 }
 
-TEST_F(MetricsPort, ManyWhoDribbleAndComeAgainKeepNobodyFromAnAnswer) {
+TEST_F(MetricsPort, ManySlowClientsDoNotStarveOthers) {
   std::atomic<bool> done{false};
   std::vector<std::thread> dribbling;
   for (int i = 0; i < 40; ++i)
     dribbling.emplace_back([&] {
       while (!done) {
-        Connection connection(port_);
+        HttpConnection connection(port_);
         for (bool open = true; open && !done;) {
           connection.send("X");
           open = connection.open_after(std::chrono::milliseconds(50));
@@ -343,7 +344,7 @@ TEST_F(MetricsPort, ManyWhoDribbleAndComeAgainKeepNobodyFromAnAnswer) {
   for (std::thread& one : dribbling) one.join();
 }
 
-TEST_F(MetricsPort, ReadersAndTheNodesThreadDoNotDisturbEachOther) {
+TEST_F(MetricsPort, ReadersDoNotDelayTheNodesThread) {
   std::atomic<bool> done{false};
   std::vector<std::thread> readers;
   for (int i = 0; i < 4; ++i)

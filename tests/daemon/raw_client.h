@@ -1,4 +1,4 @@
-// A client that speaks ZMTP by hand, so that it can do what libzmq's would not.
+// A client that speaks ZMTP by hand, for what libzmq's would not do.
 #pragma once
 
 #include <arpa/inet.h>
@@ -16,7 +16,7 @@ namespace tg::tests {
 // ZMTP 3.1 by hand: libzmq sends no part of a message before its last one is there.
 class RawClient {
  public:
-  // receive_buffer: bytes that the kernel takes for it; 0 = as many as it likes.
+  // receive_buffer: size of the kernel's buffer; 0 = the default.
   explicit RawClient(const std::string& endpoint, int receive_buffer = 0) {
     if (receive_buffer > 0) {
       EXPECT_EQ(::setsockopt(socket_, SOL_SOCKET, SO_RCVBUF, &receive_buffer, sizeof receive_buffer), 0);
@@ -32,20 +32,21 @@ class RawClient {
     send(std::string("\x04\x1c\x05READY\x0bSocket-Type\0\0\0\x06", 24) + "DEALER");
   }
   ~RawClient() { ::close(socket_); }
-  // Waits for the other end's greeting and READY. A port with a doorkeeper resets who sends messages before them.
+  // Waits for the other end's greeting and READY. A port with an authenticator resets clients that send messages before
+  // them.
   bool let_in() {
     const timeval patience{kPatienceMs / 1000, 0};
     EXPECT_EQ(::setsockopt(socket_, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience), 0);
-    const std::string head = read(64 + 2);  // the greeting; of READY its flags and size
+    const std::string head = read(64 + 2);  // the greeting, and the flags and size of READY
     return !head.empty() && !read(static_cast<unsigned char>(head.back())).empty();
   }
-  // False: the other end takes nothing any more.
+  // False if the other end no longer reads.
   bool send(const std::string& bytes) {
     return ::send(socket_, bytes.data(), bytes.size(), MSG_NOSIGNAL) == static_cast<ssize_t>(bytes.size());
   }
 
  private:
-  // "" if they do not come.
+  // "" if they do not arrive.
   std::string read(std::size_t count) {
     std::string bytes(count, '\0');
     return ::recv(socket_, bytes.data(), count, MSG_WAITALL) == static_cast<ssize_t>(count) ? bytes : "";

@@ -23,7 +23,7 @@ class RecordedRunTest : public testing::Test {
     record.spec = "learning-rate = 0.01\nmodel = lenet\nseed = 7\nsteps = 300\n";
     in(1, 1, {}, 120);
   }
-  // The newest stretch is this one now; the one before is the past.
+  // The newest interval is this one now; the one before is the past.
   void in(std::uint32_t lineage, std::uint32_t view, const schema::StateId& from, std::uint64_t step) {
     record.status.lineage = lineage;
     record.key = 70 + lineage;
@@ -34,7 +34,7 @@ class RecordedRunTest : public testing::Test {
     record.own_row().digest_step = step;
   }
   void next(std::uint32_t lineage, std::uint32_t view, const schema::StateId& from, std::uint64_t step) {
-    past.push_back(stretch_of(record));
+    past.push_back(interval_of(record));
     in(lineage, view, from, step);
   }
   // "FIRST-LAST digest" of each leg.
@@ -44,8 +44,8 @@ class RecordedRunTest : public testing::Test {
     std::string text;
     for (const Leg& leg : *found) {
       char one[80];
-      std::snprintf(one, sizeof one, "%s%u.%u %llu-%llu %llx", text.empty() ? "" : ", ", leg.stretch.lineage,
-                    leg.stretch.view, static_cast<unsigned long long>(leg.first),
+      std::snprintf(one, sizeof one, "%s%u.%u %llu-%llu %llx", text.empty() ? "" : ", ", leg.interval.lineage,
+                    leg.interval.view, static_cast<unsigned long long>(leg.first),
                     static_cast<unsigned long long>(leg.last), static_cast<unsigned long long>(leg.digest));
       text += one;
     }
@@ -57,13 +57,13 @@ class RecordedRunTest : public testing::Test {
   }
 
   RunRecord record = tests::sample_record("run-1");
-  std::vector<Stretch> past;
+  std::vector<ViewInterval> past;
   tests::TemporaryDirectory directory;
 };
 
 TEST_F(RecordedRunTest, OneStretchNeedsNoPast) {
   EXPECT_EQ(legs(), "1.1 0-120 d078");
-  past.push_back(stretch_of(record));  // its line may be there, or torn
+  past.push_back(interval_of(record));  // its line may be there, or torn
   EXPECT_EQ(legs(), "1.1 0-120 d078");
 }
 
@@ -75,9 +75,9 @@ TEST_F(RecordedRunTest, ALostMemberMakesAViewALeg) {
   next(2, 1, {1, 3, 200, 0xbb}, 300);
   EXPECT_EQ(legs(), "1.1 0-119 aa, 1.2 119-200 bb, 2.1 200-300 d12c");
   const std::vector<Leg> found = legs_of(record, past).value();
-  EXPECT_EQ(found[0].stretch.members.size(), 3u);
-  EXPECT_EQ(found[1].stretch.members, (std::vector<std::string>{"node-a", "node-c"}));
-  EXPECT_EQ(found[2].stretch.members, (std::vector<std::string>{"node-a", "node-c"}));
+  EXPECT_EQ(found[0].interval.members.size(), 3u);
+  EXPECT_EQ(found[1].interval.members, (std::vector<std::string>{"node-a", "node-c"}));
+  EXPECT_EQ(found[2].interval.members, (std::vector<std::string>{"node-a", "node-c"}));
 }
 
 TEST_F(RecordedRunTest, WhatWasGivenUpIsLeftOut) {

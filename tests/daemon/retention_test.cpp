@@ -20,7 +20,7 @@ std::string ids(const std::vector<Deletion>& deletions) {
   return text;
 }
 
-TEST(Retention, WhatNobodyMissesGoesFirst) {
+TEST(Retention, TheLeastValuableRunsAreDeletedFirst) {
   std::vector<EndedRun> runs = {trained("old", 1),          trained("fetched", 5, true), failed("empty", 6, false),
                                 failed("partial", 4, true), trained("older", 0),         failed("newest", 9, false)};
   const auto left = [&](std::uint64_t keep) { return ids(runs_to_delete(runs, {keep, 0, 0}, 10)); };
@@ -32,21 +32,21 @@ TEST(Retention, WhatNobodyMissesGoesFirst) {
   EXPECT_EQ(left(1), "empty fetched partial! older! old! ") << "the newest stays, whatever it is";
 }
 
-TEST(Retention, BytesPushOutInTheSameOrder) {
+TEST(Retention, TheLimitInBytesUsesTheSameOrder) {
   const std::vector<EndedRun> runs = {trained("old", 1), trained("fetched", 5, true), trained("new", 6)};
   EXPECT_EQ(ids(runs_to_delete(runs, {200, 0, 300}, 10)), "");
   EXPECT_EQ(ids(runs_to_delete(runs, {200, 0, 299}, 10)), "fetched ");
   EXPECT_EQ(ids(runs_to_delete(runs, {200, 0, 1}, 10)), "fetched old! ");
 }
 
-TEST(Retention, AgeTakesNoModelThatNobodyHas) {
+TEST(Retention, AgeAloneDeletesNoUnfetchedModel) {
   const std::vector<EndedRun> runs = {trained("old", 1), trained("fetched", 2, true), failed("empty", 3, false),
                                       trained("young", 95, true), trained("new", 99)};
   EXPECT_EQ(ids(runs_to_delete(runs, {200, 10, 0}, 100)), "fetched empty ");
   EXPECT_EQ(ids(runs_to_delete(runs, {200, 0, 0}, 1'000'000)), "");
 }
 
-TEST(Retention, StartsThatNeverBeganCountApart) {
+TEST(Retention, StartsThatNeverBeganCountSeparately) {
   std::vector<EndedRun> runs = {trained("old", 1)};
   for (std::size_t i = 0; i < schema::kMaxUnstartedKept + 2; ++i)
     runs.push_back(

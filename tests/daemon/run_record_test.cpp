@@ -27,16 +27,16 @@ TEST(RunRecord, EveryFieldComesBack) {
   record.node = record.own.node;
   schema::MemberStatus row = schema::filled<schema::MemberStatus>();
   row.node = record.node;
-  row.phase = schema::Phase::kIdle;  // a record does not say what a member does
+  row.phase = schema::Phase::kIdle;  // a record has no phases
   row.phase_ms = row.phase_limit_ms = 0;
-  row.states.clear();  // nor what else lies on the disk
+  row.states.clear();  // nor the recovery points
   record.status.members = {row};
   record.status.view = record.view;
   record.status.global_batch = record.global_batch;
   record.status.settings = "seed = 7\n";
-  record.status.view_step = 0;  // views.jsonl says that
+  record.status.view_step = 0;  // it is in views.jsonl
   record.status.view_since_ms = 0;
-  record.status.next.clear();  // nor what the nodes wait for
+  record.status.next.clear();  // nor the next action
   const Result<RunRecord> read = record_from_json(record_to_json(record));
   ASSERT_TRUE(read.ok()) << read.error().message;
   EXPECT_EQ(schema::told(*read), schema::told(record));
@@ -45,18 +45,18 @@ TEST(RunRecord, EveryFieldComesBack) {
   EXPECT_EQ(read->spec, record.spec);
 }
 
-TEST(RunRecord, NoMemberIsForgotten) {
+TEST(RunRecord, EveryFieldIsWritten) {
   // The status's id, view, global batch and initial digest are the record's own; spec, own, node and status are no
   // fields.
   const std::size_t own = schema::rules_of<RunRecord>().size() - schema::rules_of<schema::RunStatus>().size() + 4;
   EXPECT_EQ(own + 4, schema::member_count<RunRecord>());
   EXPECT_EQ(schema::rules_of<MemberRecord>().size(), schema::member_count<MemberRecord>());
-  EXPECT_EQ(schema::rules_of<MemberEnd>().size(), schema::member_count<MemberEnd>());
+  EXPECT_EQ(schema::rules_of<MemberOutcome>().size(), schema::member_count<MemberOutcome>());
   EXPECT_EQ(schema::rules_of<engine::FileMark>().size(), schema::member_count<engine::FileMark>());
 }
 
-// What is sent must fit what is taken: a record that somebody edited makes no node unreadable.
-TEST(RunRecord, TextsBeyondTheirBoundsAreCut) {
+// Texts must fit their limits on the wire: an edited record must not make a node's status unreadable.
+TEST(RunRecord, TextsBeyondTheirLimitsAreClipped) {
   auto json = nlohmann::json::parse(record_to_json(sample_record("run-1")));
   json["data_warnings"] = {"bell \x07", std::string(3000, 'x'), std::string(3000, 'y'), "z"};
   const Result<RunRecord> read = record_from_json(json.dump());
@@ -68,8 +68,8 @@ TEST(RunRecord, TextsBeyondTheirBoundsAreCut) {
   EXPECT_EQ(record_from_json(json.dump()).error().message, "field members is not a list of names");
 }
 
-// Its keys are those of the version before.
-TEST(RunRecord, WhatAnOlderOneLacksIsLineageOneFromTheBeginning) {
+// It has the keys of the previous version.
+TEST(RunRecord, AnOlderRecordIsLineageOneFromTheBeginning) {
   auto json = nlohmann::json::parse(record_to_json(sample_record("run-1")));
   for (const char* key : {"lineage", "from_step", "from", "global_batch", "builds", "stretches"}) {
     EXPECT_TRUE(json.contains(key)) << key;
@@ -81,34 +81,34 @@ TEST(RunRecord, WhatAnOlderOneLacksIsLineageOneFromTheBeginning) {
   EXPECT_EQ(read->status.from_step, 0u);
   EXPECT_EQ(read->from, schema::StateId());
   EXPECT_EQ(read->global_batch, 0u);
-  EXPECT_EQ(read->stretches, 0u);
+  EXPECT_EQ(read->intervals, 0u);
 }
 
-TEST(RunRecord, TellsOfItsStretch) {
+TEST(RunRecord, HasItsInterval) {
   RunRecord record = sample_record("run-1", "node-a", schema::RunState::kFailed);
   record.key = 77;
   record.view = 3;
   record.status.lineage = 2;
   record.from = {1, 1, 100, 0xab};
-  const Stretch stretch = stretch_of(record);
-  EXPECT_EQ(stretch.lineage, 2u);
-  EXPECT_EQ(stretch.key, 77u);
-  EXPECT_EQ(stretch.view, 3u);
-  EXPECT_EQ(stretch.from.step, 100u);
-  EXPECT_EQ(stretch.to_step, 120u);
-  EXPECT_EQ(stretch.members, record.member_names);
-  EXPECT_EQ(stretch.weights, record.weights);
-  EXPECT_EQ(stretch.builds, record.builds);
-  EXPECT_EQ(stretch.ended, "FAILED: a \"reason\"");
+  const ViewInterval interval = interval_of(record);
+  EXPECT_EQ(interval.lineage, 2u);
+  EXPECT_EQ(interval.key, 77u);
+  EXPECT_EQ(interval.view, 3u);
+  EXPECT_EQ(interval.from.step, 100u);
+  EXPECT_EQ(interval.to_step, 120u);
+  EXPECT_EQ(interval.members, record.member_names);
+  EXPECT_EQ(interval.weights, record.weights);
+  EXPECT_EQ(interval.builds, record.builds);
+  EXPECT_EQ(interval.ended, "FAILED: a \"reason\"");
 }
 
-TEST(RunRecord, OfWhoLeftTheStretchEndsWhereItLeft) {
+TEST(RunRecord, TheIntervalOfADepartedNodeEndsWhereItLeft) {
   RunRecord record = sample_record("run-1", "node-a", schema::RunState::kCompleted);
   record.own_row().step = 80;
-  EXPECT_EQ(stretch_of(record).to_step, 80u);
+  EXPECT_EQ(interval_of(record).to_step, 80u);
 }
 
-TEST(RunRecord, IsReadableForPeople) {
+TEST(RunRecord, IsHumanReadable) {
   const auto json = nlohmann::json::parse(record_to_json(sample_record("run-1")));
   EXPECT_EQ(json["schema_version"], 1);
   EXPECT_EQ(json["state"], "RUNNING");
@@ -132,7 +132,7 @@ TEST(RunRecord, LossThatIsNotFiniteIsNull) {
   EXPECT_TRUE(std::isnan(read->status.loss));
 }
 
-TEST(RunRecord, ForeignBytesAndLengthInAReasonDoNotCostTheRecord) {
+TEST(RunRecord, InvalidBytesAndLengthInAReasonAreTolerated) {
   RunRecord record = sample_record("run-1");
   record.status.reason = std::string("\xff\xfe ") + std::string(3 * schema::kMaxReasonBytes, 'x');
   const Result<RunRecord> read = record_from_json(record_to_json(record));

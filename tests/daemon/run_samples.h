@@ -1,4 +1,4 @@
-// A record with every field set, for the tests of the run store and of the answers that come from it.
+// A record with every field set, for the tests of the run store and of answers made from it.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// A run that goes on: what the store keeps, shows and gives back when one is interrupted and resumed.
+// What the store keeps and shows when a run is interrupted and resumed.
 #include <gtest/gtest.h>
 
 #include <cerrno>
@@ -6,7 +6,7 @@
 
 #include "daemon/store/checkpoints.h"
 #include "daemon/store/run_store.h"
-#include "daemon/store/stretch.h"
+#include "daemon/store/view_interval.h"
 #include "engine/storage/disk_fault.h"
 #include "engine/storage/safetensors.h"
 #include "run_samples.h"
@@ -54,18 +54,18 @@ class RunStoreResumeTest : public testing::Test {
     std::filesystem::create_directories(store->directory("run-1"));
     ASSERT_TRUE(write_artefacts(store->directory("run-1"), artefacts_at(facts_at(step, lineage, 76 + lineage))).ok());
   }
-  // Of the own row.
+  // The steps of the recovery points in the own row.
   Steps shown_states() const {
     const schema::RunStatus shown = store->statuses().at(0);
     for (const schema::MemberStatus& row : shown.members)
       if (row.node == "node-a") return row.states;
     return {};
   }
-  // "lineage:state ..." of views.jsonl.
-  std::string stretches() const {
+  // "lineage:state ...", from views.jsonl.
+  std::string intervals() const {
     std::string text;
-    for (const Stretch& stretch : stretches_in(run_file(kViewsFile)))
-      text += std::to_string(stretch.lineage) + ":" + stretch.ended.substr(0, stretch.ended.find(':')) + " ";
+    for (const ViewInterval& interval : intervals_in(run_file(kViewsFile)))
+      text += std::to_string(interval.lineage) + ":" + interval.ended.substr(0, interval.ended.find(':')) + " ";
     return text;
   }
 
@@ -74,7 +74,7 @@ class RunStoreResumeTest : public testing::Test {
   std::unique_ptr<RunStore> store;
 };
 
-TEST_F(RunStoreResumeTest, AnInterruptedRunIsKeptUntilSomebodySaysOtherwise) {
+TEST_F(RunStoreResumeTest, AnInterruptedRunIsKeptUntilItIsDeleted) {
   open({{1, 1, 1}, [](const Deletion&) {}});
   ASSERT_TRUE(store->write(record(RunState::kRunning)).ok());
   put_checkpoint(20);
@@ -85,19 +85,19 @@ TEST_F(RunStoreResumeTest, AnInterruptedRunIsKeptUntilSomebodySaysOtherwise) {
     other.status.since_ms += id[4];
     ASSERT_TRUE(store->write(other).ok());
   }
-  store->delete_what_is_due();
+  store->delete_expired();
   EXPECT_FALSE(store->exists("run-2"));
   EXPECT_TRUE(store->exists("run-1")) << "retention takes only what has ended";
   RunRecord paused = tests::sample_record("run-4", "node-a", RunState::kPaused);
   ASSERT_TRUE(store->write(paused).ok());
-  store->delete_what_is_due();
+  store->delete_expired();
   EXPECT_TRUE(store->exists("run-4"));
   EXPECT_EQ(store->remove("run-4").error().kind, ErrorKind::kRefused);
   EXPECT_TRUE(store->remove("run-1").ok()) << "an explicit wish";
   EXPECT_FALSE(store->exists("run-1"));
 }
 
-TEST_F(RunStoreResumeTest, StatusShowsWhereAResumeMayBegin) {
+TEST_F(RunStoreResumeTest, StatusShowsTheRecoveryPoints) {
   open();
   ASSERT_TRUE(store->write(record(RunState::kRunning)).ok());
   for (const std::uint64_t step : {10, 20, 30}) put_checkpoint(step);
@@ -106,41 +106,41 @@ TEST_F(RunStoreResumeTest, StatusShowsWhereAResumeMayBegin) {
   EXPECT_EQ(shown_states(), (Steps{30, 20}));
   open();
   EXPECT_EQ(shown_states(), (Steps{30, 20}));
-  // An end adds its own.
+  // A final state is one too.
   put_end(35);
   RunRecord ended = record(RunState::kFailed);
   ended.own_row().digest_step = 35;
   ASSERT_TRUE(store->write(ended).ok());
   EXPECT_EQ(shown_states(), (Steps{35, 30, 20}));
-  const Result<FoundStates> found = store->states("run-1");
+  const Result<RecoveryPoints> found = store->recovery_points("run-1");
   ASSERT_TRUE(found.ok()) << found.error().message;
   EXPECT_EQ(found->states.size(), 3u);
   EXPECT_EQ(found->states[0].file, kStateFile);
-  EXPECT_EQ(store->states("run-2").error().kind, ErrorKind::kNotFound);
+  EXPECT_EQ(store->recovery_points("run-2").error().kind, ErrorKind::kNotFound);
 }
 
-TEST_F(RunStoreResumeTest, EachStretchIsALineAndTheFileHasAHash) {
+TEST_F(RunStoreResumeTest, EachIntervalIsALineAndTheFileHasAHash) {
   open();
   ASSERT_TRUE(store->write(record(RunState::kRunning)).ok());
-  EXPECT_EQ(stretches(), "") << "only what has ended";
+  EXPECT_EQ(intervals(), "") << "only what has ended";
   put_checkpoint(20);
   open();  // it was killed
-  EXPECT_EQ(stretches(), "1:INTERRUPTED ");
-  EXPECT_EQ(store->find("run-1")->stretches, 1u);
-  EXPECT_EQ(stretches_in(run_file(kViewsFile))[0].to_step, 20u);
+  EXPECT_EQ(intervals(), "1:INTERRUPTED ");
+  EXPECT_EQ(store->find("run-1")->intervals, 1u);
+  EXPECT_EQ(intervals_in(run_file(kViewsFile))[0].to_step, 20u);
   open();
-  EXPECT_EQ(stretches(), "1:INTERRUPTED ") << "told once";
+  EXPECT_EQ(intervals(), "1:INTERRUPTED ") << "told once";
   ASSERT_TRUE(store->write(record(RunState::kRunning, 2, facts_at(20).id)).ok());
-  EXPECT_EQ(stretches(), "1:INTERRUPTED ");
-  ASSERT_TRUE(store->keep(record(RunState::kRunning, 2, facts_at(20).id)).ok());
+  EXPECT_EQ(intervals(), "1:INTERRUPTED ");
+  ASSERT_TRUE(store->persist(record(RunState::kRunning, 2, facts_at(20).id)).ok());
   put_end(40, 2);
   RunRecord completed = record(RunState::kCompleted, 2, facts_at(20).id);
-  ASSERT_TRUE(store->keep(completed).ok());
+  ASSERT_TRUE(store->persist(completed).ok());
   ASSERT_TRUE(store->write(completed).ok());
-  EXPECT_EQ(stretches(), "1:INTERRUPTED 2:COMPLETED ");
+  EXPECT_EQ(intervals(), "1:INTERRUPTED 2:COMPLETED ");
   for (int start = 0; start < 2; ++start) {
     const RunRecord kept = *store->find("run-1");
-    EXPECT_EQ(kept.stretches, 2u);
+    EXPECT_EQ(kept.intervals, 2u);
     EXPECT_EQ(kept.status.lineage, 2u);
     EXPECT_EQ(kept.files.at(kViewsFile), engine::mark_of_file(run_file(kViewsFile)).value());
     const auto slice = store->read_slice("run-1", kViewsFile, 0, 100'000);
@@ -149,15 +149,15 @@ TEST_F(RunStoreResumeTest, EachStretchIsALineAndTheFileHasAHash) {
     EXPECT_TRUE(slice->final);
     open();
   }
-  // What is learnt later of the end changes its line.
+  // What is learned later about the end changes its line.
   EXPECT_FALSE(store->amend(77, [](RunRecord&) { FAIL() << "an earlier key changes nothing"; }));
   EXPECT_TRUE(store->amend(78, [](RunRecord& one) { one.status.state = RunState::kStopped; }));
-  EXPECT_EQ(stretches(), "1:INTERRUPTED 2:STOPPED ");
+  EXPECT_EQ(intervals(), "1:INTERRUPTED 2:STOPPED ");
   EXPECT_EQ(store->find("run-1")->files.at(kViewsFile), engine::mark_of_file(run_file(kViewsFile)).value());
 }
 
 // An older tgd wrote no views.jsonl.
-TEST_F(RunStoreResumeTest, ARunOfTheVersionBeforeGetsItsFirstLineWhenItGoesOn) {
+TEST_F(RunStoreResumeTest, ARunOfThePreviousVersionGetsItsFirstLineWhenItIsResumed) {
   open();
   ASSERT_TRUE(store->write(record(RunState::kFailed)).ok());
   std::filesystem::remove(run_file(kViewsFile));
@@ -166,11 +166,11 @@ TEST_F(RunStoreResumeTest, ARunOfTheVersionBeforeGetsItsFirstLineWhenItGoesOn) {
   ASSERT_TRUE(none.ok()) << none.error().message;
   EXPECT_EQ(none->total_bytes, 0u);
   ASSERT_TRUE(store->write(record(RunState::kRunning, 2, facts_at(20).id)).ok());
-  EXPECT_EQ(stretches(), "1:FAILED ");
-  EXPECT_EQ(store->find("run-1")->stretches, 1u);
+  EXPECT_EQ(intervals(), "1:FAILED ");
+  EXPECT_EQ(store->find("run-1")->intervals, 1u);
 }
 
-TEST_F(RunStoreResumeTest, AResumeThatComesToNothingLeavesAllAsItWas) {
+TEST_F(RunStoreResumeTest, AFailedResumeChangesNothing) {
   open();
   RunRecord ended = record(RunState::kFailed);
   put_end(35);
@@ -190,10 +190,10 @@ TEST_F(RunStoreResumeTest, AResumeThatComesToNothingLeavesAllAsItWas) {
     EXPECT_EQ(store->find("run-1")->spec, ended.spec);
   };
   resume();
-  // Meanwhile what it left stands.
+  // Meanwhile its files can be read.
   EXPECT_TRUE(store->read_slice("run-1", "model.safetensors", 0, 100'000)->final);
   EXPECT_EQ(store->remove("run-1").error().kind, ErrorKind::kRefused);
-  EXPECT_EQ(store->states("run-1")->states.size(), 1u);
+  EXPECT_EQ(store->recovery_points("run-1")->states.size(), 1u);
   ASSERT_EQ(store->records().size(), 1u);
   EXPECT_EQ(store->records()[0].status.state, RunState::kFailed);
   store->show_resuming("run-1");  // twice is once
@@ -203,7 +203,7 @@ TEST_F(RunStoreResumeTest, AResumeThatComesToNothingLeavesAllAsItWas) {
   EXPECT_EQ(shown_states(), Steps{35});
   store->forget("run-1");
   EXPECT_EQ(record_to_json(*store->find("run-1")), before) << "there is nothing to forget";
-  // It failed before it began: such a record does not replace the run's.
+  // The record of a resume that failed before it began does not replace the run's.
   resume();
   RunRecord unbegun;
   unbegun.id = unbegun.status.id = "run-1";
@@ -211,7 +211,7 @@ TEST_F(RunStoreResumeTest, AResumeThatComesToNothingLeavesAllAsItWas) {
   EXPECT_TRUE(store->write(unbegun).ok());
   EXPECT_EQ(record_to_json(*store->find("run-1")), before);
   EXPECT_EQ(read_text(run_file("run.json")), on_disk);
-  // What is learnt of the run meanwhile stays.
+  // What is learned about the run meanwhile stays.
   resume();
   EXPECT_TRUE(store->amend(77, [](RunRecord& one) { one.others["node-c"].problem = "no room"; }));
   ASSERT_TRUE(store->mark_fetched("run-1").ok());
@@ -220,14 +220,14 @@ TEST_F(RunStoreResumeTest, AResumeThatComesToNothingLeavesAllAsItWas) {
   EXPECT_EQ(store->find("run-1")->others.at("node-c").problem, "no room");
   EXPECT_GT(store->find("run-1")->fetched_ms, 1'700'000'000'000);
   EXPECT_EQ(store->find("run-1")->status.state, RunState::kFailed);
-  // One that a crash cut off before it began was never on the disk.
+  // A resume that a crash interrupted before it began is not on the disk.
   resume();
   open();
   EXPECT_EQ(store->find("run-1")->status.state, RunState::kFailed);
   EXPECT_TRUE(warnings.empty());
 }
 
-TEST_F(RunStoreResumeTest, AResumeThatBeginsTakesTheRecordsPlace) {
+TEST_F(RunStoreResumeTest, AResumeThatBeginsReplacesTheRecord) {
   open();
   ASSERT_TRUE(store->write(record(RunState::kFailed)).ok());
   store->show_resuming("run-1");
@@ -240,9 +240,9 @@ TEST_F(RunStoreResumeTest, AResumeThatBeginsTakesTheRecordsPlace) {
   EXPECT_EQ(store->find("run-1")->status.state, RunState::kRunning) << "an end is shown when it is on the disk";
   ASSERT_TRUE(store->write(ended).ok());
   EXPECT_EQ(store->find("run-1")->status.state, RunState::kInterrupted);
-  EXPECT_EQ(stretches(), "1:FAILED 2:INTERRUPTED ");
+  EXPECT_EQ(intervals(), "1:FAILED 2:INTERRUPTED ");
   EXPECT_TRUE(store->read_slice("run-1", "log.txt", 0, 10)->final);
-  // It is found by name only, and only of a run that has ended.
+  // It is found by its whole id only, and only for a run that has ended.
   store->show_resuming("run-9");
   ASSERT_TRUE(store->write(record(RunState::kRunning, 3, facts_at(20).id)).ok());
   store->show_resuming("run-1");
@@ -260,7 +260,7 @@ TEST_F(RunStoreResumeTest, AResumeThatCannotBeWrittenHasNotBegun) {
   engine::set_disk_fault({});
   EXPECT_EQ(record_to_json(*store->find("run-1")), before);
   EXPECT_EQ(shown_states(), Steps{35});
-  // One that was written, and could not begin then: it ends, and what it was to go on from stays.
+  // A resume that was written and then failed to begin: it ends, and its recovery point stays.
   ASSERT_TRUE(store->write(record(RunState::kRunning, 2, facts_at(35).id)).ok());
   RunRecord unbegun;
   unbegun.id = unbegun.status.id = "run-1";
@@ -272,14 +272,14 @@ TEST_F(RunStoreResumeTest, AResumeThatCannotBeWrittenHasNotBegun) {
   EXPECT_EQ(ended.status.state, RunState::kFailed);
   EXPECT_EQ(ended.status.reason, "the engine failed");
   EXPECT_EQ(ended.status.lineage, 2u);
-  EXPECT_TRUE(ended.begun());
-  EXPECT_EQ(stretches(), "1:FAILED 2:FAILED ");
+  EXPECT_TRUE(ended.has_begun());
+  EXPECT_EQ(intervals(), "1:FAILED 2:FAILED ");
   EXPECT_EQ(shown_states(), Steps{35});
 }
 
-// Killed at every call of a resume's beginning, of its checkpoint and of its end: what is found is one of the states
-// that were, and the record says what it is.
-TEST_F(RunStoreResumeTest, AKillAnywhereLeavesAStateToGoOnFrom) {
+// A kill at every call of a resume's beginning, its checkpoint and its end: one of the earlier states is found, and the
+// record names it.
+TEST_F(RunStoreResumeTest, AKillAnywhereLeavesARecoveryPoint) {
   const StateId from = facts_at(20).id;
   const auto begin = [&] {
     open();
@@ -299,9 +299,9 @@ TEST_F(RunStoreResumeTest, AKillAnywhereLeavesAStateToGoOnFrom) {
     try {
       store->write(record(RunState::kRunning, 2, from)).ok();
       put_checkpoint(40, 2, from);
-      store->keep(record(RunState::kRunning, 2, from)).ok();
+      store->persist(record(RunState::kRunning, 2, from)).ok();
       put_end(50, 2);
-      store->keep(record(RunState::kCompleted, 2, from)).ok();
+      store->persist(record(RunState::kCompleted, 2, from)).ok();
     } catch (const Killed&) {
       killed = true;
     }
@@ -309,7 +309,7 @@ TEST_F(RunStoreResumeTest, AKillAnywhereLeavesAStateToGoOnFrom) {
     open();
     EXPECT_EQ(warnings, std::vector<std::string>{}) << calls;
     const RunRecord found = *store->find("run-1");
-    const FoundStates states = *store->states("run-1");
+    const RecoveryPoints states = *store->recovery_points("run-1");
     ASSERT_FALSE(states.states.empty()) << calls;
     const StateId newest = states.states[0].id;
     if (found.status.lineage == 1) {
@@ -317,9 +317,9 @@ TEST_F(RunStoreResumeTest, AKillAnywhereLeavesAStateToGoOnFrom) {
     } else {
       EXPECT_TRUE(newest == from || newest.lineage == 2) << calls << ": " << newest.step;
     }
-    EXPECT_EQ(stretches_in(run_file(kViewsFile)).size(), found.stretches) << calls;
-    EXPECT_EQ(found.stretches, found.status.lineage) << calls;
-    for (const std::string& refused : states.refused) EXPECT_NE(refused.find("given up"), std::string::npos) << refused;
+    EXPECT_EQ(intervals_in(run_file(kViewsFile)).size(), found.intervals) << calls;
+    EXPECT_EQ(found.intervals, found.status.lineage) << calls;
+    for (const std::string& rejected : states.rejected) EXPECT_NE(rejected.find("given up"), std::string::npos) << rejected;
     if (killed) continue;
     EXPECT_EQ(found.status.state, RunState::kCompleted);
     EXPECT_GT(calls, 20);
@@ -327,7 +327,7 @@ TEST_F(RunStoreResumeTest, AKillAnywhereLeavesAStateToGoOnFrom) {
   }
 }
 
-TEST_F(RunStoreResumeTest, AFullDiskCostsNoStateAndIsSaid) {
+TEST_F(RunStoreResumeTest, AFullDiskIsReportedAndLosesNoState) {
   open();
   ASSERT_TRUE(store->write(record(RunState::kRunning)).ok());
   put_checkpoint(20);
@@ -341,15 +341,15 @@ TEST_F(RunStoreResumeTest, AFullDiskCostsNoStateAndIsSaid) {
   engine::set_disk_fault({});
   open();
   EXPECT_TRUE(warnings.empty());
-  EXPECT_EQ(stretches(), "1:INTERRUPTED ");
+  EXPECT_EQ(intervals(), "1:INTERRUPTED ");
 }
 
-// Members change while it goes on: a line for each view, and status shows what it showed.
-TEST_F(RunStoreResumeTest, AViewThatEndsLeavesItsLineAndTheRunGoesOn) {
+// Members change during the run: there is a line for each view, and status stays the same.
+TEST_F(RunStoreResumeTest, AViewChangeAddsALineAndTheRunContinues) {
   open();
   RunRecord first = record(RunState::kRunning);
   ASSERT_TRUE(store->write(first).ok());
-  Stretch ended = stretch_of(first);
+  ViewInterval ended = interval_of(first);
   ended.to_step = 30;
   ended.ended = "CHANGED: without node-b";
   RunRecord next = first;
@@ -363,18 +363,18 @@ TEST_F(RunStoreResumeTest, AViewThatEndsLeavesItsLineAndTheRunGoesOn) {
   store->update(shown);
   ASSERT_TRUE(store->change_view(next, ended).ok());
   EXPECT_EQ(store->statuses().at(0).step, 31u);
-  const std::vector<Stretch> lines = stretches_in(run_file(kViewsFile));
+  const std::vector<ViewInterval> lines = intervals_in(run_file(kViewsFile));
   ASSERT_EQ(lines.size(), 1u);
   EXPECT_EQ(lines[0].view, 1u);
   EXPECT_EQ(lines[0].to_step, 30u);
   EXPECT_EQ(lines[0].ended, "CHANGED: without node-b");
   // A checkpoint's record, then the end.
   next.status.step = 35;
-  ASSERT_TRUE(store->keep(next).ok());
-  EXPECT_EQ(store->recorded("run-1")->stretches, 1u);
+  ASSERT_TRUE(store->persist(next).ok());
+  EXPECT_EQ(store->recorded("run-1")->intervals, 1u);
   next.status.state = RunState::kStopped;
   ASSERT_TRUE(store->write(next).ok());
-  const std::vector<Stretch> all = stretches_in(run_file(kViewsFile));
+  const std::vector<ViewInterval> all = intervals_in(run_file(kViewsFile));
   ASSERT_EQ(all.size(), 2u);
   EXPECT_EQ(all[1].view, 2u);
   EXPECT_EQ(all[1].from.step, 30u);

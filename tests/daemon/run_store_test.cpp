@@ -57,7 +57,7 @@ TEST_F(RunStoreTest, ARunPersists) {
   EXPECT_EQ(store->find("run-1")->status.reason, "a \"reason\"");
 }
 
-TEST_F(RunStoreTest, ARunThatACrashCutOffIsInterruptedEverAfter) {
+TEST_F(RunStoreTest, ARunInterruptedByACrashStaysInterrupted) {
   open();
   for (const RunState state :
        {RunState::kPending, RunState::kStarting, RunState::kRunning, RunState::kStopping, RunState::kPaused}) {
@@ -81,7 +81,7 @@ TEST_F(RunStoreTest, ARunThatACrashCutOffIsInterruptedEverAfter) {
   EXPECT_EQ(store->find("run-2")->status.since_ms, since_ms);
 }
 
-TEST_F(RunStoreTest, AStartThatACrashCutOffHasNothingToGoOnFrom) {
+TEST_F(RunStoreTest, AStartInterruptedByACrashCannotBeResumed) {
   open();
   RunRecord record;
   record.id = "run-1";
@@ -93,7 +93,7 @@ TEST_F(RunStoreTest, AStartThatACrashCutOffHasNothingToGoOnFrom) {
 }
 
 // Before and after an upgrade.
-TEST_F(RunStoreTest, ARecordOfANewerVersionIsNamedAndLeftAsItIs) {
+TEST_F(RunStoreTest, ARecordOfANewerVersionIsReportedAndLeftAlone) {
   open();
   ASSERT_TRUE(store->write(sample_record("run-1", "node-a", RunState::kCompleted)).ok());
   std::string newer = read_text(run_file("run-1", "run.json"));
@@ -109,12 +109,12 @@ TEST_F(RunStoreTest, ARecordOfANewerVersionIsNamedAndLeftAsItIs) {
   EXPECT_FALSE(store->find("run-1").has_value());
   EXPECT_TRUE(store->exists("run-1")) << "no other run gets this id";
   EXPECT_FALSE(store->remove("run-1").ok());
-  store->delete_what_is_due();
+  store->delete_expired();
   EXPECT_EQ(read_text(run_file("run-1", "run.json")), newer);
   EXPECT_EQ(read_text(run_file("run-1", "model.safetensors")), "of the newer version");
 }
 
-TEST_F(RunStoreTest, ARecordOfTheFirstTgdIsReadWithoutWhatItLacks) {
+TEST_F(RunStoreTest, ARecordOfTheFirstVersionIsRead) {
   write_text(run_file("run-1", "run.json"), R"({
   "schema_version": 1, "id": "run-1", "state": "COMPLETED", "reason": "300 steps", "since": "2017-12-04T09:00:00.123Z",
   "started": "2017-12-04T08:50:00.001Z", "build": "0.1.0+7c3c881", "model": "lenet", "data": "synthetic",
@@ -180,7 +180,7 @@ TEST_F(RunStoreTest, DamagedRecordsAreReportedAndLeftAlone) {
   EXPECT_EQ(read_text(run_file("cut", "run.json")), cut);
 }
 
-TEST_F(RunStoreTest, AnotherNodesStateIsNotOurs) {
+TEST_F(RunStoreTest, AnotherNodesStateIsRefused) {
   open("node-b");
   ASSERT_TRUE(store->write(sample_record("run-1", "node-b")).ok());
   open("node-a");
@@ -200,7 +200,7 @@ TEST_F(RunStoreTest, OneProcessPerStateDir) {
   EXPECT_NE(second.error().message.find(directory.path()), std::string::npos);
 }
 
-TEST_F(RunStoreTest, AStateDirThatCannotBeIsAnError) {
+TEST_F(RunStoreTest, AStateDirThatCannotBeMadeIsAnError) {
   write_text(directory.path() + "/file", "");
   const auto opened = RunStore::open(directory.path() + "/file/state", "node-a", warnings);
   ASSERT_FALSE(opened.ok());
@@ -277,7 +277,7 @@ TEST_F(RunStoreTest, TheNewestFinishedRunsAreKept) {
   const std::size_t more = 2 * schema::kMaxRunsKept, oldest = schema::kMaxRunsKept;
   const auto put = [&](RunRecord record, std::int64_t started_ms) {
     record.status.started_ms = record.status.since_ms = started_ms;
-    write_text(run_file(record.id, "run.json"), record_to_json(record));  // as write() would, without 200 fsyncs
+    write_text(run_file(record.id, "run.json"), record_to_json(record));  // like write(), without 200 fsyncs
   };
   for (std::size_t i = 0; i + 1 < more; ++i) {
     put(sample_record("run-" + std::to_string(i), "node-a", RunState::kCompleted), static_cast<std::int64_t>(1000 + i));
@@ -299,7 +299,7 @@ TEST_F(RunStoreTest, TheNewestFinishedRunsAreKept) {
   EXPECT_TRUE(store->exists("live")) << "a live run is kept, however old";
 }
 
-TEST_F(RunStoreTest, StartsThatNeverBeganPushNobodyOut) {
+TEST_F(RunStoreTest, StartsThatNeverBeganDisplaceNoRuns) {
   open();
   ASSERT_TRUE(store->write(sample_record("trained", "node-a", RunState::kCompleted)).ok());
   static_assert(220 > 2 * schema::kMaxUnstartedKept);
@@ -321,7 +321,7 @@ TEST_F(RunStoreTest, StartsThatNeverBeganPushNobodyOut) {
   EXPECT_EQ(store->statuses().size(), 1 + schema::kMaxUnstartedKept);
 }
 
-TEST_F(RunStoreTest, EveryDeletionIsTold) {
+TEST_F(RunStoreTest, EveryDeletionIsReported) {
   std::vector<Deletion> told;
   auto opened = RunStore::open(directory.path(), "node-a", warnings,
                                {{1, 0, 0}, [&](const Deletion& deletion) { told.push_back(deletion); }});
@@ -355,7 +355,7 @@ TEST_F(RunStoreTest, ADeletedRunIsGoneAndARunningOneIsNot) {
   EXPECT_GT(*freed, 5000u);
   EXPECT_FALSE(store->exists("run-1"));
   EXPECT_TRUE(std::filesystem::exists(run_file("run-2", "run.json")));
-  // A deletion that a crash cut off is finished at the next start.
+  // A deletion that a crash interrupted is finished at the next start.
   write_text(directory.path() + "/runs/.deleted-run-9/model.safetensors", "half");
   open();
   EXPECT_FALSE(std::filesystem::exists(directory.path() + "/runs/.deleted-run-9"));
@@ -406,7 +406,7 @@ TEST_F(RunStoreTest, AnEndIsShownOnlyWhenAllOfItIsOnDisk) {
   EXPECT_EQ(store->find("run-1")->status.members.at(0).state, RunState::kCompleted);
 }
 
-TEST_F(RunStoreTest, AProposalThatCameToNothingLeavesNothing) {
+TEST_F(RunStoreTest, AFailedProposalLeavesNothing) {
   open();
   schema::RunStatus pending;
   pending.id = "run-1";
@@ -419,7 +419,7 @@ TEST_F(RunStoreTest, AProposalThatCameToNothingLeavesNothing) {
   EXPECT_EQ(store->statuses().size(), 1u) << "what was written is not forgotten";
 }
 
-TEST_F(RunStoreTest, AFullDiskIsAnErrorAndTheStateIsShownAllTheSame) {
+TEST_F(RunStoreTest, AFullDiskIsAnErrorAndTheStateIsStillShown) {
   open();
   write_text(run_file("run-1", "x"), "");
   std::filesystem::remove_all(run_file("run-1", ""));
@@ -431,9 +431,9 @@ TEST_F(RunStoreTest, AFullDiskIsAnErrorAndTheStateIsShownAllTheSame) {
   EXPECT_EQ(store->find("run-1")->status.state, RunState::kFailed);
 }
 
-// --- what is left of a run that a crash cut off ---
+// --- recovery after a crash ---
 
-TEST_F(RunStoreTest, TheNewestStateThatIsWholeStandsForTheState) {
+TEST_F(RunStoreTest, TheNewestRecoveryPointStandsForTheState) {
   open();
   RunRecord running = sample_record("run-1");
   running.key = 77;
@@ -455,7 +455,7 @@ TEST_F(RunStoreTest, TheNewestStateThatIsWholeStandsForTheState) {
   EXPECT_FALSE(record->status.evaluated);
   EXPECT_EQ(record->status.members.at(0).digest, facts_at(20).id.digest);
   EXPECT_EQ(record->status.members.at(0).save, schema::SaveState::kSaved);
-  // The models come out of it, before and after another start.
+  // The models are read from it, before and after another start.
   for (int start = 0; start < 2; ++start) {
     for (const char* file : {"model.safetensors", "model-raw.safetensors"}) {
       std::string read;
@@ -474,14 +474,14 @@ TEST_F(RunStoreTest, TheNewestStateThatIsWholeStandsForTheState) {
     }
     open();
   }
-  // The last state, of which only the record is missing, is further.
-  ASSERT_TRUE(store->keep(running).ok());
+  // The final state, which the record lacks, is newer.
+  ASSERT_TRUE(store->persist(running).ok());
   ASSERT_TRUE(engine::write_image(directory_of_run + "/state.safetensors", state_at(facts_at(40))).ok());
   open();
   EXPECT_EQ(store->find("run-1")->status.digest_step, 40u);
 }
 
-TEST_F(RunStoreTest, ACheckpointOfTheVersionBeforeStandsForTheState) {
+TEST_F(RunStoreTest, ACheckpointOfThePreviousVersionStandsForTheState) {
   open();
   ASSERT_TRUE(store->write(sample_record("run-1")).ok());
   const auto put = [&](std::uint64_t step, const std::string& run) {
@@ -496,9 +496,9 @@ TEST_F(RunStoreTest, ACheckpointOfTheVersionBeforeStandsForTheState) {
   EXPECT_EQ(store->find("run-1")->status.loss, 0.1234567890123) << "it says nothing of that: the record's stays";
 }
 
-// The room that a run's record reserved is given back when the last record finds none.
-TEST_F(RunStoreTest, TheLastRecordTakesTheRoomThatWasReserved) {
-  for (const int fitting : {0, 1}) {  // not even the stretch's line; the line, and not the record
+// The space reserved for a run's record is released when the last record needs it.
+TEST_F(RunStoreTest, TheLastRecordUsesTheReservedSpace) {
+  for (const int fitting : {0, 1}) {  // not even the interval's line; the line but not the record
     const std::string id = "run-" + std::to_string(fitting);
     open();
     ASSERT_TRUE(store->write(sample_record(id)).ok());
@@ -525,10 +525,10 @@ TEST_F(RunStoreTest, AStateInMemoryStaysUntilItIsDeleted) {
     ASSERT_TRUE(store->write(record).ok());
     Artefacts artefacts;
     artefacts.emplace("model.safetensors", state_at(facts_at(7)));
-    store->hold(id, std::move(artefacts), nullptr, 1000);
+    store->keep_unsaved(id, std::move(artefacts), nullptr, 1000);
   }
-  EXPECT_EQ(store->held().bytes, 2000u);
-  EXPECT_EQ(store->held().runs, "run-1, run-2");
+  EXPECT_EQ(store->unsaved().bytes, 2000u);
+  EXPECT_EQ(store->unsaved().runs, "run-1, run-2");
   const auto slice = store->read_slice("run-1", "model.safetensors", 0, 1'000'000);
   ASSERT_TRUE(slice.ok()) << slice.error().message;
   EXPECT_EQ(slice->total_bytes, state_at(facts_at(7)).bytes());
@@ -536,13 +536,13 @@ TEST_F(RunStoreTest, AStateInMemoryStaysUntilItIsDeleted) {
   EXPECT_TRUE(store->read_slice("run-1", "model.safetensors", 0, 10).ok()) << "another reader's copy may be lost";
   EXPECT_EQ(store->find("run-1")->own_row().save, schema::SaveState::kInMemory);
   for (const char* id : {"run-1", "run-2"}) ASSERT_TRUE(store->remove(id).ok());
-  EXPECT_EQ(store->held().bytes, 0u);
+  EXPECT_EQ(store->unsaved().bytes, 0u);
 }
 
 TEST_F(RunStoreTest, RetentionLeavesAStateThatIsOnlyInMemory) {
   auto opened = RunStore::open(directory.path(), "node-a", warnings, {{1, 1, 0}, [](const Deletion&) {}});
   ASSERT_TRUE(opened.ok());
-  (*opened)->hold("run-1", {}, nullptr, 1000);
+  (*opened)->keep_unsaved("run-1", {}, nullptr, 1000);
   for (const char* id : {"run-1", "run-2", "run-3"}) {
     RunRecord record = sample_record(id, "node-a", RunState::kCompleted);
     record.status.since_ms += id[4];
@@ -551,10 +551,10 @@ TEST_F(RunStoreTest, RetentionLeavesAStateThatIsOnlyInMemory) {
   }
   EXPECT_TRUE((*opened)->exists("run-1"));
   EXPECT_FALSE((*opened)->exists("run-2"));
-  EXPECT_EQ((*opened)->held().runs, "run-1");
+  EXPECT_EQ((*opened)->unsaved().runs, "run-1");
 }
 
-TEST_F(RunStoreTest, ADiskThatHasRoomAgainGetsTheState) {
+TEST_F(RunStoreTest, TheStateIsSavedOnceTheDiskHasRoom) {
   open();
   RunRecord record = sample_record("run-1", "node-a", RunState::kCompleted);
   record.key = 77;
@@ -562,35 +562,35 @@ TEST_F(RunStoreTest, ADiskThatHasRoomAgainGetsTheState) {
   ASSERT_TRUE(store->write(record).ok());
   Artefacts artefacts;
   artefacts.emplace("model.safetensors", state_at(facts_at(7)));
-  store->hold("run-1", std::move(artefacts), nullptr, 1000);
-  EXPECT_EQ(store->save_held(), std::vector<std::uint64_t>{77});
+  store->keep_unsaved("run-1", std::move(artefacts), nullptr, 1000);
+  EXPECT_EQ(store->save_unsaved(), std::vector<std::uint64_t>{77});
   EXPECT_EQ(store->find("run-1")->own_row().save, schema::SaveState::kSaved);
   EXPECT_EQ(store->find("run-1")->files.at("model.safetensors"),
             engine::mark_of_file(run_file("run-1", "model.safetensors")).value());
-  EXPECT_EQ(store->held().bytes, 0u);
+  EXPECT_EQ(store->unsaved().bytes, 0u);
 }
 
-TEST_F(RunStoreTest, WhatIsKeptIsNotShownBeforeItIsSaid) {
+TEST_F(RunStoreTest, APersistedRecordIsNotShown) {
   open();
   RunRecord record = sample_record("run-1");
   ASSERT_TRUE(store->write(record).ok());
   record.status.state = RunState::kCompleted;
-  ASSERT_TRUE(store->keep(record).ok());
+  ASSERT_TRUE(store->persist(record).ok());
   EXPECT_EQ(store->find("run-1")->status.state, RunState::kRunning);
   open();
   EXPECT_EQ(store->find("run-1")->status.state, RunState::kCompleted) << "but a crash leaves it";
 }
 
-TEST_F(RunStoreTest, WhatInterruptedWritesLeftGoesWithTheRunOrAtTheNextStart) {
+TEST_F(RunStoreTest, PartialFilesAreDeletedAtTheEndOrTheNextStart) {
   open();
   RunRecord record = sample_record("run-1");
   ASSERT_TRUE(store->write(record).ok());
   const std::string cut = run_file("run-1", "checkpoint-0000000010.safetensors.partial");
   write_text(cut, "cut");
-  ASSERT_TRUE(store->keep(record).ok());
+  ASSERT_TRUE(store->persist(record).ok());
   EXPECT_TRUE(std::filesystem::exists(cut)) << "it may be being written";
   record.status.state = RunState::kCompleted;
-  ASSERT_TRUE(store->keep(record).ok());
+  ASSERT_TRUE(store->persist(record).ok());
   EXPECT_FALSE(std::filesystem::exists(cut));
   const std::vector<std::string> left{cut, run_file("without-record", "run.json.partial"),
                                       directory.path() + "/state.json.partial"};
@@ -600,7 +600,7 @@ TEST_F(RunStoreTest, WhatInterruptedWritesLeftGoesWithTheRunOrAtTheNextStart) {
   EXPECT_TRUE(store->find("run-1").has_value());
 }
 
-TEST_F(RunStoreTest, MoreIsLearntOfARunByItsKey) {
+TEST_F(RunStoreTest, ARecordIsAmendedByItsKey) {
   open();
   RunRecord record = sample_record("run-1", "node-a", RunState::kFailed);
   record.key = 77;
@@ -615,7 +615,7 @@ TEST_F(RunStoreTest, MoreIsLearntOfARunByItsKey) {
   EXPECT_EQ(store->records()[0].key, 77u);
 }
 
-TEST_F(RunStoreTest, ThreadsMayWriteAndAskAtOnce) {
+TEST_F(RunStoreTest, ThreadsMayWriteAndReadConcurrently) {
   open();
   std::atomic<bool> done{false};
   std::thread writer([&] {

@@ -1,4 +1,4 @@
-// What systemd hears: a real datagram socket takes the place of its own.
+// Notifications to systemd, received on a datagram socket in the place of its own.
 #include "daemon/node/service_manager.h"
 
 #include <gtest/gtest.h>
@@ -45,7 +45,7 @@ class ServiceManagerTest : public testing::Test {
 
 using Words = std::vector<std::string>;
 
-TEST_F(ServiceManagerTest, HearsThatPortsAreOpenAndThatItEnds) {
+TEST_F(ServiceManagerTest, IsNotifiedOfReadinessAndStopping) {
   const tests::TemporaryDirectory directory;
   for (const std::string& name : {name_ + "-abstract", directory.path() + "/notify"}) {
     listen(name);
@@ -56,7 +56,7 @@ TEST_F(ServiceManagerTest, HearsThatPortsAreOpenAndThatItEnds) {
   }
 }
 
-TEST_F(ServiceManagerTest, StatusIsToldWhenItIsAnotherOneOnceASecond) {
+TEST_F(ServiceManagerTest, AChangedStatusIsSentOnceASecond) {
   ServiceManager manager(name_.c_str(), nullptr, nullptr);
   int asked = 0;
   const auto tick = [&](std::uint64_t now_ms, const std::string& status) {
@@ -73,7 +73,7 @@ TEST_F(ServiceManagerTest, StatusIsToldWhenItIsAnotherOneOnceASecond) {
   EXPECT_EQ(asked, 3);
 }
 
-TEST_F(ServiceManagerTest, WatchdogIsFedFourTimesInItsSpanAsLongAsTheOthersGoRound) {
+TEST_F(ServiceManagerTest, WatchdogIsFedFourTimesInItsIntervalWhileTheOtherThreadsRun) {
   ServiceManager manager(name_.c_str(), "4000000", std::to_string(::getpid()).c_str());
   manager.tick(10'000, 1, idle);
   manager.tick(10'999, 2, idle);
@@ -87,13 +87,13 @@ TEST_F(ServiceManagerTest, WatchdogIsFedFourTimesInItsSpanAsLongAsTheOthersGoRou
   EXPECT_EQ(heard(), Words{"WATCHDOG=1"});
 }
 
-TEST_F(ServiceManagerTest, AnotherProcesssWatchdogIsNotOurs) {
+TEST_F(ServiceManagerTest, TheWatchdogOfAnotherProcessIsIgnored) {
   ServiceManager manager(name_.c_str(), "4000000", "1");
   manager.tick(10'000, 1, idle);
   EXPECT_EQ(heard(), Words{"STATUS=idle"});
 }
 
-TEST_F(ServiceManagerTest, WhereNobodyAskedNothingHappens) {
+TEST_F(ServiceManagerTest, WithoutSystemdNothingHappens) {
   const std::string longer_than_any = "/" + std::string(200, 'x');
   const char* const none = nullptr;
   for (const char* name : {none, "", "relative", "vsock:2:1", longer_than_any.c_str(), "/no/such/socket"}) {

@@ -11,7 +11,7 @@
 namespace tg::daemon {
 namespace {
 
-TEST(SocketOptions, ADealerQueuesNothingForNobody) {
+TEST(SocketOptions, ADealerQueuesNothingWithoutAPeer) {
   zmq::context_t context{1};
   zmq::socket_t dealer{context, zmq::socket_type::dealer};
   set_socket_options(dealer, {});
@@ -19,7 +19,7 @@ TEST(SocketOptions, ADealerQueuesNothingForNobody) {
   EXPECT_FALSE(dealer.send(zmq::str_buffer("a beat"), zmq::send_flags::dontwait).has_value());
 }
 
-// A peer that stands still for less than peer-timeout, with its buffers full, must keep its connection.
+// A peer that is suspended for less than peer-timeout, with full buffers, keeps its connection.
 TEST(SocketOptions, NoConnectionIsGivenUpBeforePeerTimeout) {
   zmq::context_t context{1};
   for (const int seconds : {1, 10, 60, 3600}) {
@@ -32,7 +32,7 @@ TEST(SocketOptions, NoConnectionIsGivenUpBeforePeerTimeout) {
   }
 }
 
-// A name that resolves slowly holds up its own I/O thread alone.
+// A name that resolves slowly blocks its own I/O thread only.
 TEST(SocketOptions, APeerGivenByNameHasAnIoThreadOfItsOwn) {
   schema::NodeConfig config;
   config.node = "node-a";
@@ -40,10 +40,10 @@ TEST(SocketOptions, APeerGivenByNameHasAnIoThreadOfItsOwn) {
     config.peers.push_back({std::string("node-") + static_cast<char>('a' + config.peers.size()), host});
   const IoThreads threads = io_threads_of(config);
   EXPECT_EQ(threads.count, 3);
-  EXPECT_EQ(threads.of_peers, (Per<Seat, std::uint64_t>{1, 2, 1, 4, 1}));
+  EXPECT_EQ(threads.by_peer, (Per<Seat, std::uint64_t>{1, 2, 1, 4, 1}));
 }
 
-TEST(SocketOptions, ARouterSaysThatSomeoneLeft) {
+TEST(SocketOptions, ARouterReportsAMissingPeer) {
   zmq::context_t context{1};
   zmq::socket_t router{context, zmq::socket_type::router};
   set_socket_options(router, {});
@@ -51,9 +51,9 @@ TEST(SocketOptions, ARouterSaysThatSomeoneLeft) {
   EXPECT_THROW((void)router.send(zmq::str_buffer("nobody"), zmq::send_flags::sndmore), zmq::error_t);
 }
 
-// A sender that fills every queue and dies (with bytes unread, so that its connection is reset), while the receiver is
-// busy for longer than any timer of ours: the receiver must live to read what came. With ZMTP heartbeats it does not.
-TEST(SocketOptions, ASenderThatDiesUnderBackPressureIsNoHarm) {
+// A sender fills every queue and dies (with bytes unread, so that its connection is reset) while the receiver is busy
+// for longer than any timer: the receiver must survive and read what arrived. With ZMTP heartbeats it does not.
+TEST(SocketOptions, ASenderThatDiesUnderBackPressureDoesNoHarm) {
   const auto kBusy = std::chrono::milliseconds(2500);
   const std::string bytes(64 * 1024, 'x');
   zmq::context_t context{1};
@@ -71,7 +71,7 @@ TEST(SocketOptions, ASenderThatDiesUnderBackPressureIsNoHarm) {
   zmq::message_t identity, part;
   ASSERT_TRUE(router.recv(identity).has_value());
   ASSERT_TRUE(router.recv(part).has_value());
-  // "Full" is: nothing moves for so long.
+  // The queues are full when nothing moves for this long.
   router.set(zmq::sockopt::sndtimeo, 200);
   sender->set(zmq::sockopt::sndtimeo, 200);
   const std::string name = identity.to_string();
@@ -93,7 +93,7 @@ TEST(SocketOptions, ASenderThatDiesUnderBackPressureIsNoHarm) {
   EXPECT_LE(received, sent);
 }
 
-TEST(SocketOptions, AddressesInWords) {
+TEST(SocketOptions, AddressesAsText) {
   EXPECT_TRUE(is_address_literal("10.0.0.1"));
   EXPECT_TRUE(is_address_literal("[::1]"));
   EXPECT_TRUE(is_address_literal("fe80::1"));

@@ -1,4 +1,4 @@
-// State files of a small model, for the tests of what finds, reads and shows them.
+// State files of a small model, for the tests that find, read and show them.
 #pragma once
 
 #include <algorithm>
@@ -34,7 +34,7 @@ inline daemon::StateFacts facts_at(std::uint64_t step, std::uint32_t lineage = 1
   return facts;
 }
 
-// All files of a state that says this of itself; w is {1, 2, step}.
+// All files of a state with these facts; w is {1, 2, step}.
 inline daemon::Artefacts artefacts_at(const daemon::StateFacts& facts) {
   daemon::StateArrays arrays;
   arrays.parameters = [step = static_cast<float>(facts.id.step)](std::size_t first, std::span<float> to) -> Status {
@@ -43,13 +43,13 @@ inline daemon::Artefacts artefacts_at(const daemon::StateFacts& facts) {
     return {};
   };
   arrays.statistics = arrays.parameters;
-  return daemon::artefacts_of(small_model(), arrays, daemon::metadata_of(facts)).value();
+  return daemon::artefacts_of(small_model(), arrays, daemon::to_metadata(facts)).value();
 }
 inline engine::TensorImage state_at(const daemon::StateFacts& facts) {
   return artefacts_at(facts).at(daemon::kStateFile);
 }
 
-// As the version before wrote it.
+// As the previous version wrote it.
 inline engine::TensorImage old_state_at(std::uint64_t step, const std::string& run = "run-1") {
   const std::vector<float> values{1.0F, 2.0F, static_cast<float>(step)};
   const auto image = [&](const std::map<std::string, std::string>& metadata) {

@@ -1,4 +1,4 @@
-// A directory of its own for a test, gone with the object.
+// A directory for a test, deleted with the object.
 #pragma once
 
 #include <stdlib.h>

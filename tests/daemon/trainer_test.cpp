@@ -256,15 +256,15 @@ void expect_gradient(schema::WeightDecayPath weight_decay_path) {
 TEST(Trainer, EndsPreparingWhenItGoes) {
   // The thread outlives what it does not come back to.
   const auto prepares = std::make_shared<std::binary_semaphore>(0), ended = std::make_shared<std::binary_semaphore>(0);
-  struct AtEnd {
+  struct ScopeGuard {
     std::shared_ptr<std::binary_semaphore> ended;
-    ~AtEnd() { ended->release(); }
+    ~ScopeGuard() { ended->release(); }
   };
   Progress progress;
   {
     const Trainer trainer({},
                           {[prepares, ended](const std::function<void()>& advance) -> Result<TrainingKit> {
-                             const AtEnd at_end{ended};
+                             const ScopeGuard guard{ended};
                              prepares->release();
                              while (true) advance();
                            },

@@ -1,4 +1,4 @@
-// A vote comes back from the disk as it was written, or not at all.
+// A vote is read from the disk as it was written, or not at all.
 #include "daemon/store/vote_file.h"
 
 #include <gtest/gtest.h>
@@ -23,7 +23,7 @@ VoterState sample() {
   schema::NextView accepted = view;
   accepted.number = 4;
   accepted.members.pop_back();
-  return {.key = 0xfedcba9876543210, .view = view, .promised = {7, 2}, .accepted_in = {6, 0}, .accepted = accepted};
+  return {.run_key = 0xfedcba9876543210, .view = view, .promised = {7, 2}, .accepted_in = {6, 0}, .accepted = accepted};
 }
 
 std::string content_of(const std::string& path) {
@@ -31,7 +31,7 @@ std::string content_of(const std::string& path) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
-TEST(VoteFile, ComesBackAsItWasWritten) {
+TEST(VoteFile, IsReadAsItWasWritten) {
   const tests::TemporaryDirectory run;
   EXPECT_EQ(read_vote(run.path()).error().kind, ErrorKind::kNotFound);
   for (const VoterState& vote : {sample(), VoterState{}}) {
@@ -42,7 +42,7 @@ TEST(VoteFile, ComesBackAsItWasWritten) {
   }
 }
 
-TEST(VoteFile, WhateverIsCutOrFlippedIsRefusedByName) {
+TEST(VoteFile, AnyCutOrFlipIsRefused) {
   const tests::TemporaryDirectory run;
   ASSERT_TRUE(write_vote(run.path(), sample()).ok());
   const std::string path = run.path() + "/" + kVoteFile, whole = content_of(path);
@@ -63,8 +63,8 @@ TEST(VoteFile, WhateverIsCutOrFlippedIsRefusedByName) {
   EXPECT_TRUE(refused(std::string(300'000, 'x')));
 }
 
-// Two files that change places, each as long as the vote: whatever else fills the disk, the next one has its place.
-TEST(VoteFile, TheNextOneTakesNoSpace) {
+// Two files that are exchanged, each as long as the vote: even on a full disk the next vote has its space.
+TEST(VoteFile, TheNextOneNeedsNoSpace) {
   const tests::TemporaryDirectory run;
   ASSERT_TRUE(write_vote(run.path(), VoterState{}).ok());
   const auto files = [&] {
@@ -85,7 +85,7 @@ TEST(VoteFile, TheNextOneTakesNoSpace) {
   }
 }
 
-TEST(VoteFile, WhatCannotBeWrittenIsNamed) {
+TEST(VoteFile, AFailedWriteIsNamed) {
   const Status written = write_vote("/proc/nowhere", sample());
   ASSERT_FALSE(written.ok());
   EXPECT_NE(written.error().message.find("/proc/nowhere/vote"), std::string::npos) << written.error().message;

@@ -43,8 +43,8 @@ struct Port {
   }
   const Progress progress;
   const Metrics metrics{2};
-  Answers answers{AboutNode{{"node-a", "node-b"}, Seat(0), "build", "scalar"}, metrics, progress};
-  MetricsServer server{answers};
+  HttpResponder responder{NodeInfo{{"node-a", "node-b"}, Seat(0), "build", "scalar"}, metrics, progress};
+  MetricsServer server{responder};
   const std::uint16_t port = free_port();
 };
 

@@ -7,17 +7,17 @@
 #include <string>
 
 #include "daemon/store/state_facts.h"
-#include "daemon/store/stretch.h"
+#include "daemon/store/view_interval.h"
 #include "kernels/base/check.h"
 
 namespace {
 
 void take_line(const std::string& text) {
-  const auto stretch = tg::daemon::stretch_from_line(text);
-  if (!stretch) return;
-  const std::string line = tg::daemon::stretch_to_line(*stretch);
-  const auto again = tg::daemon::stretch_from_line(line);
-  TG_CHECK(again.ok() && tg::daemon::stretch_to_line(*again) == line, line);
+  const auto interval = tg::daemon::interval_from_line(text);
+  if (!interval) return;
+  const std::string line = tg::daemon::interval_to_line(*interval);
+  const auto again = tg::daemon::interval_from_line(line);
+  TG_CHECK(again.ok() && tg::daemon::interval_to_line(*again) == line, line);
 }
 
 void take_metadata(const std::string& text) {
@@ -26,11 +26,11 @@ void take_metadata(const std::string& text) {
   for (std::string line; std::getline(lines, line);)
     if (const std::size_t equals = line.find('='); equals != std::string::npos)
       metadata.emplace(line.substr(0, equals), line.substr(equals + 1));
-  const auto facts = tg::daemon::facts_in(metadata);
+  const auto facts = tg::daemon::parse_facts(metadata);
   if (!facts || facts->key == 0) return;
-  const auto written = tg::daemon::metadata_of(*facts);
-  const auto again = tg::daemon::facts_in(written);
-  TG_CHECK(again.ok() && tg::daemon::metadata_of(*again) == written, text);
+  const auto written = tg::daemon::to_metadata(*facts);
+  const auto again = tg::daemon::parse_facts(written);
+  TG_CHECK(again.ok() && tg::daemon::to_metadata(*again) == written, text);
 }
 
 }  // namespace

@@ -8,7 +8,7 @@ from asking import FINAL
 from files import read_metrics
 from history import History
 from patience import wait_until
-from resuming import stretches
+from resuming import intervals
 
 Change = collections.namedtuple("Change", "view members start why at words")  # at: time.time() of its line in the log; words: all of the line
 
@@ -51,4 +51,4 @@ def check_end(nodes, run):
     for node, record in zip(nodes, records):
         steps = [row["step"] for row in read_metrics(node.run_file(run, "metrics.jsonl"))]
         assert len(steps) == record["step"], f"{run} on {node.name}: metrics of steps {steps}"
-    return stretches(nodes[0], run)
+    return intervals(nodes[0], run)

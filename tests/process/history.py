@@ -23,8 +23,8 @@ import sys
 
 from asking import FINAL
 
-# A stretch of one node: what it says of a view that it was a member of, or was told of when it came in. complete: the view has ended for it.
-Stretch = collections.namedtuple("Stretch", "node lineage key view members weights start digest to_step ended")
+# A interval of one node: what it says of a view that it was a member of, or was told of when it came in. complete: the view has ended for it.
+ViewInterval = collections.namedtuple("ViewInterval", "node lineage key view members weights start digest to_step ended")
 START = ("members", "weights", "start", "digest")
 
 
@@ -38,7 +38,7 @@ def _lines(path):
 
 def _stretch(node, fields, members, to_step, ended):
     start = fields["from"]
-    return Stretch(node, fields["lineage"], fields["key"], fields["view"], tuple(members), tuple(fields["weights"]), start["step"], start["digest"], to_step, ended)
+    return ViewInterval(node, fields["lineage"], fields["key"], fields["view"], tuple(members), tuple(fields["weights"]), start["step"], start["digest"], to_step, ended)
 
 
 class Story:
@@ -73,7 +73,7 @@ class Story:
         record = {"state": "RUNNING", "lineage": 1, "view": views[-1]["view"], "digest_step": step, "digest": digest}
         return cls(life["node"], record, views, [{"step": step, "loss": digest, "learning_rate": 0} for step, digest in states])
 
-    def stretches(self):
+    def intervals(self):
         return self.past + ([self.present] if self.present else [])
 
 
@@ -103,23 +103,23 @@ class History:
         return [*self._views(), *self._states(), *self._starts()]
 
     def views(self):
-        """One stretch of each view, by key and number."""
+        """One interval of each view, by key and number."""
         views = {}
         for story in self.stories:
-            for stretch in story.stretches():
-                views.setdefault((stretch.key, stretch.view), stretch)
+            for interval in story.intervals():
+                views.setdefault((interval.key, interval.view), interval)
         return views
 
     def _views(self):
         views = self.views()
         for story in self.stories:
-            for stretch in story.stretches():
-                first = views[stretch.key, stretch.view]
-                if story.name not in stretch.members and stretch is story.stretches()[-1]:  # else told by who let it in
-                    yield f"P1: {story.name} has a line of view {stretch.view}, whose members are {stretch.members}"
+            for interval in story.intervals():
+                first = views[interval.key, interval.view]
+                if story.name not in interval.members and interval is story.intervals()[-1]:  # else told by who let it in
+                    yield f"P1: {story.name} has a line of view {interval.view}, whose members are {interval.members}"
                 for field in START:
-                    if getattr(first, field) != getattr(stretch, field):
-                        yield f"P1: view {stretch.view} of {first.node} and {stretch.node} differ: {field} {getattr(first, field)} and {getattr(stretch, field)}"
+                    if getattr(first, field) != getattr(interval, field):
+                        yield f"P1: view {interval.view} of {first.node} and {interval.node} differ: {field} {getattr(first, field)} and {getattr(interval, field)}"
 
     def _states(self):
         told = {}
@@ -130,14 +130,14 @@ class History:
                     who, first = told.setdefault((what, row["step"]), (story.name, value))
                     if first != value:
                         yield f"P2: {what} of step {row['step']}: {who} has {first}, {story.name} has {value}"
-        digests, beginnings = {}, {stretch.lineage: stretch.start for stretch in self.views().values() if stretch.view == 1}
+        digests, beginnings = {}, {interval.lineage: interval.start for interval in self.views().values() if interval.view == 1}
 
-        def given_up(stretch):
+        def given_up(interval):
             """A later lineage began further back: nobody's checkpoint had that state."""
-            return any(lineage > stretch.lineage and start < stretch.start for lineage, start in beginnings.items())
+            return any(lineage > interval.lineage and start < interval.start for lineage, start in beginnings.items())
 
         for story in self.stories:
-            known = [(stretch.start, stretch.digest) for stretch in story.stretches() if stretch.view > 1 and not given_up(stretch)]
+            known = [(interval.start, interval.digest) for interval in story.intervals() if interval.view > 1 and not given_up(interval)]
             known.append((story.record["digest_step"], story.record["digest"]))
             for step, digest in known:
                 who, first = digests.setdefault(step, (story.name, digest))
@@ -148,20 +148,20 @@ class History:
         """Whoever was in a view for the last time there has confirmed no more than what the next one begins with."""
         views = self.views()
         for story in self.stories:
-            own = {(stretch.key, stretch.view) for stretch in story.stretches()}
-            for stretch in story.stretches():
-                following = views.get((stretch.key, stretch.view + 1))
+            own = {(interval.key, interval.view) for interval in story.intervals()}
+            for interval in story.intervals():
+                following = views.get((interval.key, interval.view + 1))
                 if following is None:
                     continue
-                goes_on = (stretch.key, stretch.view + 1) in own
+                goes_on = (interval.key, interval.view + 1) in own
                 told = [row["step"] for row in story.metrics]
-                confirmed = max([stretch.to_step or 0, *told])
+                confirmed = max([interval.to_step or 0, *told])
                 if not goes_on and confirmed > following.start:
-                    yield f"P3: {story.name} has confirmed step {confirmed} in view {stretch.view}; view {following.view} begins with {following.start}"
-                if goes_on and stretch.to_step is not None and stretch.to_step != following.start:
-                    yield f"P3: {story.name} ends view {stretch.view} at step {stretch.to_step}; view {following.view} begins with {following.start}"
-                if following.start < stretch.start:
-                    yield f"P3: view {following.view} begins with step {following.start}, the one before with {stretch.start}"
+                    yield f"P3: {story.name} has confirmed step {confirmed} in view {interval.view}; view {following.view} begins with {following.start}"
+                if goes_on and interval.to_step is not None and interval.to_step != following.start:
+                    yield f"P3: {story.name} ends view {interval.view} at step {interval.to_step}; view {following.view} begins with {following.start}"
+                if following.start < interval.start:
+                    yield f"P3: view {following.view} begins with step {following.start}, the one before with {interval.start}"
 
     def _lines_once(self):
         for story in self.stories:
@@ -170,14 +170,14 @@ class History:
                 missing = sorted(set(range(1, max(steps, default=0) + 1)) - set(steps))
                 twice = sorted(step for step, count in collections.Counter(steps).items() if count > 1)
                 yield f"metrics.jsonl of {story.name}: of {len(steps)} lines, missing steps {missing}, twice {twice}, in order: {steps == sorted(steps)}"
-            was_there_at_its_end = max(self.views()) in {(stretch.key, stretch.view) for stretch in story.past}
+            was_there_at_its_end = max(self.views()) in {(interval.key, interval.view) for interval in story.past}
             if story.record["state"] in ("COMPLETED", "STOPPED") and was_there_at_its_end and len(steps) != story.record["step"]:
                 yield f"metrics.jsonl of {story.name} has {len(steps)} lines, the run came to step {story.record['step']}"
 
     def _files(self):
         for story in self.stories:
-            for lineage in sorted({stretch.lineage for stretch in story.past}):
-                numbers = [stretch.view for stretch in story.past if stretch.lineage == lineage]
+            for lineage in sorted({interval.lineage for interval in story.past}):
+                numbers = [interval.view for interval in story.past if interval.lineage == lineage]
                 if numbers != list(range(1, len(numbers) + 1)):
                     yield f"views.jsonl of {story.name} has views {numbers} of lineage {lineage}"
 

@@ -34,7 +34,7 @@ from history import History
 from mesh import Mesh
 from network import Network
 from patience import wait_until
-from resuming import RECIPES, job_of, kill_all, start_all, stretches, whole
+from resuming import RECIPES, job_of, kill_all, start_all, intervals, whole
 from test_recompute import recompute
 
 PEER_TIMEOUT = 2.0
@@ -204,7 +204,7 @@ class Trial:
             self.go_on(job).finish().ends(0)
         self.wait_for("COMPLETED")
         self.mesh.wait_whole(self.run)
-        if all(len(one["members"]) == len(self.mesh) for one in stretches(self.mesh[0], self.run)):
+        if all(len(one["members"]) == len(self.mesh) for one in intervals(self.mesh[0], self.run)):
             assert whole(self.mesh, self.run) == digest, f"{self.run}: without interruptions its digest is {digest}"
 
     def go_on(self, job):

@@ -59,6 +59,6 @@ def whole(mesh, run):
     return shown["digest"]
 
 
-def stretches(node, run):
+def intervals(node, run):
     with open(node.run_file(run, "views.jsonl")) as file:
         return [json.loads(line) for line in file]

@@ -92,7 +92,7 @@ class Links(unittest.TestCase):
                     twin = subprocess.Popen([*self.network.prefixes[2], TGD, "--config", second], stdout=out, stderr=out)
                 try:
                     address = self.network.addresses[2]
-                    wait_until("node-a names both addresses", lambda: f"node-b calls from {address}" in mesh[0].log_text(), patience=HEALED)
+                    wait_until("node-a names both addresses", lambda: f"node-b connects from {address}" in mesh[0].log_text(), patience=HEALED)
                     wait_until("the second one knows why", lambda: "are two nodes called node-b?" in open(log).read(), patience=HEALED)
                     step = mesh.run(run)["step"]
                     mesh.wait_for_step(run, step + 20)

@@ -340,7 +340,7 @@ class BadNode(unittest.TestCase):
             text = file.read()
         with open(self.mesh[0].config, "w") as file:
             file.write(text.replace(f"peer = node-a@{self.mesh[0].host}:", "peer = node-a@192.0.2.7:") + f"peer = node-b@127.0.0.1:{free_port_pair('127.0.0.1')}\n")
-        problem = "this node's peer line says 192.0.2.7, which is no address of this machine"
+        problem = "this node's peer line says 192.0.2.7, which is not an address of this machine"
         self.tgd("--config", self.mesh[0].config, "--check-config").refuses(USAGE, problem)
         self.mesh[0].host = "127.0.0.1"
         self.mesh[0].start()

@@ -11,7 +11,7 @@ from files import write_cifar10
 from mesh import Mesh
 from node import OF_TESTS, TGD
 from patience import PATIENCE, communicate, wait_until
-from resuming import kill_all, start_all, stretches, wait_for_checkpoint
+from resuming import kill_all, start_all, intervals, wait_for_checkpoint
 
 
 def recompute(*arguments):
@@ -136,7 +136,7 @@ class Recompute(unittest.TestCase):
         self.assertEqual(recompute("--help")[0], 0)
 
     def test_a_run_that_was_resumed(self):
-        """Killed; trained on with another schedule; gone back, which throws a stretch away."""
+        """Killed; trained on with another schedule; gone back, which throws a interval away."""
         with Mesh(3) as mesh:
             data = os.path.join(mesh.folder, "cifar10")
             write_cifar10(data, per_batch=16)
@@ -151,7 +151,7 @@ class Recompute(unittest.TestCase):
             mesh.ctl_ok("resume", run)
             mesh.ctl_ok("resume", run, "--set", "steps=20")
             folder = mesh.fetch(run)
-            lines = stretches(mesh[0], run)
+            lines = intervals(mesh[0], run)
             self.assertEqual([line["lineage"] for line in lines], [1, 2, 3])
             self.assertEqual([line["settings"]["steps"] for line in lines], ["16", "16", "20"])
             out = self.equal(folder, mesh.run(run)["digest"])
@@ -178,7 +178,7 @@ class Recompute(unittest.TestCase):
             run = mesh.start({"steps": 12})
             mesh.ctl_ok("resume", run, "--from", "0", "--set", "steps=10", "--set", "learning-rate=0.02")
             folder = mesh.fetch(run)
-            self.assertEqual([line["lineage"] for line in stretches(mesh[0], run)], [1, 2])
+            self.assertEqual([line["lineage"] for line in intervals(mesh[0], run)], [1, 2])
             self.assertEqual(self.equal(folder, mesh.run(run)["digest"]).count("steps 1 to 10 of"), 1)
 
     def test_members_that_were_lost(self):
@@ -193,7 +193,7 @@ class Recompute(unittest.TestCase):
             follower.finish()
             self.assertEqual(mesh.run(run)["state"], "COMPLETED")
             folder = mesh.fetch(run)
-            self.assertEqual([line["view"] for line in stretches(mesh[0], run)], [1, 2, 3])
+            self.assertEqual([line["view"] for line in intervals(mesh[0], run)], [1, 2, 3])
             out = self.equal(folder, mesh.run(run)["digest"])
             self.assertIn("what node-b, node-c computed with is not recorded here", out)
             self.assertIn(" of node-a, node-c, node-d: digest", out)

@@ -10,7 +10,7 @@ from disks import SmallDisks
 from files import write_cifar10
 from mesh import Mesh
 from patience import wait_until
-from resuming import RECIPES, job_of, kill_all, start_all, stretches, wait_for_checkpoint, whole
+from resuming import RECIPES, job_of, kill_all, start_all, intervals, wait_for_checkpoint, whole
 
 SLOW = {"steps": 2000, "checkpoint-every": "50ms"}  # nobody waits for its end
 
@@ -94,7 +94,7 @@ class Killed(unittest.TestCase):
             mesh.ctl_ok("resume", run, node=1)
             self.assertEqual(mesh.run(run)["state"], "COMPLETED")
             self.assertEqual(whole(mesh, run), digest)
-            first, second = stretches(mesh[0], run)
+            first, second = intervals(mesh[0], run)
             self.assertEqual((first["lineage"], second["lineage"]), (1, 2))
             self.assertGreater(second["from"]["step"], 0)
             self.assertEqual(second["ended"].split(":")[0], "COMPLETED")
@@ -129,7 +129,7 @@ class Ways(unittest.TestCase):
                 self.assertEqual(follower.first_line(), run)
             follower.finish().ends(0)
             self.assertEqual(whole(mesh, run), digest)
-            self.assertEqual([line["from"]["step"] for line in stretches(mesh[0], run)], [0, 0, 0, 0])
+            self.assertEqual([line["from"]["step"] for line in intervals(mesh[0], run)], [0, 0, 0, 0])
 
     def test_shut_down_train_on_and_back(self):
         with Mesh(2) as mesh:
@@ -144,7 +144,7 @@ class Ways(unittest.TestCase):
             start_all(mesh)
             self.assertEqual(mesh.run(run)["state"], "INTERRUPTED")
             mesh.ctl_ok("resume", run)
-            self.assertGreaterEqual(stretches(mesh[0], run)[1]["from"]["step"], 5)
+            self.assertGreaterEqual(intervals(mesh[0], run)[1]["from"]["step"], 5)
             self.assertEqual(whole(mesh, run), digest)
             # Train on.
             mesh.ctl("resume", run).ends(1, "COMPLETED", "--set steps=")
@@ -155,7 +155,7 @@ class Ways(unittest.TestCase):
             mesh.ctl("resume", run, "--from", "7").ends(4, "not every node has the state of step 7")
             mesh.ctl_ok("resume", run, "--from", "0")
             self.assertEqual(whole(mesh, run), longer)
-            self.assertEqual([line["lineage"] for line in stretches(mesh[1], run)], [1, 2, 3, 4])
+            self.assertEqual([line["lineage"] for line in intervals(mesh[1], run)], [1, 2, 3, 4])
 
 
 class ByThemselves(unittest.TestCase):
@@ -186,7 +186,7 @@ class ByThemselves(unittest.TestCase):
                     mesh.ctl("wait", run).ends(10, "resumes automatically when its members return (missing: node-b)")
                 mesh[1].start()
             wait_until(lambda: f"it does not go on: {self.next_of(mesh, run)}", lambda: f"not come to its next checkpoint; tgctl resume {run}" in self.next_of(mesh, run))
-            self.assertEqual([line["lineage"] for line in stretches(mesh[0], run)], [1, 2, 3, 4])
+            self.assertEqual([line["lineage"] for line in intervals(mesh[0], run)], [1, 2, 3, 4])
             mesh.configure(0, fault=None)
             mesh.restart([0])
             mesh.ctl_ok("resume", run)
@@ -265,7 +265,7 @@ class Damage(unittest.TestCase):
             other = mesh.start({"steps": steps, "seed": 9})
             foreign = mesh[1].run_file(run, f"checkpoint-000001-000001-{steps:010}.safetensors")
             shutil.copy(mesh[1].run_file(other, "state.safetensors"), foreign)
-            self.refuses(mesh, run, steps, f"{os.path.basename(foreign)} is of another run, {other}")
+            self.refuses(mesh, run, steps, f"{os.path.basename(foreign)} belongs to another run, {other}")
             os.unlink(foreign)
             damaged = list(zip(reversed(kept), ON_THE_DISK))
             for name, (damage, _) in damaged:
@@ -281,8 +281,8 @@ class Damage(unittest.TestCase):
             # What was further, of the lineage before, was given up with that.
             self.put_back(mesh, run, newest)
             start_all(mesh)
-            self.assertEqual(stretches(mesh[1], run)[-1]["from"]["step"], whole_one)
-            self.refuses(mesh, run, step_of(newest), f"{newest} was given up when the run went back behind it")
+            self.assertEqual(intervals(mesh[1], run)[-1]["from"]["step"], whole_one)
+            self.refuses(mesh, run, step_of(newest), f"{newest} was given up when the run was resumed from an earlier state")
 
     def refuses(self, mesh, run, step, *words):
         """A resume from that step, with these words, a way out, and without any change."""

@@ -12,7 +12,7 @@ import unittest
 from changes import changes, check_end, wait_for_change, wait_recorded
 from files import read_safetensors
 from mesh import QUICK, Mesh
-from resuming import start_all, stretches, whole
+from resuming import start_all, intervals, whole
 
 JOB = {"steps": 100000, "schedule": "constant", "data-train": 1024, "checkpoint-every": "200ms", "evaluate-every": 10}
 MESH = {"peer-timeout": "3s"}
@@ -114,7 +114,7 @@ class Resumed(unittest.TestCase):
             start_all(mesh)
             self.assertEqual(mesh.run(run)["state"], "INTERRUPTED")
             mesh.ctl_ok("resume", run)
-            (start,) = [line["from"]["step"] for line in stretches(mesh[0], run) if line["lineage"] == 2]
+            (start,) = [line["from"]["step"] for line in intervals(mesh[0], run) if line["lineage"] == 2]
             self.assertIn(start, (max(steps), max(steps) + 1))
             self.assertEqual(whole(mesh, run), digest)
 
@@ -133,7 +133,7 @@ class Resumed(unittest.TestCase):
                 self.set_evaluated(node, run, later)
             start_all(mesh)
             mesh.ctl_ok("resume", run)
-            self.assertGreaterEqual(stretches(mesh[0], run)[1]["from"]["step"], 5)
+            self.assertGreaterEqual(intervals(mesh[0], run)[1]["from"]["step"], 5)
             self.assertEqual(whole(mesh, run), digest)
 
     def set_evaluated(self, node, run, later):

@@ -2,7 +2,7 @@
 
 namespace tg::daemon {
 
-std::optional<std::uint64_t> BurstMeter::arrived(Seat from, const Frame& frame, std::uint64_t micros) {
+std::optional<std::uint64_t> BurstMeter::on_frame(Seat from, const Frame& frame, std::uint64_t micros) {
   if (from.index() >= bursts_.size()) return std::nullopt;
   Burst& burst = bursts_[from];
   if (!burst.open || burst.run != frame.run || burst.number != frame.burst)

@@ -1,4 +1,4 @@
-// A burst of LinkProbe as frames, to all other members in turn.
+// Sends a burst of LinkProbe as frames, round robin to all other members.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 
 namespace tg::daemon {
 
-// On the node's thread. key: of the run or measurement that the burst belongs to.
+// Called on the node's thread. key: that of the run or measurement.
 void send_burst(Mesh& mesh, schema::FramePool& pool, std::uint64_t key, const LinkProbe::Burst& burst);
 
 }  // namespace tg::daemon

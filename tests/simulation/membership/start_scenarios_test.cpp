@@ -9,7 +9,7 @@ namespace {
 
 constexpr std::uint64_t kStartSettleMs = 60'000;  // start-timeout and peer-timeout are within
 // Of membership on one link: claim, grant, proposal, vote, verdict, ...; in a change who is there is asked each second.
-constexpr std::size_t kMaxWaitingFrames = 48;
+constexpr std::size_t kMaxQueuedFrames = 48;
 
 // Whatever happened: nobody hangs, every living client has its answer, no queue has grown, never two runs at once. Who
 // is in a run trains in one view, or says that too few are there.
@@ -34,7 +34,7 @@ void expect_settled(Cluster& cluster, const std::vector<Seat>& starters) {
     if (!cluster.network().dead(seat)) {
       EXPECT_NE(cluster.answer(seat), nullptr) << "no answer at " << cluster.name(seat);
     }
-  EXPECT_LE(cluster.network().most_waiting_frames(), kMaxWaitingFrames);
+  EXPECT_LE(cluster.network().most_waiting_frames(), kMaxQueuedFrames);
   EXPECT_FALSE(cluster.two_runs_at_once());
 }
 

@@ -12,7 +12,7 @@ namespace tg::daemon {
 
 static_assert(3 * engine::kMaxShownSide * engine::kMaxShownSide <= schema::kMaxPictureBytes);
 
-inline schema::SamplePicture picture_of(const engine::ShownSample& sample, const std::string& label) {
+inline schema::SamplePicture to_wire(const engine::ShownSample& sample, const std::string& label) {
   return {schema::clip_text(label, schema::kMaxNameBytes), static_cast<std::uint32_t>(sample.shape.channels),
           static_cast<std::uint32_t>(sample.shape.height), static_cast<std::uint32_t>(sample.shape.width),
           std::string(sample.pixels.begin(), sample.pixels.end())};

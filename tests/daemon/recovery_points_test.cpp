@@ -1,5 +1,5 @@
-// What a run may go on from: what is whole and on its line. Everything else is refused by name.
-#include "daemon/store/found_states.h"
+// The states from which a run can be resumed: whole, and on its branch of history. Others are rejected with a reason.
+#include "daemon/store/recovery_points.h"
 
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -27,7 +27,7 @@ using tests::write_text;
 using Steps = std::vector<std::uint64_t>;
 using Lines = std::vector<std::string>;
 
-class FoundStatesTest : public testing::Test {
+class RecoveryPointsTest : public testing::Test {
  protected:
   void TearDown() override { engine::set_disk_fault({}); }
 
@@ -39,15 +39,15 @@ class FoundStatesTest : public testing::Test {
   void put(const StateFacts& facts, const std::string& file) {
     ASSERT_TRUE(engine::write_image(path(file), state_at(facts)).ok());
   }
-  FoundStates found() const { return states_in(directory.path(), record); }
+  RecoveryPoints found() const { return recovery_points_in(directory.path(), record); }
   Steps steps() const {
     Steps all;
-    for (const FoundState& state : found().states) all.push_back(state.id.step);
+    for (const RecoveryPoint& state : found().states) all.push_back(state.id.step);
     return all;
   }
-  // Its record says that it is in this lineage, which began with that state.
+  // Sets the record to this lineage, which began with that state.
   void begin_lineage(std::uint32_t lineage, std::uint64_t key, const StateId& from) {
-    ASSERT_TRUE(add_stretch(path(kViewsFile), stretch_of(record)).ok());
+    ASSERT_TRUE(add_interval(path(kViewsFile), interval_of(record)).ok());
     record.status.lineage = lineage;
     record.key = key;
     record.from = from;
@@ -61,11 +61,11 @@ class FoundStatesTest : public testing::Test {
   }();
 };
 
-TEST_F(FoundStatesTest, CheckpointsAndTheEndNewestFirst) {
+TEST_F(RecoveryPointsTest, CheckpointsAndTheFinalStateNewestFirst) {
   for (const std::uint64_t step : {20, 10}) put(facts_at(step));
   put(facts_at(25), kStateFile);
-  const FoundStates all = found();
-  EXPECT_EQ(all.refused, Lines{});
+  const RecoveryPoints all = found();
+  EXPECT_EQ(all.rejected, Lines{});
   ASSERT_EQ(all.states.size(), 3u);
   EXPECT_EQ(all.states[0].id, facts_at(25).id);
   EXPECT_EQ(all.states[0].file, kStateFile);
@@ -74,31 +74,31 @@ TEST_F(FoundStatesTest, CheckpointsAndTheEndNewestFirst) {
   EXPECT_FALSE(all.states[1].end);
   EXPECT_EQ(all.states[1].facts.spec, facts_at(20).spec);
   EXPECT_EQ(all.states[1].facts.counters.loss, facts_at(20).counters.loss);
-  EXPECT_EQ(steps_in(directory.path(), record), (Steps{25, 20, 10}));
+  EXPECT_EQ(recovery_steps(directory.path(), record), (Steps{25, 20, 10}));
   put(facts_at(25));
   EXPECT_EQ(steps(), (Steps{25, 20, 10})) << "one state twice is one state";
 }
 
-TEST_F(FoundStatesTest, OfTheVersionBeforeItIsLineageOne) {
+TEST_F(RecoveryPointsTest, FilesOfThePreviousVersionAreLineageOne) {
   ASSERT_TRUE(engine::write_image(path("checkpoint-0000000010.safetensors"), tests::old_state_at(10)).ok());
   ASSERT_TRUE(engine::write_image(path(kStateFile), tests::old_state_at(12)).ok());
-  const FoundStates all = found();
-  EXPECT_EQ(all.refused, Lines{});
+  const RecoveryPoints all = found();
+  EXPECT_EQ(all.rejected, Lines{});
   ASSERT_EQ(all.states.size(), 2u);
   EXPECT_EQ(all.states[1].id, (StateId{1, 1, 10, 0xab}));
   EXPECT_EQ(all.states[1].facts.key, 0u);
   ASSERT_TRUE(engine::write_image(path(name(14)), tests::old_state_at(14, "run-2")).ok());
-  EXPECT_EQ(found().refused, Lines{name(14) + " is of another run, run-2"});
+  EXPECT_EQ(found().rejected, Lines{name(14) + " belongs to another run, run-2"});
 }
 
-TEST_F(FoundStatesTest, EveryDamageIsRefusedByNameAndTheOthersStay) {
+TEST_F(RecoveryPointsTest, EveryDamageIsReportedAndTheOthersStay) {
   put(facts_at(10));
   const std::string good = read_text(path(name(10)));
   const auto refusal = [&](const std::string& content) {
     write_text(path(name(20)), content);
-    const FoundStates all = found();
+    const RecoveryPoints all = found();
     EXPECT_EQ(steps(), Steps{10});
-    return all.refused.size() == 1 ? all.refused[0] : std::to_string(all.refused.size()) + " lines";
+    return all.rejected.size() == 1 ? all.rejected[0] : std::to_string(all.rejected.size()) + " lines";
   };
   EXPECT_EQ(refusal(good), name(20) + " has another state than its name says: lineage 1, view 1, step 10");
   put(facts_at(20));
@@ -119,8 +119,8 @@ TEST_F(FoundStatesTest, EveryDamageIsRefusedByNameAndTheOthersStay) {
             name(20) + " is damaged: its header has another hash than it had when it was written");
 }
 
-// Any bit of the file, of its header as well: what is offered is what was written.
-TEST_F(FoundStatesTest, NoFlippedBitPasses) {
+// Any bit of the file, its header included.
+TEST_F(RecoveryPointsTest, NoFlippedBitPasses) {
   put(facts_at(20));
   const std::string whole = read_text(path(name(20)));
   std::size_t passed = 0;
@@ -128,56 +128,57 @@ TEST_F(FoundStatesTest, NoFlippedBitPasses) {
     std::string flipped = whole;
     flipped[at] = static_cast<char>(flipped[at] ^ 1 << at % 8);
     write_text(path(name(20)), flipped);
-    const FoundStates all = found();
-    if (all.states.empty() && all.refused.size() == 1) continue;
+    const RecoveryPoints all = found();
+    if (all.states.empty() && all.rejected.size() == 1) continue;
     ++passed;
     ADD_FAILURE() << "byte " << at << " of " << whole.size();
   }
   EXPECT_EQ(passed, 0u);
 }
 
-TEST_F(FoundStatesTest, WhatIsForeignIsRefused) {
+TEST_F(RecoveryPointsTest, FilesOfOtherRunsAreRejected) {
   put(facts_at(10, 1, 77, "run-2"));
   put(facts_at(20, 1, 78));
   put(facts_at(30, 2));
   put(facts_at(40));
   write_text(path(name(50) + ".partial"), "cut off");
   EXPECT_EQ(steps(), Steps{40});
-  EXPECT_EQ(found().refused,
-            (Lines{name(30, 2) + " is of lineage 2, which this node's record of the run does not know",
-                   name(20) + " has another key of lineage 1 than this node's record of the run",
-                   name(10) + " is of another run, run-2", name(50) + ".partial was abandoned while it was written"}));
+  EXPECT_EQ(
+      found().rejected,
+      (Lines{name(30, 2) + " belongs to lineage 2, which this node's record of the run does not know",
+             name(20) + " has another key for lineage 1 than this node's record of the run",
+             name(10) + " belongs to another run, run-2", name(50) + ".partial was abandoned while it was written"}));
 }
 
-TEST_F(FoundStatesTest, AFolderIsNoState) {
+TEST_F(RecoveryPointsTest, AFolderIsNotAState) {
   put(facts_at(40));
   std::filesystem::create_directories(path(name(50)));
   EXPECT_EQ(steps(), Steps{40});
-  ASSERT_EQ(found().refused.size(), 1u);
-  EXPECT_TRUE(found().refused[0].starts_with(name(50) + " cannot be read: ")) << found().refused[0];
-  EXPECT_EQ(states_in(directory.path() + "/none", record).states.size(), 0u);
+  ASSERT_EQ(found().rejected.size(), 1u);
+  EXPECT_TRUE(found().rejected[0].starts_with(name(50) + " cannot be read: ")) << found().rejected[0];
+  EXPECT_EQ(recovery_points_in(directory.path() + "/none", record).states.size(), 0u);
 }
 
-TEST_F(FoundStatesTest, WhatARunWentBackBehindIsGivenUp) {
+TEST_F(RecoveryPointsTest, StatesAfterAnEarlierResumeAreGivenUp) {
   for (const std::uint64_t step : {400, 500, 800}) put(facts_at(step));
   begin_lineage(2, 78, facts_at(500).id);
   EXPECT_EQ(steps(), (Steps{500, 400}));
-  EXPECT_EQ(found().refused, Lines{name(800) + " was given up when the run went back behind it"});
+  EXPECT_EQ(found().rejected, Lines{name(800) + " was given up when the run was resumed from an earlier state"});
   put(facts_at(600, 2, 78));
   EXPECT_EQ(steps(), (Steps{600, 500, 400}));
-  EXPECT_EQ(steps_in(directory.path(), record), (Steps{600, 500, 400}));
-  // Back behind the second lineage to the first: that one is over.
+  EXPECT_EQ(recovery_steps(directory.path(), record), (Steps{600, 500, 400}));
+  // Back to before the second lineage, which is over.
   begin_lineage(3, 79, facts_at(400).id);
   put(facts_at(450, 3, 79));
   EXPECT_EQ(steps(), (Steps{450, 400}));
-  // And from the third on, a fourth that goes on from its newest.
+  // And a fourth lineage that begins with the newest state of the third.
   begin_lineage(4, 80, facts_at(450, 3, 79).id);
   EXPECT_EQ(steps(), (Steps{450, 400}));
   std::filesystem::remove(path(kViewsFile));
   EXPECT_EQ(steps(), Steps{}) << "without its past nobody knows the lineages' keys";
 }
 
-TEST_F(FoundStatesTest, AStateIsOpenedByWhatItIs) {
+TEST_F(RecoveryPointsTest, AStateIsOpenedByItsId) {
   for (const std::uint64_t step : {10, 20}) put(facts_at(step));
   put(facts_at(25), kStateFile);
   for (const std::uint64_t step : {10, 20, 25}) {
@@ -200,28 +201,28 @@ TEST_F(FoundStatesTest, AStateIsOpenedByWhatItIs) {
   EXPECT_NE(open_state(directory.path(), facts_at(20).id).error().message.find("damaged"), std::string::npos);
 }
 
-TEST_F(FoundStatesTest, TheNewestWholeOneIsFoundWithoutTheOthers) {
-  EXPECT_FALSE(newest_state_in(directory.path(), record).has_value());
+TEST_F(RecoveryPointsTest, TheNewestWholeOneIsFoundWithoutReadingOthers) {
+  EXPECT_FALSE(newest_recovery_point(directory.path(), record).has_value());
   for (const std::uint64_t step : {10, 20}) put(facts_at(step));
   put(facts_at(15), kStateFile);
-  EXPECT_EQ(newest_state_in(directory.path(), record)->file, name(20));
+  EXPECT_EQ(newest_recovery_point(directory.path(), record)->file, name(20));
   std::string flipped = read_text(path(name(20)));
   flipped.back() ^= 1;
   write_text(path(name(20)), flipped);
-  EXPECT_EQ(newest_state_in(directory.path(), record)->file, kStateFile);
+  EXPECT_EQ(newest_recovery_point(directory.path(), record)->file, kStateFile);
 }
 
-TEST_F(FoundStatesTest, ProgressIsTold) {
+TEST_F(RecoveryPointsTest, ProgressIsReported) {
   for (const std::uint64_t step : {10, 20}) put(facts_at(step));
   int told = 0;
-  states_in(directory.path(), record, [&] { ++told; });
+  recovery_points_in(directory.path(), record, [&] { ++told; });
   EXPECT_GE(told, 2);
   struct Abandoned {};
-  EXPECT_THROW(states_in(directory.path(), record, [] { throw Abandoned(); }), Abandoned);
+  EXPECT_THROW(recovery_points_in(directory.path(), record, [] { throw Abandoned(); }), Abandoned);
 }
 
-// A writer that is killed at any of its calls leaves what was there, and whole or not at all what it wrote.
-TEST_F(FoundStatesTest, AKillAtAnyCallOfAWriterLeavesAllThatWasWhole) {
+// A writer that is killed at any of its calls leaves earlier files as they were, and its own whole or not at all.
+TEST_F(RecoveryPointsTest, AKillAtAnyCallOfAWriterLeavesWholeFiles) {
   put(facts_at(10));
   put(facts_at(20));
   for (int calls = 1;; ++calls) {
@@ -243,10 +244,10 @@ TEST_F(FoundStatesTest, AKillAtAnyCallOfAWriterLeavesAllThatWasWhole) {
       EXPECT_EQ(steps(), (Steps{30, 20}));
       break;
     }
-    const FoundStates all = found();
+    const RecoveryPoints all = found();
     EXPECT_EQ(all.states.back().id.step, 10u);
     EXPECT_TRUE(all.states.size() == 2 || all.states.front().id.step == 30) << calls;
-    for (const std::string& line : all.refused)
+    for (const std::string& line : all.rejected)
       EXPECT_EQ(line, name(30) + ".partial was abandoned while it was written");
   }
 }

@@ -1,4 +1,4 @@
-#include "daemon/store/stretch.h"
+#include "daemon/store/view_interval.h"
 
 #include <algorithm>
 #include <exception>
@@ -31,7 +31,7 @@ Result<std::string> content_of(const std::string& path) {
   return content;
 }
 
-// The lines that are whole.
+// Splits off the whole lines.
 std::vector<std::string> lines_of(std::string_view content) {
   std::vector<std::string> lines;
   for (std::size_t end = content.find('\n'); end != std::string_view::npos; end = content.find('\n')) {
@@ -43,67 +43,68 @@ std::vector<std::string> lines_of(std::string_view content) {
 
 }  // namespace
 
-std::string stretch_to_line(const Stretch& stretch) {
-  return schema::to_json(stretch, schema::JsonView::kKept).dump(-1, ' ', false, OrderedJson::error_handler_t::replace);
+std::string interval_to_line(const ViewInterval& interval) {
+  return schema::to_json(interval, schema::JsonView::kKept).dump(-1, ' ', false, OrderedJson::error_handler_t::replace);
 }
 
-Result<Stretch> stretch_from_line(const std::string& line) {
+Result<ViewInterval> interval_from_line(const std::string& line) {
   try {
     OrderedJson json = OrderedJson::parse(line);
     if (!json.is_object()) return Error{ErrorKind::kCorrupt, "not a JSON object"};
     if (!json.contains("settings")) json["settings"] = OrderedJson::object();  // an older tgd wrote it
     std::string problem;
-    Stretch stretch;
+    ViewInterval interval;
     schema::JsonReader reader(json, problem, schema::JsonReader::Missing::kError);
-    fields(stretch, reader);
-    for (const std::string& name : stretch.members)
+    fields(interval, reader);
+    for (const std::string& name : interval.members)
       if (!schema::is_node_name(name)) reader.set_problem("members", "a list of names");
-    for (const auto& [name, build] : stretch.builds)
+    for (const auto& [name, build] : interval.builds)
       if (!schema::is_node_name(name)) reader.set_problem("builds", "an object of builds");
     if (!problem.empty()) return Error{ErrorKind::kCorrupt, problem};
-    return stretch;
+    return interval;
   } catch (const std::exception& error) {
     return Error{ErrorKind::kCorrupt, error.what()};
   }
 }
 
-std::vector<Stretch> stretches_in(const std::string& path) {
-  std::vector<Stretch> stretches;
+std::vector<ViewInterval> intervals_in(const std::string& path) {
+  std::vector<ViewInterval> intervals;
   const Result<std::string> content = content_of(path);
-  if (!content) return stretches;
+  if (!content) return intervals;
   for (const std::string& line : lines_of(*content))
-    if (Result<Stretch> stretch = stretch_from_line(line); stretch) stretches.push_back(*std::move(stretch));
-  return stretches;
+    if (Result<ViewInterval> interval = interval_from_line(line); interval) intervals.push_back(*std::move(interval));
+  return intervals;
 }
 
-std::optional<Stretch> first_view_in(const std::string& path, std::uint32_t lineage) {
-  const std::vector<Stretch> all = stretches_in(path);
+std::optional<ViewInterval> first_view_in(const std::string& path, std::uint32_t lineage) {
+  const std::vector<ViewInterval> all = intervals_in(path);
   const auto first =
-      std::ranges::find_if(all, [&](const Stretch& one) { return one.lineage == lineage && one.view == 1; });
+      std::ranges::find_if(all, [&](const ViewInterval& one) { return one.lineage == lineage && one.view == 1; });
   return first == all.end() ? std::nullopt : std::optional(*first);
 }
 
-std::optional<schema::StateId> begun_in_vain(const std::vector<Stretch>& past, std::size_t times) {
-  std::vector<const Stretch*> firsts;  // of each lineage
-  for (const Stretch& one : past)
+std::optional<schema::StateId> repeated_start(const std::vector<ViewInterval>& past, std::size_t times) {
+  std::vector<const ViewInterval*> firsts;  // the first interval of each lineage
+  for (const ViewInterval& one : past)
     if (firsts.empty() || firsts.back()->lineage != one.lineage) firsts.push_back(&one);
   if (firsts.size() <= times) return std::nullopt;
   const schema::StateId& from = firsts.back()->from;
   const bool same = std::all_of(firsts.end() - static_cast<std::ptrdiff_t>(times), firsts.end(),
-                                [&](const Stretch* one) { return one->from.same_bits(from); });
+                                [&](const ViewInterval* one) { return one->from.same_bits(from); });
   return same ? std::optional(from) : std::nullopt;
 }
 
-Result<std::uint64_t> add_stretch(const std::string& path, const Stretch& stretch) {
+Result<std::uint64_t> add_interval(const std::string& path, const ViewInterval& interval) {
   const Result<std::string> content = content_of(path);
   if (!content) return content.error();
   std::vector<std::string> lines = lines_of(*content);
-  const std::string line = stretch_to_line(stretch);
-  const Result<Stretch> last = lines.empty() ? Result<Stretch>(Stretch{}) : stretch_from_line(lines.back());
-  const bool there = !lines.empty() && last && last->same_as(stretch);
+  const std::string line = interval_to_line(interval);
+  const Result<ViewInterval> last =
+      lines.empty() ? Result<ViewInterval>(ViewInterval{}) : interval_from_line(lines.back());
+  const bool there = !lines.empty() && last && last->same_as(interval);
   if (there && lines.back() == line && content->ends_with('\n')) return lines.size();
   if (!there) {
-    LineFile file(path, LineFile::Begin::kGoesOn);
+    LineFile file(path, LineFile::Mode::kAppend);
     file.add(line);
     if (Status closed = file.close(); !closed) return closed.error();
     return lines.size() + 1;

@@ -1,5 +1,5 @@
-// Who gets in: real sockets on loopback, and handlers that die.
-#include "daemon/access/doorkeeper.h"
+// Authentication of connections: real sockets on loopback, and handlers that die.
+#include "daemon/access/zap_authenticator.h"
 
 #include <arpa/inet.h>
 #include <gtest/gtest.h>
@@ -14,8 +14,8 @@
 #include <string>
 #include <thread>
 
-#include "daemon/access/connections.h"
-#include "daemon/access/dial.h"
+#include "daemon/access/accepted_connections.h"
+#include "daemon/access/connection.h"
 #include "daemon/access/networks.h"
 #include "tests/daemon/control_fixture.h"
 #include "tests/daemon/raw_client.h"
@@ -25,7 +25,8 @@ namespace tg::daemon {
 namespace {
 
 using std::chrono::milliseconds;
-constexpr milliseconds kNever{1500};  // what has not come by then was refused; a refusal takes a few milliseconds
+constexpr milliseconds kNever{
+    1500};  // a message that has not arrived by then was refused; a refusal takes a few milliseconds
 
 schema::NodeConfig node_a(const std::string& key_file = "") {
   schema::NodeConfig config;
@@ -36,7 +37,7 @@ schema::NodeConfig node_a(const std::string& key_file = "") {
   return config;
 }
 
-// A guarded ROUTER on a port of its own.
+// A secured ROUTER on a port of its own.
 class Door : public testing::Test {
  protected:
   void open(const std::string& cluster_file = "") {
@@ -47,32 +48,32 @@ class Door : public testing::Test {
       std::filesystem::permissions(path, std::filesystem::perms::owner_read);
     }
     keyring_ = std::move(Keyring::open(node_a(path))).value();
-    keeper_ = std::make_unique<Doorkeeper>(context_, "mesh", *keyring_, Networks({}), log_);
-    keeper_->start();
-    keeper_->guard(router_, keyring_->has_keys() ? keyring_->own(0) : schema::KeyPair());
+    authenticator_ = std::make_unique<ZapAuthenticator>(context_, "mesh", *keyring_, Networks({}), log_);
+    authenticator_->start();
+    authenticator_->secure(router_, keyring_->has_keys() ? keyring_->own_keys(0) : schema::KeyPair());
     router_.set(zmq::sockopt::linger, 0);
     router_.bind("tcp://127.0.0.1:*");
     endpoint_ = router_.get(zmq::sockopt::last_endpoint);
   }
-  // Sends one message over a new connection: as whom it was let in, if it was.
-  std::optional<std::string> knock(const std::optional<Introduction>& introduction, milliseconds patience) {
-    Dial dialled = dial(clients_, {}, introduction, endpoint_);
+  // Sends one message over a new connection: the user that it was accepted as, if it was.
+  std::optional<std::string> knock(const std::optional<Credentials>& credentials, milliseconds patience) {
+    Connection dialled = dial(clients_, {}, credentials, endpoint_);
     dialled.dealer.set(zmq::sockopt::sndtimeo, static_cast<int>(patience.count()));
     dialled.dealer.send(zmq::str_buffer("hello"), zmq::send_flags::none);
     router_.set(zmq::sockopt::rcvtimeo, static_cast<int>(patience.count()));
     zmq::message_t id, body;
     if (!router_.recv(id) || !router_.recv(body)) return std::nullopt;
-    const std::optional<User> user = keyring_->user(body.gets("User-Id"));
+    const std::optional<User> user = keyring_->find_user(body.gets("User-Id"));
     return user ? std::optional(format_user(*user)) : std::nullopt;
   }
-  Introduction as(const schema::KeyPair& own) { return {own, keyring_->own(0).public_key}; }
+  Credentials as(const schema::KeyPair& own) { return {own, keyring_->own_keys(0).public_key}; }
 
   tests::TemporaryDirectory directory_;
   Log log_{"node-a", LogLevel::kError};
   zmq::context_t context_, clients_;
   std::unique_ptr<Keyring> keyring_;
   zmq::socket_t router_{context_, zmq::socket_type::router};
-  std::unique_ptr<Doorkeeper> keeper_;
+  std::unique_ptr<ZapAuthenticator> authenticator_;
   std::string endpoint_;
 };
 
@@ -84,35 +85,35 @@ TEST_F(Door, KnowsNodesAndOperatorsByTheirKeys) {
   EXPECT_EQ(knock(as(schema::node_keys(kCluster, "node-b")), milliseconds(5000)), "node node-b");
   EXPECT_EQ(knock(as(schema::member_keys(kCluster)), milliseconds(5000)), "member");
   EXPECT_EQ(knock(as(alice), milliseconds(5000)), "operator alice read");
-  EXPECT_EQ(keeper_->refused(), 0u);
+  EXPECT_EQ(authenticator_->refused(), 0u);
 }
 
-TEST_F(Door, RefusesUnknownKeysNodesOfNoPeerLineAndWhoHasNone) {
+TEST_F(Door, RefusesUnknownKeysUnlistedNodesAndClientsWithoutKeys) {
   open(schema::format_cluster(kCluster));
   EXPECT_EQ(knock(as(schema::draw_pair()), kNever), std::nullopt);
   EXPECT_EQ(knock(as(schema::node_keys(kCluster, "node-z")), kNever), std::nullopt);
   EXPECT_EQ(knock(as(schema::node_keys(schema::draw_cluster_key(), "node-b")), kNever), std::nullopt);
-  EXPECT_GE(keeper_->refused(), 3u);
-  EXPECT_EQ(knock(std::nullopt, kNever), std::nullopt);  // fails before it is asked about
+  EXPECT_GE(authenticator_->refused(), 3u);
+  EXPECT_EQ(knock(std::nullopt, kNever), std::nullopt);  // fails before the ZAP request
 }
 
-// Without ZMQ_ZAP_ENFORCE_DOMAIN libzmq would let both in.
-TEST_F(Door, LetsNobodyInOnceTheHandlerHasDied) {
+// Without ZMQ_ZAP_ENFORCE_DOMAIN libzmq would accept both.
+TEST_F(Door, RefusesAllOnceTheHandlerHasDied) {
   open(schema::format_cluster(kCluster));
   EXPECT_EQ(knock(as(schema::node_keys(kCluster, "node-b")), milliseconds(5000)), "node node-b");
-  keeper_.reset();
+  authenticator_.reset();
   EXPECT_EQ(knock(as(schema::node_keys(kCluster, "node-b")), kNever), std::nullopt);
   EXPECT_EQ(knock(as(schema::draw_pair()), kNever), std::nullopt);
 }
 
-TEST_F(Door, WithoutKeysLoopbackGetsIn) {
+TEST_F(Door, WithoutKeysLoopbackIsAccepted) {
   open();
-  EXPECT_EQ(knock(std::nullopt, milliseconds(5000)), "anybody");
-  keeper_.reset();
+  EXPECT_EQ(knock(std::nullopt, milliseconds(5000)), "anonymous");
+  authenticator_.reset();
   EXPECT_EQ(knock(std::nullopt, kNever), std::nullopt);
 }
 
-TEST_F(Door, AKeyFileThatChangesIsReadAgainAndABadOneIsNot) {
+TEST_F(Door, AChangedKeyFileIsReadAgainAndABadOneIsIgnored) {
   open(schema::format_cluster(kCluster));
   const schema::KeyPair alice = schema::draw_pair();
   const std::string path = directory_.path() + "/cluster.key";
@@ -130,7 +131,7 @@ TEST_F(Door, AKeyFileThatChangesIsReadAgainAndABadOneIsNot) {
   EXPECT_EQ(knock(as(alice), milliseconds(5000)), "operator alice full");
 }
 
-TEST_F(Door, AnIdentityHasTheRightsOfNow) {
+TEST_F(Door, AnIdentityHasItsCurrentRights) {
   const schema::KeyPair alice = schema::draw_pair(), other = schema::draw_pair();
   const auto file = [](schema::Rights rights, const schema::KeyPair& pair) {
     return schema::format_cluster(kCluster) + schema::format_operator({"alice", rights, pair.public_key});
@@ -143,16 +144,16 @@ TEST_F(Door, AnIdentityHasTheRightsOfNow) {
     std::filesystem::rename(path + ".new", path);
     keyring_->refresh(log_);
   };
-  EXPECT_EQ(keyring_->user(identity)->rights, schema::Rights::kFull);
+  EXPECT_EQ(keyring_->find_user(identity)->rights, schema::Rights::kFull);
   replace(file(schema::Rights::kRead, alice));
-  EXPECT_EQ(keyring_->user(identity)->rights, schema::Rights::kRead);
+  EXPECT_EQ(keyring_->find_user(identity)->rights, schema::Rights::kRead);
   replace(file(schema::Rights::kFull, other));
-  EXPECT_FALSE(keyring_->user(identity).has_value()) << "another pair is another user, whatever its name";
-  for (const char* odd : {"", "anybody", "member", "operator alice full"})
-    EXPECT_FALSE(keyring_->user(odd).has_value()) << odd;
+  EXPECT_FALSE(keyring_->find_user(identity).has_value()) << "another pair is another user, whatever its name";
+  for (const char* odd : {"", "anonymous", "member", "operator alice full"})
+    EXPECT_FALSE(keyring_->find_user(odd).has_value()) << odd;
 }
 
-TEST(Networks, HoldWhatTheyName) {
+TEST(Networks, ContainWhatTheyName) {
   Networks networks({"10.0.0.0/8", "192.168.1.7", "fd00::/8", "[2001:db8::1]"});
   for (const char* in : {"10.1.2.3", "192.168.1.7", "::ffff:10.1.2.3", "fd12::1", "2001:db8::1", "127.0.0.1", "::1"})
     EXPECT_TRUE(networks.contains(in)) << in;
@@ -168,12 +169,12 @@ TEST(Networks, NamesAreResolvedAndHaveNoFilter) {
   EXPECT_TRUE(networks.ipv4_filters().empty());
 }
 
-TEST(Networks, OddOnesAreNone) {
+TEST(Networks, InvalidTextsAreRejected) {
   for (const char* odd : {"10.0.0.0/33", "10.0.0.0/-1", "10.0.0.0/", "10.0.0", "fd00::/129", "a/8", "10.0.0.0/8x"})
     EXPECT_FALSE(parse_network(odd).has_value()) << odd;
 }
 
-// A port that ends every connection as soon as it is there.
+// A port that closes every connection at once.
 class ShutPort {
  public:
   ShutPort() {
@@ -204,12 +205,12 @@ class ShutPort {
   std::thread thread_;
 };
 
-// What happens to a connection while another one takes its place is told to nobody.
-TEST(Dial, OneThatIsReplacedHoldsUpNobodyElse) {
+// The events of a connection that is being replaced have no reader.
+TEST(Connection, AReplacedOneDoesNotBlockOthers) {
   zmq::context_t context, others;
   const ShutPort shut;
   const SocketOptions options;
-  Dial one;
+  Connection one;
   for (int i = 0; i < 1000; ++i) {
     one = dial(context, options, std::nullopt, shut.endpoint());
     if (i % 2 == 0) std::this_thread::sleep_for(std::chrono::microseconds(i));
@@ -233,21 +234,21 @@ class Watched : public testing::Test {
   void open(ConnectionLimits limits) {
     router_.set(zmq::sockopt::linger, 0);
     log_.set_sink([this](std::string_view line) { cut_.emplace_back(line); });
-    connections_ = std::make_unique<Connections>(context_, router_, limits, "mesh", log_);
+    connections_ = std::make_unique<AcceptedConnections>(context_, router_, limits, "mesh", log_);
     router_.bind("tcp://127.0.0.1:*");
     endpoint_ = router_.get(zmq::sockopt::last_endpoint);
   }
-  // Takes whole messages as an owner does, and looks at the limits.
+  // Receives whole messages as an owner does, and enforces the limits.
   bool eventually(const std::function<bool()>& condition) {
     return tests::eventually([&] {
-      connections_->take_events();
+      connections_->process_events();
       zmq::message_t id, body;
       while (router_.recv(id, zmq::recv_flags::dontwait)) {
         while (router_.get(zmq::sockopt::rcvmore)) (void)router_.recv(body);
-        connections_->spoke(Connections::descriptor(body));
+        connections_->on_message(AcceptedConnections::descriptor(body));
         ++messages_;
       }
-      connections_->tick(Connections::Clock::now());
+      connections_->tick(AcceptedConnections::Clock::now());
       return condition();
     });
   }
@@ -262,7 +263,7 @@ class Watched : public testing::Test {
   zmq::socket_t router_{context_, zmq::socket_type::router};
   std::vector<std::string> cut_;
   Log log_{"node-a", LogLevel::kInfo};
-  std::unique_ptr<Connections> connections_;
+  std::unique_ptr<AcceptedConnections> connections_;
   int messages_ = 0;
   std::string endpoint_;
 };
@@ -271,13 +272,13 @@ constexpr std::uint64_t kMessage = 64 * 1024;
 
 using tests::RawClient;
 
-TEST_F(Watched, AMessageWithoutEndIsCutAndNobodyElse) {
+TEST_F(Watched, OnlyAnEndlessMessageIsCut) {
   open({16, std::chrono::minutes(10), kMessage});
   zmq::socket_t honest = client();
   RawClient hostile(endpoint_);
   for (int i = 0; i < 20; ++i) honest.send(zmq::message_t(kMessage), zmq::send_flags::none);
   ASSERT_TRUE(eventually([&] { return messages_ == 20; }));
-  std::string parts;  // empty ones, and more to come
+  std::string parts;  // empty parts, with more to come
   for (int i = 0; i < 4096; ++i) parts += std::string("\x01\0", 2);
   ASSERT_TRUE(eventually([&] { return !hostile.send(parts) || !cut_.empty(); }));
   ASSERT_TRUE(eventually([&] { return !cut_.empty(); }));
@@ -288,7 +289,7 @@ TEST_F(Watched, AMessageWithoutEndIsCutAndNobodyElse) {
   EXPECT_EQ(cut_.size(), 1u);
 }
 
-TEST_F(Watched, WhoSaysNothingIsCut) {
+TEST_F(Watched, ASilentConnectionIsCut) {
   open({16, milliseconds(300), kMessage});
   const zmq::socket_t silent = client();
   ASSERT_TRUE(eventually([&] { return !cut_.empty(); }));
@@ -305,7 +306,7 @@ TEST_F(Watched, OneConnectionTooManyIsCut) {
   EXPECT_EQ(connections_->size(), 2u);
 }
 
-TEST_F(Watched, StrangersMakeRoomAndWhoHasSpokenStays) {
+TEST_F(Watched, NewConnectionsMakeRoomAndKnownOnesStay) {
   open({3, std::chrono::minutes(10), kMessage});
   zmq::socket_t honest = client();
   honest.send(zmq::message_t(1), zmq::send_flags::none);
@@ -315,7 +316,7 @@ TEST_F(Watched, StrangersMakeRoomAndWhoHasSpokenStays) {
     strangers.push_back(std::make_unique<RawClient>(endpoint_));
     ASSERT_TRUE(eventually([&] { return connections_->size() == std::min(strangers.size() + 1, std::size_t{3}); }));
   }
-  // Whoever comes now gets in, too, and the log has one line about all the others.
+  // A further connection is accepted too, and the log has one line about all the cut ones.
   zmq::socket_t late = client();
   late.send(zmq::message_t(1), zmq::send_flags::none);
   honest.send(zmq::message_t(1), zmq::send_flags::none);

@@ -1,11 +1,11 @@
-#include "daemon/metrics/answers.h"
+#include "daemon/metrics/http_responder.h"
 
 #include <algorithm>
 #include <utility>
 
 namespace tg::daemon {
 
-HttpAnswer Answers::to(std::string_view path, Metrics::Clock::time_point now) {
+HttpResponse HttpResponder::respond(std::string_view path, Metrics::Clock::time_point now) {
   const Metrics::Published published = metrics_.published();
   if (path == "/metrics") return {200, metrics_text(about_, published.numbers, process_numbers()), kMetricsType};
   if (path == "/healthz") return health(published.at, now);
@@ -13,7 +13,7 @@ HttpAnswer Answers::to(std::string_view path, Metrics::Clock::time_point now) {
   return {404, "tgd answers /metrics, /healthz and /readyz\n"};
 }
 
-HttpAnswer Answers::health(Metrics::Clock::time_point published, Metrics::Clock::time_point now) {
+HttpResponse HttpResponder::health(Metrics::Clock::time_point published, Metrics::Clock::time_point now) {
   const std::lock_guard lock(mutex_);
   if (const std::uint64_t count = progress_.count; std::exchange(last_count_, count) != count) counted_ = now;
   const auto silence = now - std::max(published, counted_);
@@ -22,7 +22,7 @@ HttpAnswer Answers::health(Metrics::Clock::time_point published, Metrics::Clock:
                    std::to_string(std::chrono::duration_cast<std::chrono::seconds>(silence).count()) + " s\n"};
 }
 
-HttpAnswer Answers::readiness(const Numbers& numbers) const {
+HttpResponse HttpResponder::readiness(const Numbers& numbers) const {
   std::string missing;
   for (const Seat seat : about_.names.places())
     if (seat != about_.self && !numbers.peers[seat].up) missing += (missing.empty() ? "" : ", ") + about_.names[seat];

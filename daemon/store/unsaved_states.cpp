@@ -1,18 +1,18 @@
-#include "daemon/store/held_states.h"
+#include "daemon/store/unsaved_states.h"
 
 #include <algorithm>
 #include <span>
 
 namespace tg::daemon {
 
-void HeldStates::hold(const std::string& id, Artefacts artefacts, std::shared_ptr<const void> alive,
-                      std::uint64_t bytes) {
+void UnsavedStates::keep(const std::string& id, Artefacts artefacts, std::shared_ptr<const void> alive,
+                         std::uint64_t bytes) {
   const std::lock_guard lock(mutex_);
   states_.insert_or_assign(id, State{std::move(artefacts), std::move(alive), bytes});
 }
 
-HeldStates::Held HeldStates::held() const {
-  Held all;
+UnsavedStates::Summary UnsavedStates::summary() const {
+  Summary all;
   const std::lock_guard lock(mutex_);
   for (const auto& [id, state] : states_) {
     all.bytes += state.bytes;
@@ -21,28 +21,28 @@ HeldStates::Held HeldStates::held() const {
   return all;
 }
 
-std::set<std::string> HeldStates::ids() const {
+std::set<std::string> UnsavedStates::ids() const {
   std::set<std::string> all;
   const std::lock_guard lock(mutex_);
   for (const auto& [id, state] : states_) all.insert(id);
   return all;
 }
 
-Result<FileMarks> HeldStates::write(const std::string& id) const {
+Result<FileMarks> UnsavedStates::write(const std::string& id) const {
   const std::lock_guard lock(mutex_);
   const auto found = states_.find(id);
   if (found == states_.end()) return Error{ErrorKind::kNotFound, id};
   return write_artefacts(files_.directory(id), found->second.artefacts);
 }
 
-void HeldStates::drop(const std::string& id) {
+void UnsavedStates::drop(const std::string& id) {
   const std::lock_guard lock(mutex_);
   states_.erase(id);
-  opened_ = {};  // a new file of that name may take its place
+  opened_ = {};  // a new file may take the checkpoint's name
 }
 
-Result<FileSlice> HeldStates::read(const RunRecord& record, const std::string& file, std::uint64_t offset,
-                                   std::size_t most_bytes) const {
+Result<FileSlice> UnsavedStates::read(const RunRecord& record, const std::string& file, std::uint64_t offset,
+                                      std::size_t most_bytes) const {
   const std::lock_guard lock(mutex_);
   const Artefacts* artefacts = nullptr;
   if (const auto found = states_.find(record.id); found != states_.end()) {

@@ -1,4 +1,4 @@
-#include "daemon/control/questions.h"
+#include "daemon/control/pending_requests.h"
 
 #include <utility>
 
@@ -12,7 +12,7 @@ using schema::ReplyBody;
 
 namespace {
 
-// About the memory that a status takes.
+// The approximate memory of a status.
 std::size_t bytes_of(const MeshStatus& status) {
   std::size_t bytes = sizeof status + status.nodes.size() * sizeof(schema::NodeStatus);
   for (const schema::RunStatus& run : status.runs)
@@ -23,29 +23,29 @@ std::size_t bytes_of(const MeshStatus& status) {
 
 }  // namespace
 
-std::optional<std::uint64_t> Questions::add(Client client, std::uint64_t deadline_ms, Kind kind,
-                                            std::size_t outstanding, std::size_t bytes) {
-  if (waiting_.size() >= schema::kMaxPendingQuestions) return std::nullopt;
-  Question question{std::move(client), deadline_ms, std::move(kind), outstanding};
-  if (!hold(question, bytes)) return std::nullopt;
+std::optional<std::uint64_t> PendingRequests::add(Client client, std::uint64_t deadline_ms, Kind kind,
+                                                  std::size_t outstanding, std::size_t bytes) {
+  if (waiting_.size() >= schema::kMaxPendingRequests) return std::nullopt;
+  Pending pending{std::move(client), deadline_ms, std::move(kind), outstanding};
+  if (!reserve(pending, bytes)) return std::nullopt;
   const std::uint64_t token = ++last_token_;
-  waiting_.emplace(token, std::move(question));
+  waiting_.emplace(token, std::move(pending));
   return token;
 }
 
-bool Questions::hold(Question& question, std::size_t bytes) {
+bool PendingRequests::reserve(Pending& pending, std::size_t bytes) {
   if (bytes > 0 && gathered_bytes_ + bytes > kMaxGatheredBytes) return false;
-  question.bytes += bytes;
+  pending.bytes += bytes;
   gathered_bytes_ += bytes;
   return true;
 }
 
-std::optional<std::uint64_t> Questions::call(Client client, std::uint64_t now_ms) {
-  return add(std::move(client), now_ms + schema::kMaxCallMs, Call{}, 0);
+std::optional<std::uint64_t> PendingRequests::call(Client client, std::uint64_t now_ms) {
+  return add(std::move(client), now_ms + schema::kMaxCallMs, NodeCall{}, 0);
 }
 
-std::optional<std::uint64_t> Questions::gather(Client client, schema::StatusRequest asked, MeshStatus own,
-                                               const std::vector<Seat>& peers, std::uint64_t now_ms) {
+std::optional<std::uint64_t> PendingRequests::gather(Client client, schema::StatusRequest asked, MeshStatus own,
+                                                     const std::vector<Seat>& peers, std::uint64_t now_ms) {
   const std::size_t bytes = bytes_of(own);
   Gather gather{std::move(asked), std::move(own), {}};
   for (const Seat peer : peers) gather.parts[peer];
@@ -53,28 +53,28 @@ std::optional<std::uint64_t> Questions::gather(Client client, schema::StatusRequ
   return add(std::move(client), now_ms + schema::kPeerStatusMs, std::move(gather), outstanding, bytes);
 }
 
-std::optional<std::uint64_t> Questions::survey(Client client, Survey survey, std::uint64_t now_ms) {
+std::optional<std::uint64_t> PendingRequests::survey(Client client, Survey survey, std::uint64_t now_ms) {
   const std::size_t nodes = survey.names.size();
   survey.parts.resize(nodes);
   for (Part& part : survey.parts) part.silence = "it does not answer";
   const int most_ms = schema::examine_ms(nodes, survey.seconds) + schema::kExamineGraceMs + schema::kPeerStatusMs;
   return add(std::move(client), now_ms + static_cast<std::uint64_t>(most_ms),
-             Surveying{std::move(survey), Per<Seat, bool>(nodes, true)}, nodes);
+             PendingSurvey{std::move(survey), Per<Seat, bool>(nodes, true)}, nodes);
 }
 
-std::optional<std::uint64_t> Questions::relay(Client client, Seat peer, schema::RequestBody body,
-                                              std::uint64_t now_ms) {
+std::optional<std::uint64_t> PendingRequests::relay(Client client, Seat peer, schema::RequestBody body,
+                                                    std::uint64_t now_ms) {
   return add(std::move(client), now_ms + schema::kRelayReplyMs, Relay{peer, std::move(body)}, 1);
 }
 
-Answer Questions::finish(Waiting::iterator at, ReplyBody body) {
+Answer PendingRequests::finish(Waiting::iterator at, ReplyBody body) {
   Answer answer{std::move(at->second.client), std::move(body)};
   gathered_bytes_ -= at->second.bytes;
   waiting_.erase(at);
   return answer;
 }
 
-Answer Questions::finish_gather(Waiting::iterator at) {
+Answer PendingRequests::finish_gather(Waiting::iterator at) {
   Gather& gather = std::get<Gather>(at->second.kind);
   std::vector<MeshStatus> answers;
   for (auto& [peer, part] : gather.parts) {
@@ -84,9 +84,9 @@ Answer Questions::finish_gather(Waiting::iterator at) {
   return finish(at, std::move(body));
 }
 
-// A node that refuses to be examined gives its reason; if the asked node refuses, the question ends.
-std::optional<Answer> Questions::take_part(Waiting::iterator at, Seat node, Part part) {
-  auto& [survey, missing] = std::get<Surveying>(at->second.kind);
+// Adds a node's part. A node that refuses to be examined gives its reason; a refusal by the asked node ends the survey.
+std::optional<Answer> PendingRequests::add_part(Waiting::iterator at, Seat node, Part part) {
+  auto& [survey, missing] = std::get<PendingSurvey>(at->second.kind);
   if (!missing[node]) return std::nullopt;
   missing[node] = false;
   survey.parts[node] = std::move(part);
@@ -100,25 +100,25 @@ Part part_of(ReplyBody& body, const std::string& name, std::int64_t arrived_ms) 
   auto* examination = std::get_if<schema::Examination>(&body);
   if (examination != nullptr && examination->node == name) return {std::move(*examination), arrived_ms, ""};
   const Error* error = std::get_if<Error>(&body);
-  return {std::nullopt, arrived_ms, error != nullptr ? error->message : "another node answers there"};
+  return {std::nullopt, arrived_ms, error != nullptr ? error->message : "another node answers at its address"};
 }
 
 }  // namespace
 
-std::optional<Answer> Questions::replied(std::uint64_t token, ReplyBody body) {
+std::optional<Answer> PendingRequests::on_node_reply(std::uint64_t token, ReplyBody body) {
   const auto at = waiting_.find(token);
   if (at == waiting_.end()) return std::nullopt;
-  if (const auto* surveying = std::get_if<Surveying>(&at->second.kind)) {
+  if (const auto* survey_state = std::get_if<PendingSurvey>(&at->second.kind)) {
     if (std::holds_alternative<Error>(body)) return finish(at, std::move(body));
-    const Seat self = surveying->survey.self;
-    return take_part(at, self, part_of(body, names_[self], 0));
+    const Seat self = survey_state->survey.self;
+    return add_part(at, self, part_of(body, names_[self], 0));
   }
-  if (!std::holds_alternative<Call>(at->second.kind)) return std::nullopt;
+  if (!std::holds_alternative<NodeCall>(at->second.kind)) return std::nullopt;
   return finish(at, std::move(body));
 }
 
-std::optional<Answer> Questions::peer_replied(Seat peer, schema::Reply reply, std::size_t bytes,
-                                              std::int64_t arrived_ms) {
+std::optional<Answer> PendingRequests::on_peer_reply(Seat peer, schema::Reply reply, std::size_t bytes,
+                                                     std::int64_t arrived_ms) {
   const auto at = waiting_.find(reply.id);
   if (at == waiting_.end()) return std::nullopt;
   if (const Relay* relay = std::get_if<Relay>(&at->second.kind)) {
@@ -130,28 +130,29 @@ std::optional<Answer> Questions::peer_replied(Seat peer, schema::Reply reply, st
     }
     return finish(at, std::move(reply.body));
   }
-  if (std::holds_alternative<Surveying>(at->second.kind)) {
-    if (!hold(at->second, bytes)) reply.body = Error{ErrorKind::kRefused, "too many questions wait; ask again"};
-    return take_part(at, peer, part_of(reply.body, names_[peer], arrived_ms));
+  if (std::holds_alternative<PendingSurvey>(at->second.kind)) {
+    if (!reserve(at->second, bytes))
+      reply.body = Error{ErrorKind::kRefused, "too many requests are pending; ask again"};
+    return add_part(at, peer, part_of(reply.body, names_[peer], arrived_ms));
   }
   Gather* gather = std::get_if<Gather>(&at->second.kind);
   if (gather == nullptr) return std::nullopt;
   const auto part = gather->parts.find(peer);
   if (part == gather->parts.end() || part->second) return std::nullopt;
   MeshStatus* status = std::get_if<MeshStatus>(&reply.body);
-  // A reply under another name is not from the node that the address should lead to.
-  if (status == nullptr || status->node != names_[peer]) return not_asked(reply.id, peer);
-  if (!hold(at->second, bytes)) status->runs.clear();  // the others have most of them, too
+  // A reply under another name is not from the node of that peer line.
+  if (status == nullptr || status->node != names_[peer]) return on_peer_unavailable(reply.id, peer);
+  if (!reserve(at->second, bytes)) status->runs.clear();  // the others have most of them too
   part->second = std::move(*status);
   if (--at->second.outstanding > 0) return std::nullopt;
   return finish_gather(at);
 }
 
-std::optional<Answer> Questions::not_asked(std::uint64_t token, Seat peer) {
+std::optional<Answer> PendingRequests::on_peer_unavailable(std::uint64_t token, Seat peer) {
   const auto at = waiting_.find(token);
   if (at == waiting_.end()) return std::nullopt;
-  if (std::holds_alternative<Surveying>(at->second.kind))
-    return take_part(at, peer, {std::nullopt, 0, "its control port cannot be reached"});
+  if (std::holds_alternative<PendingSurvey>(at->second.kind))
+    return add_part(at, peer, {std::nullopt, 0, "its control port cannot be reached"});
   Gather* gather = std::get_if<Gather>(&at->second.kind);
   if (gather == nullptr) return std::nullopt;
   const auto part = gather->parts.find(peer);
@@ -161,34 +162,34 @@ std::optional<Answer> Questions::not_asked(std::uint64_t token, Seat peer) {
   return finish_gather(at);
 }
 
-std::vector<PeerQuestion> Questions::unsent() const {
-  std::vector<PeerQuestion> all;
-  for (const auto& [token, question] : waiting_) {
-    const Relay* relay = std::get_if<Relay>(&question.kind);
+std::vector<PeerRequest> PendingRequests::unsent_relays() const {
+  std::vector<PeerRequest> all;
+  for (const auto& [token, pending] : waiting_) {
+    const Relay* relay = std::get_if<Relay>(&pending.kind);
     if (relay != nullptr && !relay->sent) all.push_back({relay->peer, {token, relay->body}});
   }
   return all;
 }
 
-void Questions::sent(std::uint64_t token) {
+void PendingRequests::mark_sent(std::uint64_t token) {
   const auto at = waiting_.find(token);
   if (at == waiting_.end()) return;
   if (Relay* relay = std::get_if<Relay>(&at->second.kind)) relay->sent = true;
 }
 
-std::vector<Answer> Questions::expired(std::uint64_t now_ms) {
+std::vector<Answer> PendingRequests::take_expired(std::uint64_t now_ms) {
   std::vector<Answer> answers;
   for (auto at = waiting_.begin(); at != waiting_.end();) {
     const auto next = std::next(at);
     if (now_ms >= at->second.deadline_ms) {
       if (std::holds_alternative<Gather>(at->second.kind)) {
         answers.push_back(finish_gather(at));
-      } else if (const auto* surveying = std::get_if<Surveying>(&at->second.kind)) {
-        answers.push_back(finish(at, diagnose(surveying->survey)));
+      } else if (const auto* survey_state = std::get_if<PendingSurvey>(&at->second.kind)) {
+        answers.push_back(finish(at, diagnose(survey_state->survey)));
       } else if (const Relay* relay = std::get_if<Relay>(&at->second.kind)) {
         answers.push_back(finish(at, Error{ErrorKind::kUnreachable, names_[relay->peer] + " does not answer"}));
       } else {
-        answers.push_back(finish(at, Error{ErrorKind::kTimeout, "the node never answered; see its log"}));
+        answers.push_back(finish(at, Error{ErrorKind::kTimeout, "the node did not answer in time; see its log"}));
       }
     }
     at = next;
@@ -196,7 +197,7 @@ std::vector<Answer> Questions::expired(std::uint64_t now_ms) {
   return answers;
 }
 
-std::vector<Answer> Questions::end(const std::string& why) {
+std::vector<Answer> PendingRequests::cancel_all(const std::string& why) {
   std::vector<Answer> answers;
   while (!waiting_.empty()) answers.push_back(finish(waiting_.begin(), Error{ErrorKind::kUnreachable, why}));
   return answers;
