@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """The arrows between folders and between the rooms of daemon/ (daemon/README.md): every include points the allowed way and
 never in a circle, every third-party library is met only where it may be, includes are root-relative, every source's own
-header comes first, and nobody is an orphan."""
+header comes first, and no file is an orphan."""
 
 import pathlib
 import re

@@ -26,7 +26,7 @@ struct Options {
   int batch = 64;
   int threads = 1;
   int steps = 50;
-  std::string kernels = "auto";  // of the update; oneDNN's are limited by ONEDNN_MAX_CPU_ISA
+  std::string kernels = "auto";  // for the update; oneDNN's are limited by ONEDNN_MAX_CPU_ISA
   bool json = false;
 };
 

@@ -68,7 +68,7 @@ struct Arrays {
   std::vector<AlignedArray<std::byte>> peers;  // kPeers payloads of each chunk of kInCache elements, peer by peer
 };
 
-// As the daemon would update a model of so many elements.
+// Updates a model of so many elements as the daemon would.
 Update momentum_of(const Arrays& a) {
   return {.kind = OptimizerKind::kMomentum,
           .rate = 0.01F,
@@ -200,7 +200,7 @@ void bench(const Setting& setting, int rounds) {
   }
 }
 
-// False, with a word on stderr, if a variant computes wrong results.
+// Returns false, with a message on stderr, if a variant computes wrong results.
 bool all_right() {
   for (const Kernels* const kernels : available()) {
     if (!self_test(*kernels)) {

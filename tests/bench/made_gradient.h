@@ -17,7 +17,7 @@ inline constexpr float kClipSigma = 2.5F;  // the paper's
 struct Sparseness {
   const char* name;
   double concentrated = 1;  // share of the elements
-  float factor = 1;         // of the scaler
+  float factor = 1;         // times the scaler
 };
 inline constexpr std::array<Sparseness, 3> kConcentrated = {{{.name = "Gaussian"},
                                                              {.name = "12 % Gaussian", .concentrated = 0.118},

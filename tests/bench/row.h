@@ -11,7 +11,7 @@ struct Row {
   double value = 0;
   const char* unit = "G/s";
   double ratio = 0;
-  double target = 0;  // of the ratio; 0: none
+  double target = 0;  // for the ratio; 0: none
   bool most = false;  // the target is an upper bound
 };
 

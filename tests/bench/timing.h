@@ -13,7 +13,7 @@ namespace tg::kernels {
 struct Timed {
   std::string name;
   std::function<void()> run;
-  std::size_t elements = 0;        // of one run; 0: those of time_all
+  std::size_t elements = 0;        // in one run; 0: those of time_all
   std::vector<double> rates = {};  // 10^9 elements per second, one per round
 
   double median();
@@ -22,7 +22,7 @@ struct Timed {
 // One round to warm up, then `rounds` of them.
 void time_all(std::vector<Timed>& list, std::size_t elements, int rounds);
 
-// Where results go that nobody looks at.
+// Takes results that are not looked at.
 extern volatile float float_sink;
 extern volatile std::uint64_t word_sink;
 

@@ -37,7 +37,7 @@ def keys(value):
 
 
 def without_settings(text):
-    """${MESH_DATA:-./data} is ./data where nobody has set it."""
+    """${MESH_DATA:-./data} is ./data where it is not set."""
     return re.sub(r"\$\{\w+:-([^}]*)\}", r"\1", str(text))
 
 
@@ -128,7 +128,7 @@ class Files(unittest.TestCase):
         self.assertIn('HEALTHCHECK --interval=5s --timeout=5s --start-period=30s --retries=3 CMD ["tgctl", "status", "--check"]', image)
         self.assertIn("NVIDIA_DRIVER_CAPABILITIES=compute,utility", image)
 
-    def test_a_fetch_into_a_folder_of_somebody_else_says_what_to_type(self):
+    def test_a_fetch_into_another_users_folder_names_the_command(self):
         """The entrypoint with a tgctl that says what it was given, in a folder that its user may not write to, then may."""
         with tempfile.TemporaryDirectory() as folder:
             os.chmod(folder, 0o755)
@@ -153,7 +153,7 @@ class Files(unittest.TestCase):
         port = NODES["node-a"]["environment"]["TGD_METRICS"].split(":")[1]
         self.assertEqual(config["scrape_configs"][0]["static_configs"][0]["targets"], [f"{name}:{port}" for name in sorted(NODES)])
 
-    def test_grafana_shows_the_board_to_whoever_reads_and_to_nobody_else(self):
+    def test_grafana_shows_the_board_to_readers_only(self):
         grafana = SERVICES["grafana"]
         self.assertEqual(grafana["profiles"], SERVICES["prometheus"]["profiles"])
         self.assertRegex(grafana["image"], r"^grafana/grafana:\d+\.\d+\.\d+$")

@@ -40,7 +40,7 @@ void expect_tensors(const std::string& path, const engine::SegmentTable& segment
   }
 }
 
-TEST(Artefacts, HoldTheAverageTheParametersTheSlotsAndTheStatistics) {
+TEST(Artefacts, ContainTheAverageTheParametersTheSlotsAndTheStatistics) {
   const kernels::Kernels& best = *kernels::available().front();
   const auto space = simulation::space_under_test(best);
   const auto tensors = space->make_kernels();
@@ -96,7 +96,7 @@ TEST(Artefacts, HoldTheAverageTheParametersTheSlotsAndTheStatistics) {
 }
 
 // model.safetensors is the best one, of which the state file has what it takes; the others are of the last state.
-TEST(Artefacts, OfARunThatKeepsTheBestModel) {
+TEST(Artefacts, AreTheBestModelsIfTheRunKeepsIt) {
   const auto space = simulation::space_under_test(*kernels::available().front());
   Replica replica(*space, tiny_model(), 1, 7);
   replica.make_room_for_best();
@@ -140,7 +140,7 @@ TEST(Artefacts, OfARunThatKeepsTheBestModel) {
   EXPECT_FALSE(arrays_in(*state, tiny_model(), 1, true).ok()) << "of a run that keeps none";
 }
 
-// --- and read back, to go on from ---
+// --- and read back, to resume from ---
 
 constexpr std::size_t kPart = 700;  // elements; more than one segment and its padding now and then
 
@@ -176,7 +176,7 @@ class SavedArraysTest : public testing::Test {
     EXPECT_TRUE(file.ok()) << file.error().message;
     return *std::move(file);
   }
-  // Of a state file with those tensors.
+  // Returns the error of a state file with those tensors.
   std::string refusal(const std::function<void(std::vector<engine::TensorSource>&)>& change) {
     StateFile file = saved(arrays_of(replica));
     change(file.tensors);
@@ -190,7 +190,7 @@ class SavedArraysTest : public testing::Test {
   Replica replica{*space, tiny_model(), 1, 7};
 };
 
-TEST_F(SavedArraysTest, AreWhatWasSavedWithZerosBetween) {
+TEST_F(SavedArraysTest, EqualTheSavedValuesWithZerosBetween) {
   const StateArrays written = arrays_of(replica);
   const Result<StateArrays> read = arrays_in(saved(written), tiny_model(), 1, true);
   ASSERT_TRUE(read.ok()) << read.error().message;

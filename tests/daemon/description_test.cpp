@@ -31,7 +31,7 @@ std::string described(const engine::Dataset& data) {
   return describe(model, recipe, data, job).value();
 }
 
-TEST(Description, HasWhatItTakesToUseTheModel) {
+TEST(Description, SufficesToUseTheModel) {
   const json about = json::parse(described(folder_of({"cat", "dog"})));
   EXPECT_EQ(about["model"].get<std::string>(), "lenet");
   EXPECT_EQ(about["parameters"].get<std::uint64_t>(), 1'256'080u);

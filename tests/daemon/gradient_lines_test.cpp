@@ -77,7 +77,7 @@ TEST_F(GradientLines, HaveTheCodesOfThePlainRule) {
   }
 }
 
-TEST_F(GradientLines, OfWhatTravelsAsFloatsHaveNoCodes) {
+TEST_F(GradientLines, FloatSegmentsHaveNoCodes) {
   const std::vector<nlohmann::json> read = lines();
   EXPECT_FALSE(read[1].contains("codes"));
   EXPECT_EQ(read[1].at("clipped_elements"), 0);

@@ -1,4 +1,4 @@
-// A key that the job has and the engine is not told would be taken and do nothing.
+// A job key that does not reach the engine would be taken and do nothing.
 #include "daemon/step/job_data.h"
 
 #include <gtest/gtest.h>
@@ -6,7 +6,7 @@
 namespace tg::daemon {
 namespace {
 
-TEST(JobData, WhatTheJobSaysReachesTheEngine) {
+TEST(JobData, TheJobsOptionsReachTheEngine) {
   schema::JobSpec job;
   for (const char* setting :
        {"model=alexnet", "dropout=0.25,0", "label-smoothing=0.1", "freeze=features.", "crop=area", "least-area=0.05",

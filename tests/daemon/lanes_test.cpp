@@ -1,4 +1,4 @@
-// What is given is done once, and told once; with how many threads is as asked.
+// Work that is given is done once, and reported once, by as many threads as were asked for.
 #include "daemon/simulate/lanes.h"
 
 #include <gtest/gtest.h>
@@ -26,7 +26,7 @@ std::vector<Rank> first_ranks(std::size_t count) {
 
 class EachLanes : public testing::TestWithParam<std::size_t> {};
 
-TEST_P(EachLanes, DoAllThatIsGivenAndTellItOnce) {
+TEST_P(EachLanes, DoAllGivenWorkAndReportItOnce) {
   std::vector<int> done(kWorks);
   std::vector<Rank> told;
   Lanes lanes(GetParam());
@@ -35,7 +35,7 @@ TEST_P(EachLanes, DoAllThatIsGivenAndTellItOnce) {
   while (told.size() < kWorks) {
     const std::vector<Rank> some = lanes.take_done(true);
     ASSERT_FALSE(some.empty());
-    for (const Rank member : some) EXPECT_EQ(done[member.index()], 1) << "told before it was done";
+    for (const Rank member : some) EXPECT_EQ(done[member.index()], 1) << "reported before it was done";
     told.insert(told.end(), some.begin(), some.end());
   }
   EXPECT_TRUE(lanes.take_done(false).empty());
@@ -44,7 +44,7 @@ TEST_P(EachLanes, DoAllThatIsGivenAndTellItOnce) {
   EXPECT_EQ(told, first_ranks(kWorks));
 }
 
-// Without so many threads at once nobody passes the barrier, and the test does not end.
+// Without so many threads at once none passes the barrier, and the test does not end.
 TEST_P(EachLanes, WorkSideBySide) {
   const std::size_t count = GetParam();
   std::barrier all_are_here(static_cast<std::ptrdiff_t>(count));
@@ -81,7 +81,7 @@ TEST(Lanes, OneIsTheCallersThread) {
   EXPECT_EQ(lanes.take_done(true), std::vector{Rank(3)});
 }
 
-// There is room for a few stacks.
+// The address space has room for a few stacks only.
 TEST(Lanes, EndWhereOneMoreCannotBeMade) {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
   GTEST_SKIP() << "the sanitizers need all addresses";

@@ -120,7 +120,7 @@ TEST(Replica, ACommitIsUndoneAndRedoneAsLongAsItIsNotConfirmed) {
   EXPECT_EQ(replica.confirmed_rounds(), Round(2));
 }
 
-// Nobody writes what is frozen, neither at the beginning nor after a state was taken over.
+// Nothing writes frozen segments, neither at the beginning nor after a state was taken over.
 TEST(Replica, FrozenSegmentsLieInBothHalves) {
   engine::Model model = tiny_model();
   std::vector<engine::Segment> segments = model.segments.segments();

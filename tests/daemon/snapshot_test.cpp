@@ -1,4 +1,4 @@
-// A snapshot arrives complete, whatever is lost on the way; one that does not fit is refused.
+// A joiner receives a snapshot: what goes in comes out, whatever is lost on the way; what does not fit is refused.
 #include "daemon/step/snapshot.h"
 
 #include <gtest/gtest.h>
@@ -88,7 +88,7 @@ void expect_same(Feeding& feeding, std::uint64_t lost_in) {
   EXPECT_EQ(feeding.fed_metrics, feeding.metrics);
 }
 
-TEST(Snapshot, AJoinerHasWhatItsDonorHas) {
+TEST(Snapshot, TheJoinerEqualsItsDonor) {
   for (const bool average : {true, false})
     for (const int slots : {0, 1, 2}) {
       Feeding feeding(simulation::tiny_model(), slots, average);
@@ -113,7 +113,7 @@ TEST(Snapshot, WithTheBestModel) {
   EXPECT_FALSE(std::ranges::equal(given.statistics, feeding.donor.statistics()));
 }
 
-TEST(Snapshot, OfALargerModelInChunks) {
+TEST(Snapshot, ALargerModelTravelsInChunks) {
   Feeding feeding(engine::make_model(ModelKind::kLenet));
   expect_same(feeding, 0);
 }

@@ -1,4 +1,4 @@
-// A timeline has its bound, and says what it left out.
+// A timeline is bounded, and counts what it dropped.
 #include "daemon/step/threads/timeline.h"
 
 #include <gtest/gtest.h>
@@ -10,7 +10,7 @@
 namespace tg::daemon {
 namespace {
 
-TEST(Timeline, OfTwiceAsManySpansTheFirstAreKeptAndTheOthersCounted) {
+TEST(Timeline, SpansBeyondTheBoundAreOnlyCounted) {
   const tests::TemporaryDirectory directory;
   const std::string path = directory.path() + "/trace.json";
   Timeline timeline;

@@ -188,7 +188,7 @@ TrainingKit kit_in(kernels::MemorySpace& space, const schema::JobSpec& job) {
   return kit;
 }
 
-// A compute thread that is prepared, and what it tells.
+// A compute thread that is prepared, and what it reports.
 struct Trained {
   const std::unique_ptr<kernels::MemorySpace> space = simulation::space_under_test(*kernels::available().front());
   std::shared_ptr<const Prepared> prepared;
@@ -252,7 +252,7 @@ void expect_gradient(schema::WeightDecayPath weight_decay_path) {
   }
 }
 
-// What is prepared for a run that has been stopped is prepared for nobody, and takes the next run's processors.
+// Preparing for a run that has been stopped is of no use, and takes the next run's processors.
 TEST(Trainer, EndsPreparingWhenItGoes) {
   // The thread outlives what it does not come back to.
   const auto prepares = std::make_shared<std::binary_semaphore>(0), ended = std::make_shared<std::binary_semaphore>(0);
@@ -276,7 +276,7 @@ TEST(Trainer, EndsPreparingWhenItGoes) {
 }
 
 // What cannot be interrupted is not forgotten: it still takes memory and processors.
-TEST(Trainer, TellsOfAThreadThatItLeavesBehind) {
+TEST(Trainer, ReportsAnOrphanedThread) {
   const auto prepares = std::make_shared<std::binary_semaphore>(0),
              goes_on = std::make_shared<std::binary_semaphore>(0);
   Progress progress;
@@ -286,7 +286,7 @@ TEST(Trainer, TellsOfAThreadThatItLeavesBehind) {
                              prepares->release();
                              goes_on->acquire();
                              advance();
-                             ADD_FAILURE() << "nobody needs this any more";
+                             ADD_FAILURE() << "this is not needed any more";
                              return Error{ErrorKind::kFailed, ""};
                            },
                            {}},
@@ -304,7 +304,7 @@ TEST(Trainer, TellsOfAThreadThatItLeavesBehind) {
 
 const ViewPart kAlone{.self = Rank(0), .weights = {1}, .global_batch = 8};
 
-// A preparation ends wherever its next word is due, and a pass over a large batch says a word for each layer.
+// A preparation ends wherever its next report is due, and a pass over a large batch reports each layer.
 TEST(Preparation, EndsAtEachOfItsWords) {
   const kernels::Kernels& kernels = *kernels::available().front();
   kernels::HostMemorySpace host(kernels);
@@ -353,7 +353,7 @@ TEST(Preparation, EndsWhileItReadsParameters) {
 }
 
 // What a start shows while it waits.
-TEST(Preparation, TellsOfEachImageAndThatThereAreNoMore) {
+TEST(Preparation, ReportsEachImageAndTheEnd) {
   const kernels::Kernels& kernels = *kernels::available().front();
   kernels::HostMemorySpace host(kernels);
   const engine::ComputeDevice compute(host);
@@ -526,7 +526,7 @@ class HeldEngine final : public engine::Engine {
   const std::shared_ptr<Held> held_;
 };
 
-// An abandoned order is told of no more, wherever it stands, and the next one is carried out whole: in the gate, in
+// An abandoned order is not reported any more, wherever it is, and the next one is carried out whole: in the gate, in
 // backward, and where it waits behind another.
 TEST(Trainer, CarriesOutTheOrderAfterAnAbandonedOne) {
   const auto held = std::make_shared<Held>();
@@ -598,7 +598,7 @@ TEST(Trainer, WeighsItsGradientByTheViewThatItIsFittedTo) {
   EXPECT_EQ(run.copy_of(run.trainer.gradients()), ToyEngine::gradient(3.0F / 8.0F));
 }
 
-// Another change comes while the engine is being made: only the last order is told of.
+// Another change comes while the engine is being made: only the last order is reported.
 TEST(Trainer, DropsARefitThatWasAbandoned) {
   const auto came = std::make_shared<std::counting_semaphore<>>(0);
   Trained run(job_of_eight(), kit_in,
@@ -606,7 +606,7 @@ TEST(Trainer, DropsARefitThatWasAbandoned) {
                 if (part.weights.size() > 2) {
                   kit.engine.reset();
                   came->release();
-                  while (true) advance();  // until nobody needs it any more
+                  while (true) advance();  // until it is not needed any more
                 }
                 return take_part(kit, part);
               });
@@ -619,9 +619,9 @@ TEST(Trainer, DropsARefitThatWasAbandoned) {
   EXPECT_EQ(run.fitted[0].first, 3u);
 }
 
-// A share that does not fit is told, and nothing comes of it; neither does of an engine that has failed, until another
+// A share that does not fit is reported, and not used; neither is an engine that has failed, until another
 // one is made.
-TEST(Trainer, GoesOnWithTheNextEngine) {
+TEST(Trainer, ContinuesWithTheNextEngine) {
   const schema::JobSpec job = job_of_eight();
   kernels::MemorySpace* space = nullptr;
   Trained run(
@@ -683,7 +683,7 @@ TEST(Preparation, FitsAnotherShareAsIfItHadBegunWithIt) {
   const ViewPart of_three{.self = Rank(1), .weights = {1, 1, 2}}, of_two{.self = Rank(0), .weights = {1, 2}};
   Kit refitted(12, of_three), fresh(12, of_two);
   EXPECT_EQ(refitted.kit.view->local_batch, 3u);
-  (void)refitted.gradient();  // of step 0; the next ones are being filled
+  (void)refitted.gradient();  // step 0's; the next ones are being filled
   ASSERT_TRUE(refitted.fit(of_two, 1).ok());
   EXPECT_EQ(refitted.kit.view->local_batch, 4u);
   EXPECT_GT(refitted.kit.view->step_seconds, 0);

@@ -48,11 +48,11 @@ class Calls {
   std::deque<std::function<void()>> calls_;
 };
 
-std::atomic<std::uint64_t> updates_of_payloads{0};  // of all other members' codes
-std::atomic<std::uint64_t> caller_measured{0};      // slices, on the thread that workers are asked to work by
+std::atomic<std::uint64_t> updates_of_payloads{0};  // from all other members' codes
+std::atomic<std::uint64_t> caller_measured{0};      // slices, on the thread that the pool is asked to work by
 thread_local bool is_caller = false;
 
-// Who measures waits here while it is closed.
+// Threads that measure wait here while it is closed.
 class Gate {
  public:
   void close() {
@@ -127,7 +127,7 @@ struct Node : Member::Delegate {
     for (const Seat seat : to)
       calls.post([this, seat, frame] {
         const schema::Frame decoded = schema::decode_frame(frame->bytes()).value();
-        all[seat]->member->frame(self, decoded.header, decoded.body, frame);
+        all[seat]->member->on_frame(self, decoded.header, decoded.body, frame);
       });
   }
   // An early forward pass reads each segment as it becomes final, while helpers write others.
@@ -158,13 +158,14 @@ struct Node : Member::Delegate {
 
   void begin(const schema::Commit& choice, std::size_t helpers) {
     member->begin(choice, {*space, counting_kernels(), replica, gradient.floats(), pool});
-    std::vector<std::unique_ptr<Worker>> workers;
-    for (std::size_t i = 0; i < helpers; ++i) workers.push_back(member->make_worker());
-    workers = std::make_unique<WorkerPool>(std::move(workers), std::make_shared<Timeline>(), [this](StepEvent&& event) {
-      if (std::holds_alternative<TaskDone>(event)) ++helped;
-      const auto told = std::make_shared<StepEvent>(std::move(event));
-      calls.post([this, told] { std::visit([this](const auto& one) { member->on_event(one); }, *told); });
-    });
+    std::vector<std::unique_ptr<Worker>> helpers_made;
+    for (std::size_t i = 0; i < helpers; ++i) helpers_made.push_back(member->make_worker());
+    workers =
+        std::make_unique<WorkerPool>(std::move(helpers_made), std::make_shared<Timeline>(), [this](StepEvent&& event) {
+          if (std::holds_alternative<TaskDone>(event)) ++helped;
+          const auto told = std::make_shared<StepEvent>(std::move(event));
+          calls.post([this, told] { std::visit([this](const auto& one) { member->on_event(one); }, *told); });
+        });
   }
   bool work() { return workers->work(*member); }
 
@@ -332,7 +333,7 @@ TEST(WorkerPool, ADeviceThatDiesAtAnyCallEndsTheRunByName) {
   }
 }
 
-TEST(WorkerPool, EndsWithWhatIsUnderWayAndDropsWhatWaits) {
+TEST(WorkerPool, FinishesTasksUnderWayAndDropsWaitingOnes) {
   Calls calls;
   Node::Nodes nodes;
   nodes.push_back(std::make_unique<Node>(job_of(schema::ExchangeKind::kDirect, GradientFormat::kTernary), Seat(0), 1,
@@ -340,23 +341,23 @@ TEST(WorkerPool, EndsWithWhatIsUnderWayAndDropsWhatWaits) {
   Node& node = *nodes[Seat(0)];
   node.begin({}, 0);
   while (const auto call = calls.take(false)) call();
-  std::vector<std::unique_ptr<Worker>> workers;
-  workers.push_back(node.member->make_worker());
+  std::vector<std::unique_ptr<Worker>> helpers_made;
+  helpers_made.push_back(node.member->make_worker());
   std::binary_semaphore begun{0}, may_end{0};
   std::atomic<int> done{0};
   auto workers =
-      std::make_unique<WorkerPool>(std::move(workers), std::make_shared<Timeline>(), [&](const StepEvent& event) {
+      std::make_unique<WorkerPool>(std::move(helpers_made), std::make_shared<Timeline>(), [&](const StepEvent& event) {
         if (!std::holds_alternative<TaskDone>(event)) return;
         begun.release();
         may_end.acquire();
         ++done;
       });
-  const auto give_statistics = [&] {  // of three buckets
+  const auto give_statistics = [&] {  // for three buckets
     ASSERT_EQ(workers->idle_helper(), ThreadRole::kIdleThread);
     workers->submit(node.member->next_task(ThreadRole::kIdleThread).value(), node.member->origin());
   };
   give_statistics();
-  begun.acquire();  // the helper tells of the first one and does not go on
+  begun.acquire();  // the helper reports the first one and does not continue
   give_statistics();
   workers->stop();
   EXPECT_FALSE(workers->idle_helper());

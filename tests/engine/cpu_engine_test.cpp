@@ -114,7 +114,7 @@ TEST_P(CpuEngine, SinkSeesEachLayerOnceCompleteAndLastFirst) {
   Ranges expected;
   for (std::size_t last = segments.size(); last > 0; last -= 2) expected.emplace_back(last - 2, last);
   EXPECT_EQ(seen, expected);
-  EXPECT_TRUE(same_bits(gradient, at_sink)) << "a gradient changed after the sink was told";
+  EXPECT_TRUE(same_bits(gradient, at_sink)) << "a gradient changed after it was reported to the sink";
   for (const Segment& segment : segments.segments()) {
     for (std::size_t i = 0; i < segment.padded_count(); ++i) {
       const float value = gradient[segment.offset + i];

@@ -19,7 +19,7 @@ std::vector<float> masked(const DropoutMask& mask, std::uint64_t position, std::
   return result;
 }
 
-// Frozen: whoever computes a sample drops the same features.
+// Frozen: every node that computes a sample drops the same features.
 TEST(DropoutMask, HasTheSameBitsEverywhere) {
   EXPECT_EQ(masked(DropoutMask(0.5, 1, 3), 7, 11), masked(DropoutMask(0.5, 1, 3), 7, 11));
   std::uint64_t bits = 0;

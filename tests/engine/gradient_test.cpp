@@ -29,7 +29,7 @@ constexpr double kStep = 1e-6;
 constexpr double kGradientTolerance = 1e-4;
 // The loss is a float32 forward pass: logits to 1e-6 or so, relative.
 constexpr double kLossTolerance = 1e-5;
-constexpr std::uint64_t kSeed = 0x123456789;  // of dropout
+constexpr std::uint64_t kSeed = 0x123456789;  // dropout's
 
 std::vector<double> in_double(const AlignedArray<float>& values) { return {values.begin(), values.end()}; }
 
@@ -161,7 +161,7 @@ class RealModel : public testing::TestWithParam<ModelOptions> {};
 TEST_P(RealModel, GradientAlongARandomDirectionIsTheDifference) { expect_slopes(make_model(GetParam()).value(), 0); }
 
 // The slope before and behind the layer; without dropout the loss.
-TEST(GivenDropout, IsWhatIsComputed) {
+TEST(GivenDropout, IsComputed) {
   const auto with = [](double probability) {
     return make_model({.kind = ModelKind::kGooglenetSlim, .input = ImageShape{3, 48, 48}, .dropout = {probability}})
         .value();

@@ -23,7 +23,7 @@ Model two_heads() {
   return builder.build().value();
 }
 
-TEST(GraphJson, SaysWhatEvaluationRuns) {
+TEST(GraphJson, ListsTheOperatorsOfEvaluation) {
   const json graph = json::parse(graph_json(two_heads()));
   EXPECT_EQ(graph["output"].get<std::string>(), "fc");
   std::vector<std::string> kinds;

@@ -80,7 +80,7 @@ TEST(Initialize, WeightsAreNormalAndCutAtTwoDeviations) {
   // A standard normal cut at 2: its deviation sqrt(1 - 4 phi(2) / (2 Phi(2) - 1)) and the share within 1.
   const double kDeviation = 0.8796256610342398;
   const double kWithinOne = 0.6826894921370859 / 0.9544997361036416;
-  const double kSigmas = 4.5;  // of sampling error allowed
+  const double kSigmas = 4.5;  // sampling error allowed
   const SegmentTable segments = make_model(ModelKind::kLenet).segments;
   const AlignedArray<float> parameters = initial(segments, 4);
   for (const Segment& segment : segments.segments()) {

@@ -1,4 +1,4 @@
-// Where the module of a device is looked for. What comes of modules that are there: tests/process/test_engine.py.
+// The places where the module of a device is looked for. tests/process/test_engine.py uses modules that are there.
 #include "engine/load_accelerator.h"
 
 #include <gtest/gtest.h>

@@ -24,8 +24,8 @@ constexpr std::uint64_t kDropoutSeed = 7;
 struct Case {
   const char* name;
   std::uint64_t batch;
-  std::vector<std::uint16_t> weights;  // of the members
-  std::size_t samples;                 // of the training set: small ones make steps cross epochs
+  std::vector<std::uint16_t> weights;  // the members'
+  std::size_t samples;                 // the training set's: small ones make steps cross epochs
   std::uint64_t steps;
 };
 

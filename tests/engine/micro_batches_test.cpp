@@ -191,7 +191,7 @@ TEST(MicroBatches, StatisticsAreTheMeanOfTheSamplesParts) {
   }
 }
 
-// As an engine on a device, whose text depends on the batch.
+// An engine whose texts depend on the batch, as those of a device do.
 class Told final : public Engine {
  public:
   Told(std::unique_ptr<Engine> engine, std::string build, std::string choices)
@@ -213,7 +213,7 @@ class Told final : public Engine {
   const std::string build_, choices_;
 };
 
-TEST(MicroBatches, TellOfBothEngines) {
+TEST(MicroBatches, DescribeBothEngines) {
   const Model model = with_dropout();
   const auto told = [&](const char* build, const char* choices) {
     return make_micro_batches(
@@ -257,7 +257,7 @@ void expect_asked_once(const Split& split) {
   EXPECT_EQ(complete_from, 0u);
 }
 
-TEST(MicroBatches, SegmentsAreAskedForOnceAndAreCompleteWhenTold) {
+TEST(MicroBatches, SegmentsAreRequestedOnceAndReportedComplete) {
   for (const Split& split : kSplits) expect_asked_once(split);
 }
 
@@ -291,7 +291,7 @@ TEST(MicroBatches, ForwardMayBeCalledAgainAfterTheSinkThrew) {
   EXPECT_EQ(again.loss, expected.loss);
 }
 
-TEST(MicroBatches, TakeLessMemoryAndTellOfEachPart) {
+TEST(MicroBatches, TakeLessMemoryAndReportEachPart) {
   constexpr int kLarge = 32, kSmall = 2;
   const Model model = make_model(ModelKind::kResnet20);
   const std::size_t whole = whole_engine(model, kLarge)->activation_bytes();

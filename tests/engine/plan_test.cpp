@@ -32,7 +32,7 @@ std::vector<std::string> described(const Model& model, const Plan& plan) {
 
 using Texts = std::vector<std::string>;
 
-TEST(Plan, BelowWhatIsTrainedThereIsNoBackward) {
+TEST(Plan, FrozenLayersBelowHaveNoBackward) {
   const auto wanted = [](std::vector<std::string> freeze) {
     const Model model = make_model({.kind = ModelKind::kLenet, .freeze = std::move(freeze)}).value();
     const Plan plan = make_plan(model, {.training = true});
@@ -126,7 +126,7 @@ TEST(Plan, EvaluationLeavesOutAuxiliaryHeadsAndDropout) {
   }
 }
 
-TEST(Plan, AResidualSumOverwritesWhatNobodyReadsAnyMore) {
+TEST(Plan, AResidualSumOverwritesAnUnusedInput) {
   const Model model = make_model(ModelKind::kResnet20);
   const Plan plan = make_plan(model, {.training = true});
   for (const StagePlan& stage : plan.stages) {
@@ -227,7 +227,7 @@ TEST_P(SharedMemory, ChangesNoBit) {
 }
 
 // What would not fit is evaluated in pieces, and counts the same.
-TEST(Evaluation, OfLargeImagesGoesInPieces) {
+TEST(Evaluation, SplitsLargeImagesIntoPieces) {
   const Model model = ModelBuilder("wide", {1, 256, 256})
                           .convolution("conv1", {512, 1}, {})
                           .adaptive_average(1, 1)

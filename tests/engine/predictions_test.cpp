@@ -32,7 +32,7 @@ TEST(Predictions, AreTheHighestLogitAndItsShare) {
   EXPECT_TRUE(predictions({}, {}, {}).empty());
 }
 
-TEST(Predictions, AreCountedByWhatTheyAreAndWhatWasSaid) {
+TEST(Predictions, AreCountedByClassAndPrediction) {
   const std::vector<Prediction> all = {wrong(0, 0, 0, 1), wrong(1, 0, 2, 0), wrong(2, 2, 2, 1), wrong(3, 0, 2, 0)};
   EXPECT_EQ(confusion_matrix(all, 3), (std::vector<std::uint32_t>{1, 0, 2, 0, 0, 0, 0, 0, 1}));
 }

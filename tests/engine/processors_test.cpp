@@ -118,7 +118,7 @@ TEST_F(HostTree, TheOwnGroupOfVersionOneLimits) {
   EXPECT_EQ(usable_processors(root_), 1);
 }
 
-TEST(Cgroup, SaysWhatMemoryIsLeft) {
+TEST(Cgroup, ReportsTheMemoryLeft) {
   EXPECT_EQ(memory_left_in_group("1000000\n", "300000\n", "anon 5\ninactive_file 90000\nactive_file 10000\n"), 800000U);
   EXPECT_EQ(memory_left_in_group("1000000\n", "300000\n", ""), 700000U);
   EXPECT_EQ(memory_left_in_group("1000\n", "3000\n", ""), 0U) << "over its limit";

@@ -36,7 +36,7 @@ struct Forward {
   const Batch& batch;
   std::uint64_t seed;
   std::vector<const Images*> inputs = {};
-  std::size_t index = 0;  // of the operator
+  std::size_t index = 0;  // the operator's
 
   const double* segment(std::size_t i) const { return parameters.data() + model.segments[i].offset; }
   const Images& first() const { return *inputs[0]; }
@@ -171,7 +171,7 @@ struct Forward {
     });
   }
 
-  // As engine/graph/dropout.h draws it, feature by feature.
+  // Draws the mask as engine/graph/dropout.h does, feature by feature.
   Images operator()(const Dropout& layer) const {
     const auto threshold = static_cast<std::uint32_t>(std::lround(layer.probability * 65536));
     Images out = first();

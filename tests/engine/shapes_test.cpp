@@ -87,7 +87,7 @@ TEST_F(Graph, TakesNoValueThatComesLater) {
   EXPECT_EQ(problem(), "bn1 takes value 7, which no operator before it makes");
 }
 
-TEST_F(Graph, HasNothingThatNobodyUses) {
+TEST_F(Graph, HasNoUnusedValues) {
   model_.operators.insert(model_.operators.end() - 1, {"relu 9", Relu{}, {1}});
   model_.operators.back().inputs = {5};
   EXPECT_EQ(problem(), "relu 9 makes a value that nobody uses");

@@ -39,7 +39,7 @@ Moments moments_of(const Batch& batch, const ImageShape& shape, int channel) {
   return moments;
 }
 
-TEST(Statistics, OfAStepAreThoseOfItsBatch) {
+TEST(Statistics, AStepsEqualItsBatchs) {
   constexpr double kTolerance = 1e-6;  // float32 sums of 120 values below 1
   const Model model = of_images(true);
   auto engine = make_cpu_engine(model, {.threads = 2, .batch = kStatisticsBatch, .evaluation_batch = 2}).value();

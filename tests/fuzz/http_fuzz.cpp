@@ -1,4 +1,4 @@
-// Any bytes as what a stranger sends to the metrics port: nothing, or an answer of HTTP, and the port goes on
+// Any bytes as what a stranger sends to the metrics port: nothing, or an answer of HTTP, and the port serves on
 // answering.
 #include <arpa/inet.h>
 #include <netinet/in.h>

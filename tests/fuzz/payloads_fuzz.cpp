@@ -74,7 +74,7 @@ void check_rans_sums(const Kernels& k, Payload payload, int members, Runs runs, 
   TG_CHECK(std::ranges::equal(again, payload), k.name, again.size(), payload.size());
 }
 
-// As it would be applied, beside a copy of itself.
+// Applies the payload beside a copy of itself.
 void check_applied(const Kernels& k, Payload payload, bool taken, std::size_t elements) {
   const Payload payloads[] = {payload, payload};
   AlignedArray<float> from(elements), to(elements);

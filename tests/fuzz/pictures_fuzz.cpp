@@ -1,4 +1,4 @@
-// Any bytes as a picture in a file: an error that names the file, or pixels of the size that the header has told.
+// Any bytes as a picture in a file: an error that names the file, or pixels of the size that the header has.
 #include <cstdint>
 #include <string>
 

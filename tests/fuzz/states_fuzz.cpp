@@ -1,4 +1,4 @@
-// Any bytes as a file that a run begins with or goes on from: a state that was saved, the parameters of `initial`,
+// Any bytes as a file that a run begins with or resumes from: a state that was saved, the parameters of `initial`,
 // recorded gradients. An error that names the file, or values that can be read to their end.
 #include <algorithm>
 #include <cmath>

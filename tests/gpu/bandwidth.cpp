@@ -74,7 +74,7 @@ void check_bandwidth(Report& report, engine::Accelerator& subject, KernelTimer& 
   const AlignedArray<float> small = bell(kFloats, 2, 1e-3F);
   kernels->copy_in(std::as_bytes(small.span()), b.floats());
 
-  double bytes_per_us = 0;  // of the copy, reading and writing
+  double bytes_per_us = 0;  // the copy's, reading and writing
   report.run("bandwidth.copy", [&] {
     const DeviceCopy copy;
     const Median spent = median_of(timer, [&] { copy(a.floats(), f.floats()); });

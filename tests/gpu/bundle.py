@@ -40,7 +40,7 @@ exec "$python" "$to/tests/gpu/run" "$@"
 
 
 def libraries(program):
-    """Of a program: name and path of each that it needs."""
+    """Name and path of each library that a program needs."""
     done = subprocess.run(["ldd", program], capture_output=True, text=True, check=True)
     found = re.findall(r"^\s*(\S+) => (\S+)", done.stdout, re.M)
     for name, path in found:

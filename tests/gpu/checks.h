@@ -11,7 +11,7 @@ struct CheckOptions {
   bool small = false;     // lengths, models and repeats that a processor does in seconds
   bool stand_in = false;  // what only a device has is left out
   engine::Math math = engine::Math::kFp32;
-  int threads = 1;  // of the CPU engine
+  int threads = 1;  // the CPU engine's
 };
 
 // Tensor kernels beside kernels/scalar, bit for bit.

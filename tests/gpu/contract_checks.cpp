@@ -70,7 +70,7 @@ Model mixed() {
   return builder.dropout(0.5).dense("fc2", 7, he_parameters(40)).build().value();
 }
 
-// Without what depends on the split of a batch.
+// A model without layers that depend on the split of a batch.
 Model splittable() {
   return ModelBuilder("splittable", {2, 9, 9})
       .convolution("conv1", {.count = 6, .kernel = 3}, he_parameters(18))
@@ -98,11 +98,11 @@ std::string repeats(const Subject& subject, const Work& work) {
   const Step first = step_of(*engine, subject.space, work.parameters.span(), work.batch, 1);
   for (int repeat = 1; repeat < kRepeats; ++repeat) {
     if (repeat % 3 == 0) work.evaluate(*engine, at.floats().address());
-    if (repeat % 4 == 0) engine->forward(at.floats().address(), work.batch);  // a forward that nobody went back from
+    if (repeat % 4 == 0) engine->forward(at.floats().address(), work.batch);  // a forward without a backward
     same_gradient(step_of(*engine, subject.space, work.parameters.span(), work.batch, 1), first,
                   text("repeat %d", repeat));
   }
-  // Another engine too, which is told what the first one chose by timing.
+  // Another engine too, which is given what the first one chose by timing.
   EngineOptions options = subject.engine_options(work.batch.count);
   options.choices = engine->choices();
   const auto other = subject.accelerator.make_engine(work.model, options);
@@ -268,7 +268,7 @@ std::string dropout(const Subject& subject) {
   return text("%zu of %d features dropped, the same", dropped, 4 * kFeatures);
 }
 
-// What cannot be made is an error that says so, and leaves nothing behind.
+// An engine that cannot be made is an error that says so, and leaves nothing behind.
 std::string limits(const Subject& subject) {
   const Work work(make_model(ModelKind::kLenet), 8);
   const std::size_t needs = subject.engine(work.model, 8)->activation_bytes();

@@ -18,7 +18,7 @@ using namespace kernels;
 
 constexpr std::size_t kAlexnet = 61'102'592;  // floats of AlexNet's segments, padding included
 constexpr std::size_t kSlice = 512 * 1024;    // as daemon/exchange/gradient_statistics.h cuts them
-constexpr std::size_t kPart = 1024 * 1024;    // of the reference's work
+constexpr std::size_t kPart = 1024 * 1024;    // the reference's unit of work
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 constexpr float kScaler = 2.5F;
 constexpr DrawKey kKey{.seed = 0xC0FFEE0123456789, .seat = 5, .segment = 77, .step = 123456};
@@ -376,7 +376,7 @@ std::string Checks::digest() const {
   return text("%d ranges", count);
 }
 
-// To and from bytes that begin anywhere, of a range inside an array; what lies beside it stays.
+// Copies ranges inside an array to and from bytes that begin anywhere; what lies beside them stays.
 std::string Checks::copies() const {
   const std::size_t most = small ? kSlice : kAlexnet;
   for (const std::size_t length : {std::size_t{512}, std::size_t{1}, std::size_t{777}, kSlice, most}) {

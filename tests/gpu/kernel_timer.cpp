@@ -39,7 +39,7 @@ struct Trace {
 };
 Trace trace;
 
-// In nanoseconds; returns microseconds.
+// Takes nanoseconds, returns microseconds.
 double add(std::uint64_t begin, std::uint64_t end, const char* name) {
   const double us = static_cast<double>(end - begin) * 1e-3;
   trace.spent.activities.push_back({name, static_cast<double>(begin) * 1e-3, us});

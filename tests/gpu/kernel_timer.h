@@ -30,7 +30,8 @@ class KernelTimer {
   virtual Spent of(const std::function<void()>& what) = 0;
 };
 
-// To be made before the device is used. library: path of libcupti.so; why: what is missing, where nothing is traced.
+// A timer has to be made before the device is used. library: path of libcupti.so; why: what is missing, where nothing
+// is traced.
 std::unique_ptr<KernelTimer> make_kernel_timer(const std::string& library, std::string& why);
 
 }  // namespace tg::gpu

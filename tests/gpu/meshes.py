@@ -132,7 +132,7 @@ def cifarnet_part(part):
     name = "CIFAR-10" if data else "fractals, no --data was given"
 
     def train(gradients, seconds):
-        """As many epochs as the time allows; stopped then, behind the last evaluation."""
+        """Trains as many epochs as the time allows; the run is stopped then, behind the last evaluation."""
         epoch = samples // job["global-batch"]
         end = time.monotonic() + seconds
         with Mesh(2, {"threads": 4, "peer-timeout": "30s"}, per_node=part.nodes("cuda", "cuda")) as mesh:

@@ -16,7 +16,7 @@ namespace {
 
 using namespace engine;
 
-constexpr std::uint64_t kSeed = 0x123456789;      // of dropout
+constexpr std::uint64_t kSeed = 0x123456789;      // dropout's
 constexpr std::uint64_t kPosition = 0xfffffffeU;  // a batch's samples cross the counter's low word
 constexpr float kFactor = 1.5F;
 
@@ -73,7 +73,7 @@ struct Network {
   std::string name;
   Model model;
   int batch = 2;
-  float bound = 0;  // of uniform parameters; 0: the model's own start
+  float bound = 0;  // for uniform parameters; 0: the model's own start
   bool deep = false;
 };
 

@@ -202,7 +202,7 @@ class Checks:
         end = time.monotonic() + share * (self.end - time.monotonic())
         for _ in range(CRASHES):
             left = end - time.monotonic()
-            # The program leaves out what it has no time for; who does not come back is ended.
+            # The program leaves out what it has no time for; one that does not come back is ended.
             command = self.bench.check(part, "--seconds", f"{max(left - RESERVE, left / 2):.0f}", *more, *(word for name in self.done for word in ("--skip", name)))
             self.begun = None
             status = followed(command, self.bench.environment, left, self.log, self.line, max(left / 2, silence))
@@ -331,7 +331,7 @@ def sanitizer(bench, log, seconds):
         ("initcheck", "kernels", ("--only", "kernels.digest", "--only", "kernels.ternarize")),
     )  # fmt: skip
     known = subprocess.run([tool, "--help"], capture_output=True, text=True).stdout
-    by_name = "--kernel-name" if "--kernel-name" in known else "--kernel-regex"  # of older tools
+    by_name = "--kernel-name" if "--kernel-name" in known else "--kernel-regex"  # older tools' name for it
     right, wrong, missing = [], [], []
     for number, (check, part, only) in enumerate(cases):
         left = end - time.monotonic()

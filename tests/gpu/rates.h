@@ -13,7 +13,7 @@ namespace tg::gpu {
 struct RateOptions {
   ModelKind model = ModelKind::kLenet;
   int batch = 64;
-  double seconds = 1;               // of timed steps in each arithmetic; ten steps at least
+  double seconds = 1;               // for timed steps in each arithmetic; ten steps at least
   std::vector<engine::Math> maths;  // one after the other, each with an accelerator of its own
 };
 
@@ -29,7 +29,8 @@ struct RateOptions {
 // Or {"math": .., "refused": why} of an arithmetic that the subject does not have, and "failed" where it went wrong.
 void print_rates(const SubjectOptions& subject, const RateOptions& options);
 
-// Where the time of one such step goes: a line for each kernel and copy of the device (an empty name), as they began.
+// Prints where the time of one such step goes: a line for each kernel and copy of the device (an empty name), as they
+// began.
 //   forward 12.3 4.5 NAME     began after 12.3 us, took 4.5 us
 void print_trace(const SubjectOptions& subject, const RateOptions& options, KernelTimer& timer);
 

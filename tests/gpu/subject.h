@@ -12,7 +12,7 @@ namespace tg::gpu {
 
 struct SubjectOptions {
   std::string module;  // path of tgd-cuda.so; empty: the stand-in
-  std::string fault;   // of the stand-in; empty: none
+  std::string fault;   // the stand-in's; empty: none
   int device = 0;
   engine::Math math = engine::Math::kFp32;
 };

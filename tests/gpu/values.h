@@ -26,8 +26,8 @@ inline std::uint64_t drawn(std::uint64_t seed, std::uint64_t i) {
 
 // The sum of four uniform ones: bell-shaped, of the given deviation, at most 3.5 deviations.
 AlignedArray<float> bell(std::size_t count, std::uint64_t seed, float deviation);
-// As bell, and one in eight of them awkward: +0 or -0, a denormal, `edge` or a neighbour of it with either sign, or any
-// finite float whose magnitude is at most `most`.
+// Values as bell draws them, one in eight of them awkward: +0 or -0, a denormal, `edge` or a neighbour of it with
+// either sign, or any finite float whose magnitude is at most `most`.
 AlignedArray<float> awkward(std::size_t count, std::uint64_t seed, float deviation, float edge, float most = 1e18F);
 
 struct PlaneArrays {

@@ -1,5 +1,5 @@
-"""Clients and peers who ask and read nothing, with keys and without. What they ask is what tgctl and tgd themselves say, recorded
-word for word where nobody needs a key."""
+"""Clients and peers that ask and read nothing, with keys and without. What they ask is what tgctl and tgd themselves say, recorded
+word for word where no key is needed."""
 
 import ctypes
 import hashlib
@@ -31,7 +31,7 @@ def messages_of(stream):
 
 
 def requests_of_tgctl(mesh, *arguments, node=0):
-    """What this tgctl asks, asked through the node's local socket, where nobody needs a key."""
+    """What this tgctl asks, asked through the node's local socket, where no key is needed."""
     path, stream = os.path.join(mesh.folder, "recorder.sock"), bytearray()
     with socket.socket(socket.AF_UNIX) as listener, socket.socket(socket.AF_UNIX) as port:
         listener.bind(path)
@@ -83,7 +83,7 @@ def hello_of_tgd(mesh):
 
 
 class Keys:
-    """What a cluster key file gives those who have it (schema/keys/keys.h)."""
+    """The rights that a cluster key file gives its owner (schema/keys/keys.h)."""
 
     sodium = None
 
@@ -133,7 +133,7 @@ class Keyed:
 
 
 class Local(Stranger):
-    """Whoever comes to a node's local socket."""
+    """A client of a node's local socket."""
 
     def __init__(self, path):
         self.socket = socket.socket(socket.AF_UNIX)
@@ -142,7 +142,7 @@ class Local(Stranger):
 
 
 class NonReaders:
-    """Crowds of clients and peers of a mesh who ask for what is long, and take no answer."""
+    """Crowds of clients and peers of a mesh that ask for long answers, and take none."""
 
     def __init__(self, mesh, run):
         """run: one that has ended well, to be asked about."""
@@ -167,7 +167,7 @@ class NonReaders:
         words = [self.hello] * 200 if kind == "mesh peers" else self.requests[what] * 80
         came = sum(self.one(kind, node, words[: draws.randrange(20, 2000)]) for _ in range(count))
         word = "hellos" if kind == "mesh peers" else what
-        return f"{kind} who read no {word}" + ("" if came else ", not let in")
+        return f"{kind} that read no {word}" + ("" if came else ", not let in")
 
     def one(self, kind, node, words):
         try:

@@ -1,5 +1,5 @@
 """What strangers do to a port: each act takes (host, port, random, held) and says in a word what became of it. `held` has the
-connections that stay open; whoever asked for the act closes them later."""
+connections that stay open; the caller closes them later."""
 
 import functools
 import struct

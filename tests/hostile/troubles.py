@@ -10,11 +10,11 @@ from patience import Elapsed
 from rotating import rotate
 from zmtp import Stranger
 
-HEALTH_SECONDS = 5  # in which /healthz answers, whoever else is at the port
+HEALTH_SECONDS = 5  # in which /healthz answers, however many clients are at the port
 
 
 class Troubles:
-    """Of one mesh. `counts` says what came how often, `lost` what was wrong; `metrics` are the nodes' metrics ports, `fillable`
+    """The troubles of one mesh. `counts` says what came how often, `lost` what was wrong; `metrics` are the nodes' metrics ports, `fillable`
     that their disks are small ones. The methods named in KINDS begin something; end() ends it all."""
 
     KINDS = ("crowds", "slow_metrics", "stopped_clients", "idle_crowd", "full_disks", "rotation")
@@ -37,13 +37,13 @@ class Troubles:
         getattr(self, kind)()
 
     def crowds(self):
-        """Clients and peers who ask and read nothing."""
+        """Clients and peers that ask and read nothing."""
         for _ in range(self.draws.randrange(1, 4)):
             node = self.draws.choice([node for node in self.mesh.nodes if node.alive()])
             self.counts[self.non_readers.come(self.draws, node)] += 1
 
     def slow_metrics(self):
-        """At one metrics port: many who dribble a request, and many who ask and read nothing."""
+        """Many clients of one metrics port that dribble a request, and many that ask and read nothing."""
         port = self.metrics[self.draws.randrange(len(self.mesh))]
         for _ in range(38):
             self.in_background(lambda: self.dribble(port))
@@ -69,14 +69,14 @@ class Troubles:
                 slow.close()
 
     def stopped_clients(self):
-        """tgctl whose output nobody takes, and tgctl that stands still in the middle of a fetch."""
+        """tgctl whose output is not read, and tgctl that stands still in the middle of a fetch."""
         folder = os.path.join(self.mesh.folder, f"stopped-{len(os.listdir(self.mesh.folder))}")
         node = self.draws.choice(self.mesh.nodes)
         for arguments in (("logs", self.run, "--follow"), ("status", "--watch"), ("fetch", self.run, "-o", folder)):
             self.processes.append(self.mesh.follow(*arguments, node=node))
         self.ending.wait(self.draws.random() * 0.1)
         self.processes[-1].process.send_signal(19)
-        self.counts["tgctl whose output nobody takes"] += 1
+        self.counts["tgctl whose output is not read"] += 1
 
     def idle_crowd(self):
         """More connections than are usual, which say nothing."""

@@ -1,4 +1,4 @@
-"""ZMTP 3.1 by hand (RFC 37), as far as a stranger needs it who does not keep to it."""
+"""ZMTP 3.1 by hand (RFC 37), as far as a stranger needs it that does not keep to it."""
 
 import os
 import socket

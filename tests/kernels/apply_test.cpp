@@ -52,7 +52,7 @@ TEST_P(ApplyTest, EqualsTheScalarBitsFromSumsAndFloats) {
 }
 
 TEST_P(ApplyTest, FollowsTheFormulasInDouble) {
-  constexpr double kTolerance = 4e-7;  // of the largest term: a handful of roundings of 2^-24
+  constexpr double kTolerance = 4e-7;  // times the largest term: a handful of roundings of 2^-24
   constexpr std::size_t kElements = 1536;
   const State from = random_state(kElements);
   const auto sums = some_sums(kElements);

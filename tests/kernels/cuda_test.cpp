@@ -107,7 +107,7 @@ void expect_same(const Statistics& got, const Statistics& want) {
   EXPECT_EQ(std::bit_cast<std::uint32_t>(got.max_abs), std::bit_cast<std::uint32_t>(want.max_abs));
 }
 
-TEST(CudaStatistics, OfSlicesOfAllLengthsEqualTheScalarOnes) {
+TEST(CudaStatistics, EqualTheScalarOnesForSlicesOfAllLengths) {
   for (const float sigma : {1.0F, 1e-15F, 1e18F}) {
     std::vector<AlignedArray<float>> arrays;
     for (const std::size_t elements : kGridLengths) arrays.push_back(awkward(elements, elements, sigma));
@@ -121,7 +121,7 @@ TEST(CudaStatistics, OfSlicesOfAllLengthsEqualTheScalarOnes) {
   }
 }
 
-TEST(CudaStatistics, OfTheLongestSliceEqualTheScalarOnes) {
+TEST(CudaStatistics, EqualTheScalarOnesForTheLongestSlice) {
   const auto gradient = gaussian(std::size_t{512} << 10, 3);
   const std::span<const float> slice = gradient.span();
   expect_same(measure_on_grid({&slice, 1})[0], scalar_variant().statistics(slice));
@@ -138,7 +138,7 @@ TEST(CudaStatistics, FindTheLargestInEveryFoldBlock) {
   }
 }
 
-TEST(CudaStatistics, OfNegativeZerosArePlusZero) {
+TEST(CudaStatistics, ArePlusZeroForNegativeZeros) {
   AlignedArray<float> zeros(1024);
   std::ranges::fill(zeros, -0.0F);
   const std::span<const float> slice = zeros.span();
@@ -197,7 +197,7 @@ void expect_scalar_codes(std::span<const float> gradient, std::size_t first, con
 
 constexpr DrawKey kDrawKey{.seed = 0xC0FFEE0123456789, .seat = 5, .segment = 77, .step = 123456};
 
-TEST(CudaTernarize, OfAllLengthsEqualsTheScalarOne) {
+TEST(CudaTernarize, EqualsTheScalarOneForAllLengths) {
   for (const std::size_t elements : kGridLengths) {
     const auto gradient = awkward(elements, elements, 0.75F);
     for (const std::size_t first : {std::size_t{0}, std::size_t{512 * 3}, std::size_t{512} * 9000000})
@@ -205,7 +205,7 @@ TEST(CudaTernarize, OfAllLengthsEqualsTheScalarOne) {
   }
 }
 
-TEST(CudaTernarize, OfEveryScaleEqualsTheScalarOne) {
+TEST(CudaTernarize, EqualsTheScalarOneForEveryScale) {
   const float below = std::nextafter(kSmallestScaler, 0.0F), above = std::nextafter(kSmallestScaler, 1.0F);
   for (const float own : {kSmallestScaler, 0.3F, 1e20F}) {
     const auto gradient = awkward(512 * 11, 5, own);
@@ -217,14 +217,14 @@ TEST(CudaTernarize, OfEveryScaleEqualsTheScalarOne) {
   }
 }
 
-TEST(CudaTernarize, OfNonFiniteValuesEqualsTheScalarOne) {
+TEST(CudaTernarize, EqualsTheScalarOneForNonFiniteValues) {
   auto gradient = gaussian(512 * 3, 6);
   const std::array<float, 4> odd = {kInfinity, -kInfinity, kNan, -kNan};
   for (std::size_t i = 0; i < gradient.size(); i += 5) gradient[i] = odd[i / 5 % 4];
   for (const float clip : {kInfinity, 2.5F}) expect_scalar_codes(gradient.span(), 0, kDrawKey, {clip, 2.5F});
 }
 
-TEST(CudaTernarize, OfAllBitsEqualsTheScalarOne) {
+TEST(CudaTernarize, EqualsTheScalarOneForAllBits) {
   std::mt19937_64 random(12);
   AlignedArray<float> gradient(512 * 64);
   for (float& g : gradient) g = std::bit_cast<float>(static_cast<std::uint32_t>(random()));
@@ -395,7 +395,7 @@ TEST(CudaDigest, EqualsTheScalarOne) {
     const auto values = awkward(elements, elements, 1);
     for (const std::uint64_t first : {std::uint64_t{0}, std::uint64_t{0xFFFFFE00}, ~std::uint64_t{0} - 511}) {
       const std::uint64_t want = scalar_variant().digest(values.span(), first, kSalt);
-      // Also where every block takes many tiles, as with more than kDigestBlocks of them.
+      // With few blocks each takes many tiles, as with more than kDigestBlocks tiles.
       for (const unsigned blocks : {cuda::digest_blocks(elements), 1U, 3U})
         EXPECT_EQ(digest_on_grid({values.data(), elements, first, kSalt}, blocks), want) << elements << ", " << blocks;
     }

@@ -16,7 +16,7 @@ TEST(Dispatch, AutoIsTheBest) {
   EXPECT_EQ(*chosen, available().front());
 }
 
-TEST(Dispatch, AnUnknownNameIsAnErrorThatListsWhatThereIs) {
+TEST(Dispatch, AnUnknownNameIsAnErrorThatListsTheVariants) {
   const auto chosen = select("altivec");
   ASSERT_FALSE(chosen.ok());
   EXPECT_EQ(chosen.error().kind, ErrorKind::kUsage);

@@ -12,7 +12,7 @@ namespace {
 constexpr std::size_t kFloat16Count = 1 << 16;
 constexpr std::uint16_t kFloat16Infinity = 0x7C00;
 
-double value_of(std::uint16_t half) {  // of a finite one, by the definition
+double value_of(std::uint16_t half) {  // if it is finite, by the definition
   const int exponent = half >> 10 & 0x1F, mantissa = half & 0x3FF;
   const double magnitude = exponent == 0 ? std::ldexp(mantissa, -24) : std::ldexp(1024 + mantissa, exponent - 25);
   return half >> 15 != 0 ? -magnitude : magnitude;
@@ -120,7 +120,7 @@ TEST_P(Float16Test, RoundsMillionsOfFloatsToTheNearest) {
   }
 }
 
-TEST_P(Float16Test, AccumulateWhatTheyDecodeTo) {
+TEST_P(Float16Test, AccumulateTheirDecodedValues) {
   const auto values = gaussian(512 * 9, 3);
   std::vector<std::byte> payload(values.size() * 2);
   kernels().encode_float16(values.span(), payload);

@@ -1,4 +1,4 @@
-// A log's reader that stalls, ends or has no room: who writes never waits, and what was lost is counted and told.
+// A log's reader that stalls, ends or has no room: a writer never waits, and lost lines are counted and reported.
 #include "kernels/base/line_writer.h"
 
 #include <fcntl.h>
@@ -74,14 +74,14 @@ TEST_F(LineWriterTest, WritesLinesInOrder) {
   EXPECT_EQ(read_until("two"), "one\ntwo\n");
 }
 
-TEST_F(LineWriterTest, NobodyReadsAndNobodyWaits) {
+TEST_F(LineWriterTest, AWriterWithoutAReaderDoesNotWait) {
   stall();
   LineWriter lines(writer_, note);
   const std::string line(1023, 'x');
   const Elapsed elapsed;
   for (int i = 0; i < 1000; ++i) lines.write(line);
   EXPECT_LT(elapsed.ms(), 2000u);
-  // The reader takes lines again: those that did not fit are told where they are missing.
+  // The reader takes lines again: those that did not fit are reported where they are missing.
   const std::string text = read_until("lost " + std::to_string(1000 - LineWriter::kMaxQueuedBytes / line.size()));
   EXPECT_EQ(text.substr(static_cast<std::size_t>(kPipeBytes)).substr(0, line.size() + 1), line + "\n");
   lines.write("after");
@@ -99,7 +99,7 @@ TEST_F(LineWriterTest, TheEndDoesNotWaitForAStalledReader) {
   read_until("never read");  // the thread that was left behind ends
 }
 
-TEST_F(LineWriterTest, TheEndBringsWhatIsQueued) {
+TEST_F(LineWriterTest, TheEndWritesQueuedLines) {
   {
     LineWriter lines(writer_, note);
     for (int i = 0; i < 100; ++i) lines.write("line " + std::to_string(i));
@@ -119,7 +119,7 @@ TEST_F(LineWriterTest, AReaderThatLeavesCostsLinesAndMayComeBack) {
   };
   attach();
   ::close(std::exchange(writer_,
-                        ::open(path.c_str(), O_WRONLY | O_CLOEXEC)));  // who reads waits for lines, not for its end
+                        ::open(path.c_str(), O_WRONLY | O_CLOEXEC)));  // the reader waits for lines, not for its end
   LineWriter lines(path, note);
   lines.write("heard");
   EXPECT_EQ(read_until("heard"), "heard\n");

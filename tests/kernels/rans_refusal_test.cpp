@@ -49,7 +49,7 @@ class RansRefusalTest : public EveryVariant {};
 TG_TEST_EVERY_VARIANT(RansRefusalTest);
 
 // Two members; 1000 of 8192 elements are 1, of which the first 300 are 2.
-TEST_P(RansRefusalTest, RefusesWhatOnlyABadEncoderWrites) {
+TEST_P(RansRefusalTest, RefusesBytesOfABadEncoder) {
   const Runs runs = {8192};
   AlignedArray<std::int8_t> sums(8192), decoded(8192);
   std::vector<ModelPlane> mask = {{std::vector<bool>(8192), 31}};   // 256 * 1000 / 8192

@@ -190,7 +190,7 @@ TEST_P(RansTest, SumsComeBackAtTheExtremes) {
   }
 }
 
-TEST_P(RansTest, SumsOfOneMemberAreItsCodes) {
+TEST_P(RansTest, ASingleMembersSumsAreItsCodes) {
   const Runs runs = {16384, 512};
   const PlaneArrays codes = random_codes(total_of(runs), 4, 0.1);
   AlignedArray<std::int8_t> sums(total_of(runs));

@@ -61,7 +61,7 @@ TEST_P(ReceiveTest, EqualsApplyingTheSums) {
   }
 }
 
-TEST_P(ReceiveTest, RefusesWhatTheDecoderRefuses) {
+TEST_P(ReceiveTest, RefusesTheSameBytesAsTheDecoder) {
   const std::uint64_t seed = fresh_seed();
   TG_SEED(seed);
   std::mt19937_64 random(seed);

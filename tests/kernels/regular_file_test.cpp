@@ -43,7 +43,7 @@ TEST_F(RegularFileTest, NothingElseIsOpened) {
   EXPECT_EQ(refused(folder_).message, "Is a directory");
   EXPECT_EQ(refused("/dev/zero").message, "it is not a regular file");
   ASSERT_EQ(::mkfifo((folder_ + "/pipe").c_str(), 0600), 0);
-  EXPECT_EQ(refused(folder_ + "/pipe").message, "it is not a regular file") << "nobody writes into it";
+  EXPECT_EQ(refused(folder_ + "/pipe").message, "it is not a regular file") << "no process writes into it";
   std::filesystem::create_symlink("file", folder_ + "/link");
   EXPECT_TRUE(RegularFile::open(folder_ + "/link").ok());
   EXPECT_EQ(refused(folder_ + "/link", RegularFile::Links::kRefuse).kind, ErrorKind::kIo);

@@ -40,7 +40,7 @@ TEST_P(StatisticsTest, AgreeWithSumsInDouble) {
   EXPECT_EQ(got.max_abs, largest);
 }
 
-TEST_P(StatisticsTest, OfOnesAreExact) {
+TEST_P(StatisticsTest, AreExactForOnes) {
   AlignedArray<float> ones(512 * 9);
   for (float& value : ones) value = -1;
   const Statistics got = kernels().statistics(ones.span());
@@ -49,7 +49,7 @@ TEST_P(StatisticsTest, OfOnesAreExact) {
   EXPECT_EQ(got.max_abs, 1);
 }
 
-TEST_P(StatisticsTest, OfNothingAreZero) {
+TEST_P(StatisticsTest, AreZeroForNoElements) {
   const Statistics got = kernels().statistics({});
   EXPECT_EQ(got.sum, 0);
   EXPECT_EQ(got.sum_squares, 0);

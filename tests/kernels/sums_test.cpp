@@ -34,14 +34,14 @@ TEST_P(SumsTest, EncodeTheDocumentedBytes) {
   want[0] = std::byte{0b111};
   want[63] = std::byte{0x80};
   want[64] = std::byte{0b1010};  // signs of 0, 1, 2, 511
-  want[65] = std::byte{0b0110};  // of those: > 1
-  want[66] = std::byte{0b10};    // of 1, 2: > 2
+  want[65] = std::byte{0b0110};  // the same four: > 1
+  want[66] = std::byte{0b10};    // 2 and 511: > 2
   EXPECT_EQ(encoded(kernels(), sums, 3), want);
   want.push_back(std::byte{0});  // with a fourth member: 2 may be > 3, and is not
   EXPECT_EQ(encoded(kernels(), sums, 4), want);
 }
 
-TEST_P(SumsTest, OfOneMemberAreItsCodes) {
+TEST_P(SumsTest, ASingleMembersAreItsCodes) {
   const PlaneArrays codes = random_codes(1536, 4, 0.4);
   AlignedArray<std::int8_t> sums(1536);
   kernels().accumulate_planes(codes.view(), sums.span());

@@ -45,7 +45,7 @@ TEST_P(TernarizeTest, EqualsTheModelOverAllExponents) {
   }
 }
 
-TEST_P(TernarizeTest, OfAPartEqualsThePartOfTheWhole) {
+TEST_P(TernarizeTest, APartEqualsThePartOfTheWhole) {
   const auto gradient = gaussian(512 * 11, 5);
   PlaneArrays whole(gradient.size());
   kernels().ternarize(gradient.span(), 0, kKey, {2.5F, 2.5F}, whole.planes());

@@ -111,7 +111,7 @@ Exact over_all_dithers(float g, Mistake mistake) {
   return {std::fabs(mean / 256 * applied - static_cast<double>(g)) / static_cast<double>(kScaler), largest};
 }
 
-constexpr double kMaxBias = 0x1p-23;  // of s: the rounding of q, of the fma and of s'
+constexpr double kMaxBias = 0x1p-23;  // times s: the rounding of q, of the fma and of s'
 
 TEST(ExactMean, IsTheMagnitudeOverAllDithers) {
   for (const double share : {0.0, 1e-6, 1e-4, 0.5 / 255, 1.0 / 255, 0.1, 1.0 / 3, 0.77, 254.5 / 255, 1.0}) {

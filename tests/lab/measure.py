@@ -25,7 +25,7 @@ MOST_BUSY = 0.1  # share of the machine that others may have used
 TRACE_PARTS = 40
 # Parameters of each model whose exchange can be measured.
 PARAMETERS = {"lenet": 1_256_080, "cifarnet": 1_068_298, "googlenet-slim": 6_618_649, "alexnet": 61_100_840, "vgg-a": 132_863_336}
-BITS = {"ternary": 1.25, "float16": 16, "float32": 32}  # of a parameter; the entropy of normal gradients' codes
+BITS = {"ternary": 1.25, "float16": 16, "float32": 32}  # per parameter; the entropy of normal gradients' codes
 
 
 class Failed(Exception):
@@ -49,7 +49,7 @@ def job_of(options):
         "replay-zeros": options.zeros,
         "steps": options.steps + options.warm_up,
         "exchange": options.exchange,
-        "last-layer": "ternary",  # of every model: what the tables compare is the codes' exchange
+        "last-layer": "ternary",  # for every model: what the tables compare is the codes' exchange
         "global-batch": options.nodes,
         "optimizer": "momentum",
         "ema": 0,
@@ -202,7 +202,7 @@ def describe(options, lab, mesh, run, status, meter, report):
     }
     result["sent_over_entropy"] = statistics.mean(result["sent_bytes_per_step"]) * 8 / entropy if entropy else None
     if payload_rate:
-        # Frames as the shapers count them; the rest of the step the link waits for somebody.
+        # Frames as the shapers count them; the rest of the step the link waits for a member.
         result["link_busy"] = statistics.mean(result["sent_bytes_per_step"]) * 8 / (bits_per_second(options.rate) * FRAME_SHARE) / step
         result["bound_seconds"] = entropy / payload_rate
         result["step_over_bound"] = step * payload_rate / entropy if entropy else None

@@ -19,14 +19,14 @@ def cpu_seconds(pid):
 
 
 def machine_seconds():
-    """CPU time that anybody on this machine has used."""
+    """CPU time that all processes of this machine have used."""
     with open("/proc/stat") as file:
         user, nice, system, _, _, irq, softirq = map(int, file.readline().split()[1:8])
     return (user + nice + system + irq + softirq) / TICK
 
 
 def sent_bytes(pid, interface):
-    """Of the interface in this process's network namespace, headers included."""
+    """Bytes that the interface in this process's network namespace has sent, headers included."""
     with open(f"/proc/{pid}/net/dev") as file:
         for line in file:
             name, _, counters = line.partition(":")
@@ -78,7 +78,7 @@ class Meter:
             while not self._stop.wait(SAMPLE_SECONDS):
                 self._sample()
         except (OSError, RuntimeError):
-            pass  # a node has died: whoever started the run says so
+            pass  # a node has died: the caller that runs the job reports it
 
     def _sample(self):
         row = [cpu_seconds(pid) for pid in self.pids] + [sent_bytes(pid, self.interface) for pid in self.pids]

@@ -30,8 +30,8 @@ std::vector<Slice> cut_slices(const engine::SegmentTable& segments, std::size_t 
 // What the codes of one step hold, per model: bits at the entropy of every segment's own counts.
 struct Entropies {
   std::vector<double> code_bits;   // by rank
-  double sum_bits = 0;             // of the ternary segments only where scalers are shared: else nobody sends a sum
-  std::vector<double> zeros;       // share of zero codes, by rank; of the ternary segments
+  double sum_bits = 0;             // the ternary segments', only where scalers are shared: else no member sends a sum
+  std::vector<double> zeros;       // share of zero codes in the ternary segments, by rank
   double code_bits_of_floats = 0;  // in code_bits and sum_bits alike: 32 or 16 for every element that travels as float
 };
 

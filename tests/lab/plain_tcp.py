@@ -16,7 +16,7 @@ import sys
 import time
 
 STEPS, WARM_UP = 3, 1
-PIECE_BYTES = 1 << 20  # of one call at most
+PIECE_BYTES = 1 << 20  # in one call at most
 DIED = "a node of plain TCP has died"
 
 

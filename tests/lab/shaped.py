@@ -13,7 +13,7 @@ costs more CPU than a small machine has. The bucket is also what passes unshaped
 up to 0.16 ms too kind at 1 Gbit/s; `finest` (4 KiB, 6 kB) for links of some 100 Mbit/s and less, where the CPU can afford
 it. `auto` is what grain_for takes of the first two.
 
-Needs root, or a user who may make user namespaces (become_root); NetworkUnavailable says what is missing. Everything is
+Needs root, or a user that may make user namespaces (become_root); NetworkUnavailable says what is missing. Everything is
 removed at the end, and what a killed lab left behind by the next one.
 """
 
@@ -30,7 +30,7 @@ from network import Network, NetworkUnavailable, _do  # noqa: E402
 
 GRAINS = {"coarse": (65536, 80 * 1024), "fine": (16384, 20 * 1024), "finest": (4096, 6 * 1024)}  # GSO and bucket, bytes
 COARSE_BYTES = 4e6
-PAYLOAD_SHARE = 1448 / 1538  # of the line rate: what TCP with timestamps gets out of frames of 1500 bytes
+PAYLOAD_SHARE = 1448 / 1538  # times the line rate: what TCP with timestamps gets out of frames of 1500 bytes
 FRAME_SHARE = 1514 / 1538  # what the kernel counts of a frame
 HOST_QUEUE_BYTES = 1000 * 1514
 PORT_QUEUE_BYTES = 512 * 1024
@@ -38,7 +38,7 @@ _UNITS = {"gbit": 1e9, "mbit": 1e6, "kbit": 1e3}
 
 
 def bits_per_second(rate):
-    """Of "1gbit", "250mbit"; None for "none"."""
+    """The bits per second of "1gbit" or "250mbit"; None for "none"."""
     if rate == "none":
         return None
     match = re.fullmatch(r"(\d+(?:\.\d+)?)(gbit|mbit|kbit)", rate)

@@ -110,7 +110,7 @@ def test_small_steps_are_shaped_finely():
         assert shaped.grain_for(measure.expected_bytes(options), rate) == grain, (model, nodes, rate, keys)
 
 
-def test_what_the_reference_does_not_know_is_refused():
+def test_options_unknown_to_the_reference_are_refused():
     for keys, word in (
         (["optimizer=adam"], "optimizer = adam"),
         (["schedule=polynomial"], "schedule = polynomial"),
@@ -162,7 +162,7 @@ def test_a_wrong_model_is_not_verified():
 if __name__ == "__main__":
     test_small_steps_are_shaped_finely()
     test_a_wrong_model_is_not_verified()
-    test_what_the_reference_does_not_know_is_refused()
+    test_options_unknown_to_the_reference_are_refused()
     test_floats_and_own_scalers()
     test_drawn_gradients()
     test_plain_tcp_is_beside_the_bound()

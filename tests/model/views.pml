@@ -2,44 +2,44 @@
 
    What is here. Each seat is one process. A change of view v -> v+1 is one decision of Paxos among the voters of v, whose
    votes (view, promised ballot, accepted ballot) and newest checkpoint lie on disk; a crash loses the rest, a wiped directory
-   loses all. Who promises reads its committed step and freezes in the same action. Members go back by one state at most.
-   Where nobody has memory the voters go on from a checkpoint under a new run key.
+   loses all. A voter that promises reads its committed step and freezes in the same action. Members go back by one state at
+   most. Where no voter has memory the voters go on from a checkpoint under a new run key.
 
-   A join. The senior holds all at one state, which it sends to one newcomer once all have confirmed it. The newcomer says so
-   when it has the state. The senior then leads a change whose value is the same list and the newcomer, at the held state: only
-   if the hold still stands, all members have promised in this ballot, no accepted value binds it, and the newcomer has told of
-   this view and step. Else the value is the ordinary one. Only the senior's word, or a new view, ends a hold. The newcomer
-   stores the state before its first vote, and votes from the next view on.
+   A join. The senior quiesces all at one state, which it sends to one joiner once all have confirmed it. The joiner reports
+   when it has the state. The senior then leads a change whose value is the same list and the joiner, at the quiesced state:
+   only if all are still quiesced, all members have promised in this ballot, no accepted value binds it, and the joiner has
+   reported this view and step. Else the value is the ordinary one. Only the senior, or a new view, releases the members. The
+   joiner stores the state before its first vote, and votes from the next view on.
 
-   A planned leave. Who leaves says so, promises and accepts, is in no value, begins no ballot, and is gone once it is left out
-   or has waited long enough; its vote stays on disk. `tgctl leave` is the same within a hold.
+   A planned leave. A member that leaves says so, promises and accepts, is in no value, begins no ballot, and is gone once it
+   is evicted or has waited long enough; its vote stays on disk. `tgctl leave` is the same while all are quiesced.
 
    What it leaves out. Links and one-way cuts (LEAVEOUT stands for any choice of members), timers, ends of a run, flags, digests,
-   weights, torn files, forced resume without a quorum, more than four seats, two newcomers at once, a transfer that is broken
+   weights, torn files, forced resume without a quorum, more than four seats, two joiners at once, a transfer that is broken
    off and taken up again.
 
-   How it is said.
-   - A message is a fact that stays. It is told at once and read at any time or never: so there are no actions for announcing
-     a step, reporting it, confirming it or lifting a hold, and nothing is lost but by never being read.
+   How it is modelled.
+   - A message is a fact that stays. It is sent at once and read at any time or never: so there are no actions for announcing
+     a step, reporting it, confirming it or releasing the members, and nothing is lost but by never being read.
    - A process that does nothing any more is dead, or cut off. A crash is a restart with what is on disk (PROGRESS: or the end).
    - What a state is made of: E(v, k), state k in view v, is the list of the views that made its steps 1 to k. Views are told
-     apart by their number alone, for P1 holds; so each start decided says what E is, and no seat needs to carry it. Whoever
+     apart by their number alone, for P1 holds; so each start decided says what E is, and no seat needs to carry it. A node that
      takes over a state has to find that E is the same before and after.
    - The half that a member does not stand on is taken as torn as soon as the gate of its step is open (the worst case): an
      undone step must not be confirmed.
    - Ballots are numbers; whose one is, is written where it is claimed: any order of owners is possible.
    - The promises of one ballot are summed up as they come: sets, steps, the highest accepted ballot, the newest checkpoint.
-     Who proposes has read all that there are (not to have read one is the same as its being made later). After the proposal
-     nobody promises that ballot: to accept says as much.
+     A proposing coordinator has read all that there are (not to have read one is the same as its being made later). After the
+     proposal no voter promises that ballot: to accept says as much.
    - Facts of a change are forgotten once none of its voters can read them.
-   - Of the last view, V, nothing is looked at but that it is installed: what would happen in it can break nothing.
+   - The last view, V, is only installed, and nothing in it is looked at: what would happen in it can break nothing.
    - At learning a Decide, recording it and installing the view are one action: a crash between the two is the same as a crash
      before, after which it is recorded by a process that is no member.
 
    Bounds. N seats, of which the first M are the first view; V views; B ballots a change; S steps; C crashes of one, W of them
-   with the directory wiped; J holds; Q leaves; KA kills of all; L run keys; LEAVEOUT: one promiser may be left out; ORDER: a
+   with the directory wiped; J quiesces; Q leaves; KA kills of all; L run keys; LEAVEOUT: one promiser may be left out; ORDER: a
    person orders `tgctl resume`. PROGRESS: what has to happen happens; SP: ballots without a reason (without PROGRESS they are
-   free); RETURN: who has left is started again (without PROGRESS it always may be). C + Q + KA is 3 at most.
+   free); RETURN: a node that has left is started again (without PROGRESS it always may be). C + Q + KA is 3 at most.
 
    Properties: P1 to P6 of DESIGN 6b, each assertion with its name. P5 under PROGRESS: facts only grow, so every run ends (np
    cycles are looked for too), and what stands at the end is looked at.
@@ -115,12 +115,12 @@ hidden byte P6_member_has_the_state;
 #ifndef NO_P6
 #define NO_P6 0
 #endif
-hidden byte P6_joins_by_a_hold;
-hidden byte P6_held_until_told;
-hidden byte P6_start_is_the_held_state;
+hidden byte P6_joins_while_quiesced;
+hidden byte P6_quiesced_until_released;
+hidden byte P6_start_is_the_quiesced_state;
 hidden byte P6_all_have_promised;
 hidden byte P6_nobody_is_taken_out;
-hidden byte P6_newcomer_has_no_vote;
+hidden byte P6_joiner_has_no_vote;
 
 /* Views that are decided: facts. View v's member i is process PAIR(incarnations[v], i) of its seat. */
 byte newest;
@@ -132,12 +132,12 @@ byte since[(V + 1) * N]; /* the view from which on a seat has been a member */
 byte senior[V + 1];
 #define SINCE(v, i) since[(v) * N + (i)]
 
-/* Steps: who has announced state k in view v. Held at k: hold[v] = k + 1. What was last sent to a newcomer: its seat and
-   incarnation, k + 1, and whether it has told that it has the state. */
+/* Steps: the seats that have announced state k in view v. Quiesced at k: quiesced[v] = k + 1. What was last sent to a joiner:
+   its seat and incarnation, k + 1, and whether it has reported to have the state. */
 byte reached[(V + 1) * (S + 2)];
 #define REACHED(v, k) reached[(v) * (S + 2) + (k)]
 #define CONFIRMED(v, k) WITHIN(members[v], REACHED(v, k))
-byte hold[V + 1];
+byte quiesced[V + 1];
 byte sent[V + 1];
 #define SENT_SEAT(v) (sent[v] & 3)
 #define SENT_INCARNATION(v) ((sent[v] >> 2) & 3)
@@ -148,18 +148,18 @@ byte sent[V + 1];
 #define AT(v, b) (((v) - 1) * B + (b) - 1)
 #define BALLOTS ((V - 1) * B)
 byte owner[BALLOTS];   /* 16 + seat + 4 * incarnation */
-byte got[BALLOTS];     /* who promised, */
+byte got[BALLOTS];     /* the voters that promised, */
 byte memory[BALLOTS];  /* with state of v in memory, */
 byte steps[BALLOTS];   /* committed steps of these, */
 byte present[BALLOTS]; /* as which incarnations, */
-byte parting[BALLOTS]; /* who of these leaves, */
+byte parting[BALLOTS]; /* those of them that leave, */
 byte adopt[BALLOTS];   /* the highest ballot that one of them had accepted, */
 byte offer[BALLOTS];   /* the newest checkpoint offered: 4 * view + step, */
-byte offering[BALLOTS];/* by whom */
+byte offering[BALLOTS];/* the seat that offers it */
 byte value_members[BALLOTS];
 byte value_incarnations[BALLOTS];
 byte value_how[BALLOTS]; /* start, + 4: from a checkpoint, + 8: by a person's order */
-byte agreed[BALLOTS];    /* who accepted */
+byte agreed[BALLOTS];    /* the voters that accepted */
 #define OWNER(c) (owner[c] & 3)
 #define OWNER_INCARNATION(c) ((owner[c] >> 2) & 3)
 #define TICKET(i) (16 + (i) + 4 * incarnation[i])
@@ -175,21 +175,21 @@ byte born[N];     /* the incarnation that made the directory */
 byte incarnation[N];
 byte has[N];       /* the view whose state is in memory; 0: none */
 byte committed[N];
-byte fed[N];       /* a newcomer's state k of view v: 4 * v + k + 1 */
+byte snapshot[N];       /* a joiner's state k of view v: 4 * v + k + 1 */
 byte up;
 byte leaving;      /* is being shut down */
 
 byte rising; /* is down, and will be started again */
 
-byte crashes, wipes, holds, leaves, kills, suspicions;
+byte crashes, wipes, quiesces, leaves, kills, suspicions;
 
 hidden byte x, y, z, k, ok, w, c;
 
 #define OF_VOTER(i, v) (HAS(members[v], i) && born[i] <= PAIR(incarnations[v], i))
 #ifdef MUTANT_wiped_votes
 #define VOTER(i, v) HAS(members[v], i)
-#elif defined(MUTANT_newcomer_votes)
-#define VOTER(i, v) (OF_VOTER(i, v) || fed[i] / 4 == v)
+#elif defined(MUTANT_joiner_votes)
+#define VOTER(i, v) (OF_VOTER(i, v) || snapshot[i] / 4 == v)
 #else
 #define VOTER(i, v) OF_VOTER(i, v)
 #endif
@@ -240,8 +240,8 @@ inline forget_old() {
         memory[c] = 0; steps[c] = 0; present[c] = 0; parting[c] = 0; adopt[c] = 0; offer[c] = 0; offering[c] = 0
       }
       for (y : 0 .. S) { REACHED(x, y) = 0 }
-#ifndef MUTANT_hold_kept
-      hold[x] = 0;
+#ifndef MUTANT_quiesce_kept
+      quiesced[x] = 0;
 #endif
       sent[x] = 0
     :: else
@@ -258,15 +258,15 @@ inline forget_old() {
 #else
 #define GATE_OPEN(i) CONFIRMED(has[i], committed[i])
 #endif
-#define HELD_HERE(i) (hold[has[i]] == committed[i] + 1)
-#ifdef MUTANT_hold_ignored
-#define HELD(i) 0
-#elif defined(MUTANT_newcomer_believed_dead)
-#define HELD(i) (HELD_HERE(i) && !(SENT_STATE(has[i]) == hold[has[i]] && incarnation[SENT_SEAT(has[i])] != SENT_INCARNATION(has[i])))
-#elif defined(MUTANT_hold_kept)
-#define HELD(i) (HELD_HERE(i) || (hold[has[i] - 1] == committed[i] + 1 && start[has[i]] == committed[i]))
+#define QUIESCED_HERE(i) (quiesced[has[i]] == committed[i] + 1)
+#ifdef MUTANT_quiesce_ignored
+#define QUIESCED(i) 0
+#elif defined(MUTANT_joiner_believed_dead)
+#define QUIESCED(i) (QUIESCED_HERE(i) && !(SENT_STATE(has[i]) == quiesced[has[i]] && incarnation[SENT_SEAT(has[i])] != SENT_INCARNATION(has[i])))
+#elif defined(MUTANT_quiesce_kept)
+#define QUIESCED(i) (QUIESCED_HERE(i) || (quiesced[has[i] - 1] == committed[i] + 1 && start[has[i]] == committed[i]))
 #else
-#define HELD(i) HELD_HERE(i)
+#define QUIESCED(i) QUIESCED_HERE(i)
 #endif
 #ifdef MUTANT_no_freeze
 #define FROZEN(i) 0
@@ -276,8 +276,8 @@ inline forget_old() {
 
 inline commit(i) {
   d_step {
-    has[i] && has[i] < V && committed[i] < S && !FROZEN(i) && GATE_OPEN(i) && !HELD(i) ->
-    assert(NO_P6 || P6_held_until_told || !HELD_HERE(i));
+    has[i] && has[i] < V && committed[i] < S && !FROZEN(i) && GATE_OPEN(i) && !QUIESCED(i) ->
+    assert(NO_P6 || P6_quiesced_until_released || !QUIESCED_HERE(i));
     committed[i]++;
     REACHED(has[i], committed[i]) = REACHED(has[i], committed[i]) | BIT(i);
     printf("= %c commits state %d of view %d\n", NAME(i), committed[i], has[i]);
@@ -305,10 +305,10 @@ inline keep(i, step) {
 #ifdef PROGRESS
 #define STAYS(j, v, b) (HAS(up, j) && has[j] && !LEAVES(j))
 #define IS_BEHIND(j, v, b) (HAS(up, j) && has[j] && view[j] < (v))
-/* It is left out, and has passed that on; or all leave. */
+/* The leaving member is evicted, and has passed the decision on; or all leave. */
 #ifdef MUTANT_leaver_ends_at_once
 #define GIVES_UP(i) 1
-#elif defined(MUTANT_leaver_tells_nobody)
+#elif defined(MUTANT_leaver_passes_nothing_on)
 #define GIVES_UP(i) (!has[i] || !ANY(STAYS, 0, 0))
 #else
 #define GIVES_UP(i) (has[i] -> !ANY(STAYS, 0, 0) : !ANY(IS_BEHIND, view[i], 0))
@@ -365,7 +365,7 @@ inline promise_now(i, b) {
     assert(P4_a_vote_stands || x <= accepted[i] || !HAS(agreed[y], i))
   }
 #endif
-  assert(NO_P6 || P6_newcomer_has_no_vote || HAS(members[view[i]], i));
+  assert(NO_P6 || P6_joiner_has_no_vote || HAS(members[view[i]], i));
   promised[i] = b;
   got[c] = got[c] | BIT(i);
   present[c] = present[c] | (incarnation[i] << (2 * i));
@@ -414,12 +414,12 @@ inline promise_now(i, b) {
 #define COMES_FIRST(j) (!LEAVES(j))
 #endif
 #define BEFORE(j, v, i) (HAS(up, j) && VOTER(j, v) && COMES_FIRST(j) && (SINCE(v, j) < SINCE(v, i) || (SINCE(v, j) == SINCE(v, i) && j < i)))
-#define NEWCOMER_LIVES(v) (HAS(up, SENT_SEAT(v)) && incarnation[SENT_SEAT(v)] == SENT_INCARNATION(v))
-#define NEWCOMER_WAITS(i, v) (i == senior[v] && has[i] == v && hold[v] && SENT_STATE(v) == hold[v] && TOLD(v) && NEWCOMER_LIVES(v))
+#define JOINER_LIVES(v) (HAS(up, SENT_SEAT(v)) && incarnation[SENT_SEAT(v)] == SENT_INCARNATION(v))
+#define JOINER_WAITS(i, v) (i == senior[v] && has[i] == v && quiesced[v] && SENT_STATE(v) == quiesced[v] && TOLD(v) && JOINER_LIVES(v))
 #ifdef MUTANT_no_takeover
-#define REASON(i, v) (!promised[i] && (ANY(MISSING_ONE, v, 0) || NEWCOMER_WAITS(i, v)))
+#define REASON(i, v) (!promised[i] && (ANY(MISSING_ONE, v, 0) || JOINER_WAITS(i, v)))
 #else
-#define REASON(i, v) (ANY(MISSING_ONE, v, 0) || ANY(FROZEN_ONE, v, 0) || NEWCOMER_WAITS(i, v))
+#define REASON(i, v) (ANY(MISSING_ONE, v, 0) || ANY(FROZEN_ONE, v, 0) || JOINER_WAITS(i, v))
 #endif
 /* The most senior voter that is up, where no coordinator is at work; ballots are taken in their order. */
 #define FOR_A_REASON(i, v) (!ANY(BEFORE, v, i) && !ANY_LIVE(v) && REASON(i, v))
@@ -466,7 +466,7 @@ inline promise(i, b) {
   }
 }
 
-/* The coordinator repeats its Prepare; a newer process of who has promised has nothing in memory. */
+/* The coordinator repeats its Prepare; a newer process of a voter that has promised has nothing in memory. */
 inline promise_anew(i) {
   d_step {
     VOTES(i) && promised[i] && HAS(got[AT(view[i], promised[i])], i) && PAIR(present[AT(view[i], promised[i])], i) != incarnation[i] && !value_members[AT(view[i], promised[i])] &&
@@ -497,7 +497,7 @@ inline proposed(i, b) {
 #define START_OF(step, best) (step < best)
 #endif
 
-/* Value of this set of members: start at the least step of these who are counted. */
+/* Sets the value to this set of members: it starts at the least step of those that are counted. */
 inline value_of(set, counted) {
   value_members[c] = set;
   value_incarnations[c] = 0;
@@ -543,7 +543,7 @@ inline value_of_checkpoint(v, how) {
 #define OUTGOING(c) parting[c]
 #endif
 
-/* An accepted value; else who has memory and does not leave, all of them (LEAVEOUT: but one). Who leaves is counted. */
+/* Proposes an accepted value; else all voters that have memory and do not leave (LEAVEOUT: but one). Those that leave count. */
 inline propose(i, b, left_out) {
   d_step {
     PROPOSES(i, b) && (ADOPT(AT(view[i], b)) -> left_out == 0 :
@@ -572,20 +572,20 @@ inline propose(i, b, left_out) {
   }
 }
 
-/* The same list and the newcomer, at the held step. */
-#ifdef MUTANT_join_before_fed
-#define NEWCOMER_FED(v) (SENT_STATE(v) == hold[v])
-#elif defined(MUTANT_join_at_another_step) || defined(MUTANT_join_after_hold)
-#define NEWCOMER_FED(v) TOLD(v)
+/* Proposes the same list and the joiner, at the quiesced step. */
+#ifdef MUTANT_join_before_snapshot
+#define JOINER_HAS_STATE(v) (SENT_STATE(v) == quiesced[v])
+#elif defined(MUTANT_join_at_another_step) || defined(MUTANT_join_after_release)
+#define JOINER_HAS_STATE(v) TOLD(v)
 #else
-#define NEWCOMER_FED(v) (TOLD(v) && SENT_STATE(v) == hold[v])
+#define JOINER_HAS_STATE(v) (TOLD(v) && SENT_STATE(v) == quiesced[v])
 #endif
-#ifdef MUTANT_join_after_hold
-#define AT_HOLD(v) 1
-#define HELD_STATE(v) SENT_STATE(v)
+#ifdef MUTANT_join_after_release
+#define IS_QUIESCED(v) 1
+#define QUIESCED_STATE(v) SENT_STATE(v)
 #else
-#define AT_HOLD(v) hold[v]
-#define HELD_STATE(v) hold[v]
+#define IS_QUIESCED(v) quiesced[v]
+#define QUIESCED_STATE(v) quiesced[v]
 #endif
 #ifdef MUTANT_join_without_all
 #define ALL_STAND(c, v) memory[c]
@@ -597,10 +597,10 @@ inline propose(i, b, left_out) {
 #else
 #define BOUND(c) adopt[c]
 #endif
-inline propose_newcomer(i, b) {
+inline propose_joiner(i, b) {
   d_step {
     J && PROPOSES(i, b) && has[i] && i == senior[view[i]] && !BOUND(AT(view[i], b)) && ALL_STAND(AT(view[i], b), view[i]) && !parting[AT(view[i], b)] &&
-      AT_HOLD(view[i]) && NEWCOMER_FED(view[i]) ->
+      IS_QUIESCED(view[i]) && JOINER_HAS_STATE(view[i]) ->
     c = AT(view[i], b);
     z = members[view[i]];
     assert(NO_P6 || P6_all_have_promised || memory[c] == z);
@@ -608,12 +608,12 @@ inline propose_newcomer(i, b) {
     z = SENT_SEAT(view[i]);
     value_members[c] = value_members[c] | BIT(z);
     value_incarnations[c] = value_incarnations[c] | (SENT_INCARNATION(view[i]) << (2 * z));
-    value_how[c] = HELD_STATE(view[i]) - 1;
+    value_how[c] = QUIESCED_STATE(view[i]) - 1;
     proposed(i, b)
   }
 }
 
-/* From a checkpoint under a new run key: nobody has memory, and all voters promised, or a person orders it. */
+/* Proposes a checkpoint under a new run key: no voter has memory, and all voters promised, or a person orders it. */
 #ifdef MUTANT_checkpoint_beside_memory
 #define NO_MEMORY(c) 1
 #elif defined(MUTANT_checkpoint_newer_than_memory)
@@ -656,7 +656,7 @@ inline decide(v) {
     incarnations[v + 1] = value_incarnations[c];
     start[v + 1] = value_how[c] & 3;
     key[v + 1] = key[v] + (value_how[c] >= 4);
-#ifdef MUTANT_fed_in_another_view
+#ifdef MUTANT_snapshot_of_another_view
     sent[v + 1] = sent[v];
 #endif
     z = 0; /* the senior's since */
@@ -669,8 +669,8 @@ inline decide(v) {
       fi;
       assert(P3_nobody_with_state_lives || value_how[c] / 4 != 1 || has[x] != v)
     }
-    assert(NO_P6 || P6_start_is_the_held_state || !hold[v] || key[v + 1] != key[v] || !CONFIRMED(v, hold[v] - 1) || start[v + 1] + 1 == hold[v]);
-    assert(NO_P6 || P6_joins_by_a_hold || WITHIN(members[v + 1], members[v]) || (hold[v] == start[v + 1] + 1 && COUNT(members[v + 1]) == COUNT(members[v]) + 1));
+    assert(NO_P6 || P6_start_is_the_quiesced_state || !quiesced[v] || key[v + 1] != key[v] || !CONFIRMED(v, quiesced[v] - 1) || start[v + 1] + 1 == quiesced[v]);
+    assert(NO_P6 || P6_joins_while_quiesced || WITHIN(members[v + 1], members[v]) || (quiesced[v] == start[v + 1] + 1 && COUNT(members[v + 1]) == COUNT(members[v]) + 1));
     check_confirmed(v)
   fi
 }
@@ -684,14 +684,14 @@ inline accept(i, b) {
 #endif
     promised[i] = b;
     accepted[i] = b;
-    assert(NO_P6 || P6_newcomer_has_no_vote || HAS(members[view[i]], i));
+    assert(NO_P6 || P6_joiner_has_no_vote || HAS(members[view[i]], i));
     agreed[c] = agreed[c] | BIT(i);
     printf("= %c accepts in ballot %d of view %d\n", NAME(i), b, view[i]);
     if :: QUORUM(agreed[c], view[i]) -> decide(view[i]) :: else fi
   }
 }
 
-/* Who may know of view u. */
+/* The nodes that may know of view u. */
 #ifdef PROGRESS
 #define HOLDER(j, u, i) (HAS(up, j) && view[j] == u && PASSES(j, u, i))
 #define COUNTED(i, b) (owner[AT(view[i], b)] == TICKET(i) && value_members[AT(view[i], b)] && QUORUM(agreed[AT(view[i], b)], view[i]))
@@ -728,10 +728,10 @@ inline accept(i, b) {
 #ifdef MUTANT_wiped_votes
 #define CONCERNED(i, u) HAS(members[u], i)
 #else
-#define CONCERNED(i, u) ((view[i] && VOTER(i, view[i])) || OF_VOTER(i, u) || fed[i])
+#define CONCERNED(i, u) ((view[i] && VOTER(i, view[i])) || OF_VOTER(i, u) || snapshot[i])
 #endif
 
-#if defined(MUTANT_newcomer_keeps_nothing) || defined(MUTANT_checkpoint_newer_than_memory) || defined(MUTANT_checkpoint_of_any_key)
+#if defined(MUTANT_joiner_keeps_nothing) || defined(MUTANT_checkpoint_newer_than_memory) || defined(MUTANT_checkpoint_of_any_key)
 #define STORE_ANEW(i, u) skip
 #else
 #define STORE_ANEW(i, u) kept[i] = (L > 1 -> 4 * u + start[u] : 0)
@@ -770,8 +770,8 @@ inline learn(i, u) {
         assert(P3_undo_by_one || committed[i] == start[u] || !CONFIRMED(u - 1, committed[i]));
         same_line(u - 1, u, GOES_ON_AT(i, u));
         assert(P2_one_state_a_step || ok)
-      :: else -> /* the newcomer */
-        assert(P6_member_has_the_state || fed[i] == 4 * (u - 1) + start[u] + 1);
+      :: else -> /* the joiner */
+        assert(P6_member_has_the_state || snapshot[i] == 4 * (u - 1) + start[u] + 1);
         STORE_ANEW(i, u)
       fi;
       has[i] = u;
@@ -789,63 +789,63 @@ inline learn(i, u) {
     view[i] = u;
     promised[i] = 0;
     accepted[i] = 0;
-#ifndef MUTANT_fed_in_another_view
-    fed[i] = 0;
+#ifndef MUTANT_snapshot_of_another_view
+    snapshot[i] = 0;
 #endif
 #ifdef MUTANT_leaver_ends_at_any_view
     if :: LEAVES(i) -> has[i] = 0; committed[i] = 0 :: else fi;
 #endif
-    if :: u == V -> has[i] = 0; committed[i] = 0; fed[i] = 0; kept[i] = 0; leaving = leaving & ~BIT(i); REACHED(u, start[u]) = 0 :: else fi;
+    if :: u == V -> has[i] = 0; committed[i] = 0; snapshot[i] = 0; kept[i] = 0; leaving = leaving & ~BIT(i); REACHED(u, start[u]) = 0 :: else fi;
     forget_old()
   }
 }
 
-/* --- A newcomer --- */
+/* --- A joiner --- */
 
 #define CANDIDATE(i, v, b) (HAS(up, i) && !LEAVES(i) && !HAS(members[v], i) && view[i] <= v)
 #define AWAITED(v) (ANY(CANDIDATE, v, 0) || leaves < Q)
 
-/* For a newcomer, or for who is to leave. The senior has not announced its state yet, so nobody is beyond it. */
-inline begin_hold(i) {
+/* For a joiner, or for a member that is to leave. The senior has not announced its state yet, so no member is beyond it. */
+inline quiesce(i) {
   d_step {
-    J && has[i] && i == senior[has[i]] && !promised[i] && !hold[has[i]] && holds < J && has[i] < V && !REACHED(has[i], committed[i] + 1) && AWAITED(has[i]) ->
-    holds++;
-    hold[has[i]] = committed[i] + 1;
-    printf("= %c holds all at state %d of view %d\n", NAME(i), committed[i], has[i])
+    J && has[i] && i == senior[has[i]] && !promised[i] && !quiesced[has[i]] && quiesces < J && has[i] < V && !REACHED(has[i], committed[i] + 1) && AWAITED(has[i]) ->
+    quiesces++;
+    quiesced[has[i]] = committed[i] + 1;
+    printf("= %c quiesces all at state %d of view %d\n", NAME(i), committed[i], has[i])
   }
 }
 
 #ifdef PROGRESS
-#define ENDS_HOLD(v) (SENT_STATE(v) == hold[v] -> !NEWCOMER_LIVES(v) : (!ANY(CANDIDATE, v, 0) || leaves < Q))
+#define RELEASES(v) (SENT_STATE(v) == quiesced[v] -> !JOINER_LIVES(v) : (!ANY(CANDIDATE, v, 0) || leaves < Q))
 #else
-#define ENDS_HOLD(v) 1
+#define RELEASES(v) 1
 #endif
-inline end_hold(i) {
+inline release(i) {
   d_step {
-    J && has[i] && i == senior[has[i]] && !promised[i] && hold[has[i]] && ENDS_HOLD(has[i]) ->
-    hold[has[i]] = 0;
-    printf("= %c ends the hold\n", NAME(i))
+    J && has[i] && i == senior[has[i]] && !promised[i] && quiesced[has[i]] && RELEASES(has[i]) ->
+    quiesced[has[i]] = 0;
+    printf("= %c releases all\n", NAME(i))
   }
 }
 
-#ifdef MUTANT_fed_before_all
+#ifdef MUTANT_snapshot_before_all
 #define MAY_SEND(v) 1
 #else
-#define MAY_SEND(v) CONFIRMED(v, hold[v] - 1)
+#define MAY_SEND(v) CONFIRMED(v, quiesced[v] - 1)
 #endif
 #define DONOR_OF(v) (HAS(up, senior[v]) && has[senior[v]] == v && !promised[senior[v]])
 
-/* The newcomer has asked; the senior sends the held state, to one in a hold. */
-inline send_state(i, v) {
+/* The joiner has asked; the senior sends the quiesced state, to one joiner at a time. */
+inline send_snapshot(i, v) {
   d_step {
-    J && v <= newest && CANDIDATE(i, v, 0) && DONOR_OF(v) && hold[v] && SENT_STATE(v) != hold[v] && MAY_SEND(v) ->
-    sent[v] = i + 4 * incarnation[i] + 16 * hold[v];
-    printf("= state %d of view %d is sent to %c\n", hold[v] - 1, v, NAME(i))
+    J && v <= newest && CANDIDATE(i, v, 0) && DONOR_OF(v) && quiesced[v] && SENT_STATE(v) != quiesced[v] && MAY_SEND(v) ->
+    sent[v] = i + 4 * incarnation[i] + 16 * quiesced[v];
+    printf("= state %d of view %d is sent to %c\n", quiesced[v] - 1, v, NAME(i))
   }
 }
 
-/* It has the state, and says so, whatever became of the hold. It knows the view by now. */
-inline be_fed(i, v) {
+/* The joiner has the state, and reports it, even if all were released meanwhile. It knows the view by now. */
+inline receive_snapshot(i, v) {
   d_step {
     J && v <= newest && CANDIDATE(i, v, 0) && sent[v] && !TOLD(v) && SENT_SEAT(v) == i && SENT_INCARNATION(v) == incarnation[i] ->
     view[i] = v;
@@ -853,19 +853,19 @@ inline be_fed(i, v) {
     accepted[i] = 0;
     has[i] = 0;
     committed[i] = 0;
-    fed[i] = 4 * v + SENT_STATE(v);
+    snapshot[i] = 4 * v + SENT_STATE(v);
     sent[v] = sent[v] | 64;
-    printf("= %c is fed state %d of view %d\n", NAME(i), SENT_STATE(v) - 1, v);
+    printf("= %c receives state %d of view %d\n", NAME(i), SENT_STATE(v) - 1, v);
     forget_old()
   }
 }
 
-#ifdef MUTANT_newcomer_drops_state
+#ifdef MUTANT_joiner_drops_state
 inline drop_state(i) {
   d_step {
-    fed[i] ->
-    fed[i] = 0;
-    printf("= %c drops what it was fed\n", NAME(i))
+    snapshot[i] ->
+    snapshot[i] = 0;
+    printf("= %c drops the snapshot\n", NAME(i))
   }
 }
 #endif
@@ -878,7 +878,7 @@ inline restarted(i) {
 #endif
   has[i] = 0;
   committed[i] = 0;
-  fed[i] = 0;
+  snapshot[i] = 0;
   leaving = leaving & ~BIT(i);
   incarnation[i]++;
 #ifdef MUTANT_ballot_reused
@@ -893,7 +893,7 @@ inline restarted(i) {
   skip
 }
 
-/* Without PROGRESS a restart is at once, for nobody has to act. */
+/* Without PROGRESS a restart is at once, for no other process has to act. */
 #ifdef PROGRESS
 #define WORTH_IT(i) (view[i] < V)
 #define GOES_DOWN(i) up = up & ~BIT(i); rising = rising | BIT(i)
@@ -901,7 +901,7 @@ inline restarted(i) {
 #ifdef MUTANT_decide_not_recorded
 #define WORTH_IT(i) 1
 #else
-#define WORTH_IT(i) (has[i] || fed[i] || promised[i]) /* others have nothing to lose */
+#define WORTH_IT(i) (has[i] || snapshot[i] || promised[i]) /* others have nothing to lose */
 #endif
 #define GOES_DOWN(i) skip
 #endif
@@ -980,9 +980,9 @@ inline kill_all() {
 #else
 #define ORDERED(i, b)
 #endif
-#define BALLOT(i, b) :: claim(i, b) :: promise(i, b) ORDINARY(i, b) SHORTER(i, b) :: propose_newcomer(i, b) :: propose_checkpoint(i, b) ORDERED(i, b) :: accept(i, b)
+#define BALLOT(i, b) :: claim(i, b) :: promise(i, b) ORDINARY(i, b) SHORTER(i, b) :: propose_joiner(i, b) :: propose_checkpoint(i, b) ORDERED(i, b) :: accept(i, b)
 
-#define FED(i, v) :: send_state(i, v) :: be_fed(i, v)
+#define SNAPSHOT(i, v) :: send_snapshot(i, v) :: receive_snapshot(i, v)
 
 proctype seat(byte me) {
 end:
@@ -1025,19 +1025,19 @@ end:
 #endif
 #endif
 #if J > 0
-  :: begin_hold(me)
-  :: end_hold(me)
-  FED(me, 1)
+  :: quiesce(me)
+  :: release(me)
+  SNAPSHOT(me, 1)
 #if V > 2
-  FED(me, 2)
+  SNAPSHOT(me, 2)
 #endif
 #if V > 3
-  FED(me, 3)
+  SNAPSHOT(me, 3)
 #endif
 #if V > 4
-  FED(me, 4)
+  SNAPSHOT(me, 4)
 #endif
-#ifdef MUTANT_newcomer_drops_state
+#ifdef MUTANT_joiner_drops_state
   :: drop_state(me)
 #endif
 #endif
@@ -1071,9 +1071,9 @@ end:
 #endif
 
 #ifdef PROGRESS
-/* Nothing can happen any more. Of the newest view known to the living: if its voters that are up are a quorum (all, where nobody
-   has memory and no person orders it), its members are up and have finished. Planned leaves never take the quorum away. Not where
-   a bound was used up. */
+/* Nothing can happen any more. If the voters that are up are a quorum of the newest view known to the living (all voters, where
+   none has memory and no person orders it), its members are up and have finished. Planned leaves never take the quorum away.
+   This is not looked at where a bound was used up. */
 #ifdef ORDER
 #define ENOUGH(set, v) QUORUM(set, v)
 #else

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 @dataclass(frozen=True)
 class Experiment:
     title: str
-    job: str  # of deploy/jobs
+    job: str  # in deploy/jobs
     rows: dict  # name -> settings
     members: dict  # how many -> settings; every row is computed with each
     pairs: tuple = ()  # (row, the row that it is compared with)

@@ -44,7 +44,7 @@ class CifarNet(nn.Module):
 
 
 class ResNet20(nn.Module):
-    """For CIFAR-10, with projections (option B); 272,474 parameters."""
+    """ResNet-20 for CIFAR-10, with projections (option B); 272,474 parameters."""
 
     def __init__(self, classes):
         super().__init__()
@@ -182,7 +182,7 @@ class GoogleNetSlim(nn.Module):
 
 
 def make(model, shape, classes, dropout=False):
-    """The network of that name. Without its dropout unless that is asked for: nobody draws as we do."""
+    """The network of that name. Without its dropout unless that is asked for: PyTorch does not draw as we do."""
     models = torchvision.models
     network = {
         "lenet": lambda: LeNet(),

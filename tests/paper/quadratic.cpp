@@ -40,7 +40,7 @@ struct Part {
 };
 constexpr std::array<Part, 3> kParts = {{{512, 1, 1}, {256, 2, 2}, {128, 4, 4}}};
 
-// Of w_i - w*_i, evenly between -1 and 1.
+// Returns w_i - w*_i at the start: evenly between -1 and 1.
 double first_error(const Part& part, std::size_t i) {
   return (2 * static_cast<double>(i) + 1) / static_cast<double>(part.elements) - 1;
 }

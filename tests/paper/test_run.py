@@ -60,7 +60,7 @@ class Run(unittest.TestCase):
             self.assertNotIn(unclipped["ternary"], {line["digest"] for line in lines}, "other settings are another run")
             self.assertIn("give --steps N", run(*one, "--set", "steps=5").stderr)
 
-    def test_what_fails_is_said(self):
+    def test_failures_are_reported(self):
         with tempfile.TemporaryDirectory() as folder:
             failed = run("table-1", "--tgd", os.environ["TGD"], "--members", 2, "--rows", "float32", "--seeds", 1, "--steps", 1,
                          "--data-dir", folder, "-o", pathlib.Path(folder) / "out")

@@ -2,7 +2,7 @@
 //
 // One member a node of four GPUs, as here: they share the node's link, and what they do among themselves takes no time.
 // The paper counts its GPUs as members and does not print their speeds; these are others' measurements of the same
-// cards, as near in time as could be found. A network that nobody measured on a card is not in the table, but for
+// cards, as near in time as could be found. A network that was not measured on a card is not in the table, but for
 // VGG-A: VGG-16's by the operations. Float32 is a ring that begins when forward has ended, and costs only its bits (the
 // paper's: a parameter server). The codes are made and coded on 16 cores of a server of 2020
 // (daemon/forecast/forecast.cpp).
@@ -22,18 +22,20 @@ using namespace tg;
 using namespace tg::daemon;
 
 constexpr double kGpusOfANode = 4;
-constexpr double kVggShare = 7.61 / 15.47;  // of VGG-16's multiplications, G a sample (Simonyan and Zisserman's layers)
+constexpr double kVggShare =
+    7.61 / 15.47;  // times VGG-16's multiplications, G a sample (Simonyan and Zisserman's layers)
 
 struct Network {
   ModelKind model;
   std::uint64_t batch_of_a_gpu;  // the paper's
-  double zeros;  // of its codes with c = 2.5: measured by this project for a Gaussian gradient, and 0.713 by the paper
+  double zeros;  // share of its codes with c = 2.5: measured by this project for a Gaussian gradient, and 0.713 by the
+                 // paper
 };
 
 struct Cluster {
   std::string name;
   double line_mbps;
-  std::map<ModelKind, std::pair<double, std::string>> seconds;  // of a sample on one GPU, and who measured it
+  std::map<ModelKind, std::pair<double, std::string>> seconds;  // for a sample on one GPU, and the source
 };
 
 std::vector<Cluster> clusters() {

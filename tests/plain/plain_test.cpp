@@ -79,14 +79,14 @@ double worst_z(const Members& members, Rule& rule, const std::vector<double>& ex
   }
   double worst = 0;
   for (std::size_t i = 0; i < sums.size(); ++i) {
-    const double rounding = 1e-6 * draws;  // of floats, where nothing is drawn
+    const double rounding = 1e-6 * draws;  // floats', where nothing is drawn
     worst = std::max(worst, std::max(0.0, std::fabs(sums[i]) - rounding) / std::sqrt(squares[i] + 1e-12));
   }
   return worst;
 }
 
 constexpr std::uint32_t kDraws = 3000;
-constexpr double kMaxZ = 5;  // of some hundred elements: one in a million is further off
+constexpr double kMaxZ = 5;  // one in a million of the elements is further off, and there are some hundred
 
 const engine::SegmentTable& small() {
   static const engine::SegmentTable segments = table({{6, 20}, {7}});
@@ -113,7 +113,7 @@ TEST(PlainRules, TheUnbiasedOnesMeetTheMean) {
 }
 
 // c = 2.5: the mean of what was cut, eq. (21), at the bounds of each member and bucket.
-TEST(PlainRules, ClippedTernaryMeetsTheMeanOfWhatIsCut) {
+TEST(PlainRules, ClippedTernaryMeetsTheMeanOfTheClippedGradient) {
   const engine::SegmentTable segments = table({{30, 40}, {300}});
   for (const std::size_t bucket : {std::size_t{0}, std::size_t{512}}) {
     const Members members(segments, 2, 6);
@@ -166,7 +166,7 @@ TEST(PlainRules, ASharedScalerIsTheLargest) {
   EXPECT_TRUE(some);
 }
 
-// Of its own scaler a member's code is worth more or less than another's: each value has to be its own.
+// With its own scaler a member's code is worth more or less than another's: each value has to be its own.
 TEST(PlainRules, OwnScalersAreEachTheirMembers) {
   Members members(small(), 2, 8);
   for (float& value : members.gradients[0]) value *= 8;
@@ -261,7 +261,7 @@ TEST(PlainRules, DroppedElementsComeLater) {
   EXPECT_EQ(rule.own_bytes(), 127U * sizeof(float));
 }
 
-// With errors kept, the errors shrink as nothing new comes; without, the same signs would be sent for ever.
+// Errors that are kept shrink as nothing new comes; without them the same signs would be sent for ever.
 TEST(PlainRules, OneBitKeepsItsErrors) {
   OneBit rule;
   expect_conserved(rule, 0.1);
@@ -330,7 +330,7 @@ TEST(PlainRules, AMajorityIsNotMovedByOneAndHasNoSize) {
   EXPECT_EQ(applied[100], 0);  // padding has no say
 }
 
-TEST(PlainRules, DitheredSignsFollowSizesAndGoOnAtTheirRate) {
+TEST(PlainRules, DitheredSignsFollowSizesAndContinueAtTheirRate) {
   constexpr std::uint32_t kUntil = 4000;
   Members members(table({{64}}), 2, 17);
   std::ranges::copy(members.gradients[0], members.gradients[1].begin());
@@ -354,7 +354,7 @@ TEST(PlainRules, DitheredSignsFollowSizesAndGoOnAtTheirRate) {
     // P(sign = 1) - P(sign = -1) = erf(g / (sqrt(2) sigma_t)), sigma_t from sigma to 3/4 of it.
     EXPECT_NEAR(sums[i], std::erf(gradient[i] / (std::sqrt(2.0) * 0.87 * sigma)), 0.12);
   }
-  // Without noise at the end |p g| / |g|^2 is sum |g| / |g|^2: then the gradient at that rate.
+  // The noise is 0 at the end, |p g| / |g|^2 is sum |g| / |g|^2, and the gradient is applied at that rate.
   EXPECT_NEAR(square, 64, 3);
   const std::vector<float> applied = members.apply(rule, kUntil);
   for (std::size_t i = 0; i < 64; ++i)
@@ -362,7 +362,7 @@ TEST(PlainRules, DitheredSignsFollowSizesAndGoOnAtTheirRate) {
 }
 
 // Full gradients of sum |w - o_r|^2 / 2 with optima o_r that differ: at the common optimum no member's gradient is 0.
-// Who sends its gradient's codes never comes to rest there; who sends what it has not yet learned does.
+// A member that sends its gradient's codes never comes to rest there; one that sends what it has not yet learned does.
 double distance_after(Rule& rule, std::uint32_t steps) {
   constexpr std::size_t kCount = 40, kMembers = 4;
   const engine::SegmentTable segments = table({{kCount}});
@@ -439,11 +439,11 @@ TEST(PlainRules, EntropyIsOfOrderZero) {
   EXPECT_DOUBLE_EQ(entropy_bits(round, std::vector<int>(100, 3)), 0);
   const Bits bits = bits_of(round, {{0, 1, 0, 1}, {1, 0, 1, 0}}, 4);
   EXPECT_DOUBLE_EQ(bits.sent, 4);
-  EXPECT_DOUBLE_EQ(bits.sum, 0);  // of sums that are all 1
+  EXPECT_DOUBLE_EQ(bits.sum, 0);  // the sums are all 1
   EXPECT_EQ(bits_of({.kernels = scalar(), .priced = false}, {{0, 1}}, 2).sent, 0);
 }
 
-TEST(PlainRules, WhatASegmentCosts) {
+TEST(PlainRules, BitsByRule) {
   const Members members(table({{30, 40}, {300}}), 2, 20);
   const auto bits_of_rule = [&](const char* name) {
     Bits bits;

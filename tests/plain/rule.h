@@ -34,13 +34,13 @@ struct Round {
   simulation::Random draws(std::size_t rank, std::size_t segment) const;
 };
 
-// By rank; all of a flat array, or its part that is one segment, with the padding, which is 0.
+// Gradients by rank: a whole flat array each, or its part that is one segment, with the padding, which is 0.
 using Gradients = std::span<const std::span<const float>>;
 
-// What a step costs, all parameters together.
+// The bits that a step sends, for all parameters together.
 struct Bits {
   double sent = 0;  // by a member, the mean over the members: codes at their entropy of order 0 by segment, and scalers
-  double sum = 0;   // of all members: whole numbers at their entropy if codes have a unit in common, else 32 each
+  double sum = 0;   // for all members: whole numbers at their entropy if codes have a unit in common, else 32 each
   Bits& operator+=(const Bits& more) {
     sent += more.sent;
     sum += more.sum;
@@ -74,7 +74,7 @@ class SegmentRule : public Rule {
 class OwnState {
  public:
   std::span<float> of(std::size_t rank, std::size_t segment, std::size_t count);
-  std::size_t bytes() const;  // of rank 0
+  std::size_t bytes() const;  // rank 0's
 
  private:
   std::map<std::pair<std::size_t, std::size_t>, std::vector<float>> values_;
@@ -84,7 +84,7 @@ class OwnState {
 class Histogram {
  public:
   void add(std::span<const int> values);
-  double bits() const;            // of all that came, at the entropy of order 0
+  double bits() const;            // for all that came, at the entropy of order 0
   double share(int value) const;  // 0 .. 1
   std::uint64_t total() const { return total_; }
 
@@ -96,7 +96,8 @@ class Histogram {
 using Codes = std::vector<std::vector<int>>;  // by rank
 
 double entropy_bits(const Round& round, std::span<const int> values);
-// Of the first `count` codes, whose unit all members share: sent without scalers; the sum as whole numbers.
+// Returns the bits of the first `count` codes, whose unit all members share: they are sent without scalers, their sum
+// as whole numbers.
 Bits bits_of(const Round& round, const Codes& codes, std::size_t count);
 std::vector<int> sum_of(const Codes& codes);
 double largest(std::span<const float> values);  // |value|

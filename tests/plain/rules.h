@@ -12,7 +12,7 @@ namespace tg::plain {
 
 struct RuleOptions {
   std::size_t members = 1;
-  std::uint64_t steps = 0;  // of the whole run
+  std::uint64_t steps = 0;  // the whole run's
 };
 struct NamedRule {
   std::string name;

@@ -68,7 +68,7 @@ Bits DitheredSign::mean(const Round& round, const engine::SegmentTable& segments
     return as_floats;
   }
   Bits bits;
-  double square = 0, product = 0;  // of the gradient; of it and the signs
+  double square = 0, product = 0;  // the gradient's square; its product with the signs
   for (std::size_t s = 0; s < segments.size(); ++s) {
     const std::size_t begin = segments[s].offset, count = segments[s].element_count;
     Codes codes(gradients.size(), std::vector<int>(count));

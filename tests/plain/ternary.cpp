@@ -41,7 +41,7 @@ void ternarize(const Round& round, const kernels::DrawKey& key, std::span<const 
   }
 }
 
-// So the mean is unbiased, eq. (10), with s' = 256/255 s.
+// The mean is unbiased, eq. (10), with s' = 256/255 s.
 void mean_of_codes(const TernaryOptions& options, const Codes& codes, std::span<const kernels::Scale> scales,
                    std::span<float> mean) {
   const auto worth = [](float scaler) { return static_cast<float>(static_cast<double>(scaler) * 256.0 / 255.0); };

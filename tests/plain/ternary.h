@@ -1,5 +1,5 @@
 // TernGrad, Wen et al., NIPS 2017: what a member announces, what all share, the codes and what they add up to. Made of
-// the scalar pieces of kernels.h; the whole rule for a step, and its parts for who needs them one by one.
+// the scalar pieces of kernels.h; the whole rule for a step, and its parts for callers that need them one by one.
 #pragma once
 
 #include "tests/plain/rule.h"

@@ -106,7 +106,7 @@ class Training {
  private:
   Status make_engines();
   void step(std::uint64_t step);
-  // Of a member, with what its samples lost.
+  // Returns a member's gradient, and adds the loss of its samples.
   AlignedArray<float> gradient_of(std::uint64_t step, std::size_t rank);
   void update(std::uint64_t step, std::size_t parts);
   engine::EvaluationCounts evaluate();
@@ -125,7 +125,7 @@ class Training {
   AlignedArray<float> parameters_, slot0_, slot1_, average_, mean_, next_parameters_, next_slot0_, next_slot1_;
   engine::Batch batch_;
   double loss_ = 0;  // sum of all samples' since the last evaluation
-  Bits bits_;        // of the measured steps
+  Bits bits_;        // the measured steps'
   Distance distance_;
 };
 

@@ -19,7 +19,7 @@ class Answer(collections.namedtuple("Answer", "code out err")):
     """What a program that has ended said."""
 
     def ends(self, code, *words):
-        """With this exit code, and with these words on stderr."""
+        """Expects this exit code, and these words on stderr."""
         missing = [word for word in words if word not in self.err]
         if self.code != code or missing:
             raise AssertionError(f"exit code {code} expected, {missing} missing on stderr: {self}")

@@ -42,8 +42,8 @@ def wait_recorded(node, run, state, patience=None):
 
 
 def check_end(nodes, run):
-    """Of a run that has ended, on those who went on with it: one end with one digest, each step once, and a line for each
-    view. Those lines."""
+    """Checks the records of a run that has ended on the nodes that went on with it: one end with one digest, each step once, and a
+    line for each view. Returns those lines."""
     History.of(nodes, run).check()
     records = [node.record(run) for node in nodes]
     ends = {(record["state"], record["step"], record["digest"]) for record in records}

@@ -37,7 +37,7 @@ class SmallDisks(Mesh):
                 shutil.rmtree(self.folder, ignore_errors=True)
 
     def keep(self):
-        """What lies on the disks, for whoever looks why a test failed."""
+        """Keeps what lies on the disks, to find out why a test failed."""
         for node in self.nodes:
             shutil.copytree(node.state_dir, node.state_dir + "-kept", ignore=shutil.ignore_patterns(FILLER, "*.sock"))
 
@@ -46,7 +46,7 @@ class SmallDisks(Mesh):
             subprocess.run(["umount", "--lazy", node.state_dir], capture_output=True)
 
     def fill(self, node, room=0):
-        """To the last byte, but for so many."""
+        """Fills the disk to the last byte, but for so many."""
         path = os.path.join(node.state_dir, FILLER)
         try:
             with open(path, "ab", buffering=0) as file:

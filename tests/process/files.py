@@ -111,5 +111,5 @@ def write_npy(path, kind, shape, values):
         file.write(b"\x93NUMPY\x01\0" + struct.pack("<H", len(header)) + header + struct.pack(f"<{len(values)}{letter}", *values))
 
 
-# The first bytes of a picture, as somebody might save one under a data file's name.
+# The first bytes of a picture, as a user might save one under a data file's name.
 PNG = bytes.fromhex("89504e470d0a1a0a0000000d494844520000001c0000001c0800000000") + bytes(2000)

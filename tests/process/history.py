@@ -1,9 +1,9 @@
 """What the nodes of a run have on their disks, checked against the promises of a view change (DESIGN.md, section 6b):
 
 P1  no two views of one run key and number differ: members, weights, and the state that they begin with
-P2  all confirmed states lie on one line: whoever confirmed a step tells the same loss of it, to the last bit, and the
+P2  all confirmed states lie on one line: all nodes that confirmed a step record the same loss of it, to the last bit, and the
     same digests of a state, but for what a resume gave up that went back behind it
-P3  a view begins with a step that nobody has gone beyond in the one before, and one step before what a member has
+P3  a view begins with a step that no member has gone beyond in the one before, and one step before what a member has
     committed at the most
 
 and that metrics.jsonl has each step once, views.jsonl a line for each view. Reads run.json, views.jsonl and metrics.jsonl
@@ -36,7 +36,7 @@ def _lines(path):
         return [json.loads(line) for line in file.read().split(b"\n")[:-1] if line]
 
 
-def _stretch(node, fields, members, to_step, ended):
+def _interval(node, fields, members, to_step, ended):
     start = fields["from"]
     return ViewInterval(node, fields["lineage"], fields["key"], fields["view"], tuple(members), tuple(fields["weights"]), start["step"], start["digest"], to_step, ended)
 
@@ -48,10 +48,10 @@ class Story:
     def __init__(self, name, record, views, metrics):
         ahead = record["state"] in FINAL and metrics and metrics[-1]["step"] == record["own"]["step"] + 1
         self.name, self.record, self.metrics = name, record, metrics[:-1] if ahead else metrics
-        self.past = [_stretch(name, line, line["members"], line["to_step"], line["ended"]) for line in views]
+        self.past = [_interval(name, line, line["members"], line["to_step"], line["ended"]) for line in views]
         last = self.past[-1] if self.past else None
         if not last or (last.lineage, last.view) != (record["lineage"], record["view"]):
-            self.present = _stretch(name, record, record["members"], None, None)
+            self.present = _interval(name, record, record["members"], None, None)
         else:
             self.present = None
 
@@ -66,7 +66,7 @@ class Story:
 
     @classmethod
     def simulated(cls, life, digests):
-        """Of one process of a schedule. digests: of that schedule's states, as somebody has seen them first."""
+        """The history of one process of a schedule. digests: that schedule's states', as a node has seen them first."""
         states = sorted((int(step), format(digest, "016x")) for step, digest in life["states"].items())
         step, digest = states[-1]
         views = [{"lineage": 1, "key": "", "from": {"step": view["start"], "digest": digests[view["start"]]}, "to_step": None, "ended": None} | view for view in life["views"]]
@@ -115,7 +115,7 @@ class History:
         for story in self.stories:
             for interval in story.intervals():
                 first = views[interval.key, interval.view]
-                if story.name not in interval.members and interval is story.intervals()[-1]:  # else told by who let it in
+                if story.name not in interval.members and interval is story.intervals()[-1]:  # else the senior that admitted it said so
                     yield f"P1: {story.name} has a line of view {interval.view}, whose members are {interval.members}"
                 for field in START:
                     if getattr(first, field) != getattr(interval, field):
@@ -133,7 +133,7 @@ class History:
         digests, beginnings = {}, {interval.lineage: interval.start for interval in self.views().values() if interval.view == 1}
 
         def given_up(interval):
-            """A later lineage began further back: nobody's checkpoint had that state."""
+            """A later lineage began further back: no node's checkpoint had that state."""
             return any(lineage > interval.lineage and start < interval.start for lineage, start in beginnings.items())
 
         for story in self.stories:
@@ -145,7 +145,7 @@ class History:
                     yield f"P2: state {step}: {who} has digest {first}, {story.name} has {digest}"
 
     def _starts(self):
-        """Whoever was in a view for the last time there has confirmed no more than what the next one begins with."""
+        """A node that was a member for the last time in a view has confirmed no more than what the next one begins with."""
         views = self.views()
         for story in self.stories:
             own = {(interval.key, interval.view) for interval in story.intervals()}

@@ -40,17 +40,17 @@ from test_recompute import recompute
 PEER_TIMEOUT = 2.0
 KILL, TERM, STOP, CUT, ONE_WAY, FAULT = "SIGKILL", "SIGTERM", "SIGSTOP", "cut", "cut one way", "fault"
 SIGNALS = {KILL: signal.SIGKILL, TERM: signal.SIGTERM, STOP: signal.SIGSTOP}
-SILENT = (STOP, CUT, ONE_WAY)  # nobody tells of it; the others miss a sign of life
+SILENT = (STOP, CUT, ONE_WAY)  # no node reports it; the others miss a sign of life
 PAUSED_FOR = 1.5  # seconds without another state until it is believed
 DISK_CALLS = {"open": 7, "write": 60, "fsync": 14, "rename": 7}  # about as many as a run makes
 MODELS = ("model.safetensors", "model-raw.safetensors")
 # What a trial may be; power is a command of its own.
 KINDS = ("training", "returning", "saving", "ending", "stopping")
-MOST_KILLS = 4  # of all nodes, in one run
+MOST_KILLS = 4  # in one run, all nodes together
 
 
 def settings(network=False, threads=1):
-    """With more than one thread an exchange has helpers, which a change of view ends and makes anew."""
+    """A mesh's options. With more than one thread an exchange has helpers, which a view change ends and makes anew."""
     return {"peer-timeout": f"{PEER_TIMEOUT:g}s", "threads": threads} | ({"insecure": "true"} if network else {})
 
 
@@ -84,7 +84,7 @@ class Kills:
         Trial(self, number).life()
 
     def reference(self, recipe):
-        """Digest and seconds of a run that nobody interrupts."""
+        """Digest and seconds of a run without an interruption."""
         if recipe not in self.references:
             began = time.time()
             run = self.mesh.start(job_of(recipe, self.mesh.folder))
@@ -270,7 +270,7 @@ class Trial:
         return json.loads(answer.out)["runs"][0] if answer.code == 0 else {}
 
     def states(self):
-        """On the nodes that nothing was done to, and on those whose fault has not come."""
+        """The run's states on the nodes that nothing was done to, and on those whose fault has not come."""
         states = {}
         for node in self.mesh.nodes:
             if not node.alive() and node not in self.away:
@@ -280,8 +280,8 @@ class Trial:
         return states
 
     def until_over(self, stops=False):
-        """Until the run has ended where nobody was hurt. Whether it was PAUSED and the dead had to come back. stops: a stop that
-        no living node has heard is asked for again."""
+        """Waits until the run has ended on all unhurt nodes. Returns whether it was PAUSED and the dead had to come back. stops: a
+        stop that no living node has heard is asked for again."""
         paused, states = False, {}
 
         def over():
@@ -307,7 +307,7 @@ class Trial:
         return set(self.states().values()) <= {"PAUSED", None}
 
     def ends(self):
-        """Of each node that has a record: the end that it tells."""
+        """The end that each node's record tells, of the nodes that have one."""
         records = {node.name: node.record(self.run) for node in self.mesh.nodes if os.path.exists(node.run_file(self.run, "run.json"))}
         return {name: (record["state"], record["reason"], record["since"]) for name, record in records.items()}
 
@@ -341,7 +341,7 @@ class Trial:
         assert len({answer.code for answer in answers}) == 1, f"{self.run}, {state}: {answers}"
         if answers[0].code != 0:
             assert not any(save in ("saved", "in memory") for _, _, save in members), f"{self.run}: {members}, but fetch: {answers[0]}"
-            return state + ", nobody has it"
+            return state + ", no node has it"
         for folder in folders[1:]:
             _, differ, broken = filecmp.cmpfiles(folders[0], folder, MODELS, shallow=False)
             assert not differ and not broken, f"{self.run}: {folders[0]} and {folder} differ in {differ + broken}"

@@ -92,7 +92,7 @@ class Network:
         self._refuse(index, "INPUT", "-i", self.INTERFACE)
 
     def part(self, one, other):
-        """These two do not hear each other; everybody else hears both."""
+        """These two do not hear each other; all others hear both."""
         self._refuse(one, "OUTPUT", "-d", self.addresses[other])
         self._refuse(one, "INPUT", "-s", self.addresses[other])
 
@@ -110,5 +110,5 @@ class Network:
             _do(*prefix, "iptables", "-F")
 
     def sent_bytes(self, index):
-        """As the interface counts them, headers included."""
+        """The bytes that the interface counts as sent, headers included."""
         return int(_do(*self.prefixes[index], "cat", f"/sys/class/net/{self.INTERFACE}/statistics/tx_bytes"))

@@ -19,7 +19,7 @@ _PR_SET_PDEATHSIG = 1
 
 
 def _die_with_us():
-    """In a new node: a test that is killed leaves none behind."""
+    """Runs in a new node's process: a test that is killed leaves no node behind."""
     _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
 
 

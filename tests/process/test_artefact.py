@@ -19,7 +19,7 @@ JOB = {"data-train": None, "data-test": None, "steps": 12, "global-batch": 6}
 
 
 def predict(folder, *arguments, python=(PYTHON,)):
-    """Exit code, stdout, stderr; from another folder, as anybody may."""
+    """Exit code, stdout, stderr; it runs in another folder, as it may."""
     done = subprocess.run([*python, os.path.join(folder, "predict.py"), *arguments], cwd="/", capture_output=True, text=True, timeout=300)
     if "Traceback" in done.stderr:
         raise AssertionError(f"predict.py {arguments}: {done.stderr}")

@@ -26,7 +26,7 @@ BUILT_IN = {"bargauge", "row", "stat", "state-timeline", "table", "timeseries"} 
 WINDOW_SECONDS = 10
 # These have no series here: the nodes of the tests train on the processor.
 OF_A_GPU = {"tgd_device_up", "tgd_device_memory_bytes", "tgd_device_memory_free_bytes"}
-WORDS = {"and", "or", "unless"}  # of PromQL, outside of parentheses that a word opens
+WORDS = {"and", "or", "unless"}  # PromQL's, outside of parentheses that a word opens
 
 
 def read_board():

@@ -62,7 +62,7 @@ class Descriptors(unittest.TestCase):
                     self.assertEqual(mesh[1].end(), 0)
 
     def test_idle_connections_cost_no_run_its_state(self):
-        """Whoever connects to the ports, shakes hands and says nothing: what a run is saved with is kept."""
+        """Clients connect to the ports, shake hands and send nothing: the descriptors that a run is saved with stay free."""
         with Mesh(2, absent=[0, 1]) as mesh:
             for node in mesh.nodes:
                 start_under(node, "prlimit", "--nofile=256:256")
@@ -87,8 +87,8 @@ class Descriptors(unittest.TestCase):
             self.assertEqual([row["save"] for row in mesh.run(run)["members"]], ["saved", "saved"])
             mesh.fetch(run)
 
-    def test_what_a_mesh_takes(self):
-        """With a margin: a node counts what it needs by this."""
+    def test_a_mesh_uses_few_descriptors(self):
+        """A node counts the descriptors that it needs by these numbers, with a margin."""
         counts = {}
         for nodes in (2, 4):
             with Mesh(nodes) as mesh:

@@ -102,14 +102,14 @@ class Faults(unittest.TestCase):
     def test_promise(self):
         self.changes(4, 1, "kill@promise:1", pauses=False, members=(0, 2))
 
-    def test_promise_of_who_leads(self):
+    def test_promise_of_the_coordinator(self):
         self.changes(3, 0, "kill@promise:1", pauses=True, members=(1,))
 
     def test_accept(self):
         self.changes(4, 1, "kill@accept:1", pauses=False, members=(0, 2))
 
     def test_decide(self):
-        """Accepted by a quorum, and who has counted that dies: its vote is needed, and the value stays."""
+        """A quorum has accepted, and the coordinator that has counted it dies: its vote is needed, and the value stays."""
         self.changes(4, 0, "kill@decide:1", pauses=True, members=(1, 2))
 
     def test_decided(self):
@@ -148,7 +148,7 @@ class Parted(unittest.TestCase):
     """Nodes in namespaces whose links are cut while they train, and healed. (At any links: Schedules, ChooseView.)"""
 
     def parted(self, nodes, cut, go_on, out):
-        """These go on; the others are PAUSED where they can be reached by nobody, and learn at healing that they are out."""
+        """These go on; the others are PAUSED where no node can reach them, and learn at healing that they are out."""
         try:
             network = Network(nodes, cut=True).__enter__()
         except NetworkUnavailable as reason:
@@ -185,7 +185,7 @@ class Parted(unittest.TestCase):
     def test_one_way(self):
         self.parted(3, lambda network: network.cut(1), [0, 2], [1])
 
-    def test_who_lacks_most_links(self):
+    def test_the_member_without_most_links(self):
         self.parted(4, lambda network: [network.part(1, other) for other in (2, 3)], [0, 2, 3], [1])
 
 

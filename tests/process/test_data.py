@@ -49,7 +49,7 @@ class Data(unittest.TestCase):
             job["test-share"] = 0.5
             mesh.ctl("start", mesh.job_file(job)).refuses(2, "test-share is set", "leave out one")
 
-    def test_what_was_read(self):
+    def test_the_data_are_described(self):
         """A sentence and warnings, before a run and in all that is left of it; and epochs, which are passes over that."""
         with Mesh(2) as mesh:
             folder = os.path.join(mesh.folder, "pictures")

@@ -50,7 +50,8 @@ class Death(unittest.TestCase):
         return follower, run
 
     def see_end(self, mesh, run, victim, follower, survivors):
-        """It is stopped: who follows it sees a good end. The victim, who is back by then, tells the same. The views' lines."""
+        """The run is stopped: its follower ends with success. The victim, which is back by then, tells the same. Returns the
+        views' lines."""
         mesh.ctl_ok("stop", run, node=survivors[0])
         follower.finish().ends(0, "STOPPED")
         lines = check_end(survivors, run)
@@ -130,7 +131,7 @@ class Silent(Death):
             stopped, elapsed = time.time(), Elapsed()
             report = self.see_gone_on(mesh, run, mesh[2], stopped, elapsed, PEER_TIMEOUT + SLACK, survivors, ["node-c"])
             print(f"stopped: {report}")
-            # It wakes up, learns that the others went on, and accuses nobody.
+            # It wakes up, learns that the others went on, and suspects no member.
             mesh[2].signal(signal.SIGCONT)
             record = wait_recorded(mesh[2], run, "INTERRUPTED")
             self.assertRegex(record["reason"], "node-c was evicted: .*node-c.*; the run continues without it", f"log {mesh[2].log}")
@@ -209,7 +210,7 @@ class CutOff(Death):
             self.see_end(mesh, run, mesh[2], follower, survivors)
 
     def test_one_direction(self):
-        """What is sent to it still arrives: it hears the others, but nobody hears it."""
+        """What is sent to it still arrives: it hears the others, but no node hears it."""
         self.cut_off("cut off in one direction", self.network.cut)
 
     def test_both_directions(self):

@@ -86,7 +86,7 @@ class OneMachine(Doctor):
             found = self.finds(mesh, "keys", "node-c", "another cluster key than node-a, node-b, or none", "copy the cluster key file of node-")
             self.only(found, "keys")
             self.assertEqual(self.cell(found, "node-a", "node-c"), "refused")
-            # Asked there, it is the odd one; and without a key nobody is told anything.
+            # Asked there, it is the odd one; and without a key a client is told nothing.
             answer = mesh.ctl("--key", other, "doctor", "--json", "--no-bandwidth", node=2)
             self.assertEqual(answer.code, NOT_WELL, answer)
             self.assertIn("another cluster key than node-a, node-b, or none", answer.out)

@@ -1,5 +1,5 @@
 """What computes: modules beside tgd that can and that cannot be used, and runs in which one node trains on a device. The device is
-a stand-in (modules/stand_in.cpp): it gives the processor's bits, in memory that nobody else can touch."""
+a stand-in (modules/stand_in.cpp): it gives the processor's bits, in memory that only it can touch."""
 
 import os
 import pathlib
@@ -170,14 +170,14 @@ class Mixed(WithModules):
                 self.assertTrue(mesh[0].alive())
 
     def test_all_devices_die_in_a_run(self):
-        """Then nobody can go on, and each says why."""
+        """No member can go on, and each says why."""
         with self.mesh(2, {0: "stand_in", 1: "stand_in"}, {"engine": "cuda", "device": 3}) as mesh:
             answer = mesh.ctl("start", mesh.job_file({"steps": 2000, "digest-every": 1, "exchange": "sharded"}))
             self.assertEqual(answer.code, 5, answer)
             for node in (0, 1):
                 run = mesh.status(node=node)["runs"][0]
                 self.assertEqual(run["state"], "FAILED")
-                # Who is left alone for a moment says it of the view that it would go on with.
+                # A member that is alone for a moment says it of the view that it would go on with.
                 self.assertRegex(run["reason"], r"node-[ab] (step \d+: the engine failed|cannot continue with its share of \d+ samples): \w+: device lost")
 
     def test_a_device_that_does_not_answer(self):

@@ -1,5 +1,5 @@
 """What the exchange promises while it runs: a member that stands still costs the others time, not memory; it is named;
-so is one that is slow, as long as it is; a timeline shows who did what. TGD_PAUSE is how many seconds the
+so is one that is slow, as long as it is; a timeline shows which member did what. TGD_PAUSE is how many seconds the
 member stands still."""
 
 import json
@@ -21,7 +21,7 @@ def peak_bytes(node):
 
 
 def held_up_by(mesh, run):
-    """Whom status marks: the others wait for it more than half of their time."""
+    """The members that status marks: the others wait for them more than half of their time."""
     return [member["node"] for member in mesh.run(run)["members"] if member["holds_up"]]
 
 
@@ -112,7 +112,7 @@ class Traced(unittest.TestCase):
                         self.assertLessEqual(one["ts"] + one["dur"], next_one["ts"] + 2, f"{one} {next_one}")
 
     def test_helpers_of_the_exchange_have_tracks_of_their_own(self):
-        """And leave the bits as they are: the same run on one thread, and on several."""
+        """They leave the bits as they are: the same run on one thread, and on several."""
         job = {
             "model": "googlenet-slim", "compute": "replay", "steps": 5, "trace": "true", "exchange": "sharded", "link-mbps": 1000,
             "data-train": None, "data-test": None, "evaluate-every": 0,

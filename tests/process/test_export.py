@@ -29,7 +29,7 @@ def python_with_tensorboard():
 
 
 def flat(row):
-    """As the table and the events name them."""
+    """The row's values under the names that the table and the events have."""
     for key, value in row.items():
         if isinstance(value, dict):
             yield from ((f"{key}/{inner}", one) for inner, one in value.items())
@@ -70,7 +70,7 @@ class Export(unittest.TestCase):
             mesh.ctl("export", run, "--to", "csv", "-o", os.path.dirname(path)).refuses(1, f"{path} already exists; --force replaces it")
             exported(mesh, "@last", "csv", "of-run", "--force")
 
-            # Of one that was ended early; one that goes on has to end first.
+            # A run that was stopped early can be exported; an active run has to end first.
             going = mesh.detach({"steps": 100000})
             mesh.wait_for_step(going, 5)
             mesh.ctl("export", going, "--to", "csv", "-o", os.path.join(mesh.folder, "going")).refuses(1, "RUNNING", f"tgctl stop {going}")

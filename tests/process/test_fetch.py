@@ -94,7 +94,7 @@ class Verified(unittest.TestCase):
             self.assertIn(f"{node.name}", answer.err)
         self.assertEqual(os.listdir(folder), [])
 
-    def test_the_model_comes_whatever_became_of_the_records(self):
+    def test_the_model_comes_with_damaged_records(self):
         """What was there of an earlier fetch does not stay beside it either."""
         mesh, run = self.mesh, self.run_id
         folder = mesh.fetch(run)
@@ -136,7 +136,7 @@ class Verified(unittest.TestCase):
 
 class Timelines(unittest.TestCase):
     def test_a_damaged_one_is_named_and_left_out(self):
-        """Nobody else has a copy of it. One of an earlier fetch does not stay either."""
+        """No other node has a copy of it. One of an earlier fetch does not stay either."""
         with Mesh(2) as mesh:
             run = mesh.start({"trace": "true"})
             mesh.wait_ended(run)
@@ -162,7 +162,7 @@ class Timelines(unittest.TestCase):
 
 
 class Folder(unittest.TestCase):
-    def test_who_may_not_write_learns_whose_the_folder_is(self):
+    def test_a_folder_that_cannot_be_written_is_named_with_its_owner(self):
         with Mesh(1) as mesh, tempfile.TemporaryDirectory() as folder:
             run = mesh.start()
             mesh.wait_ended(run)

@@ -30,7 +30,7 @@ def said(*words):
 
 
 def verbs():
-    """Of tgctl, as its help has them, without help itself."""
+    """tgctl's verbs, as its help has them, without help itself."""
     return sorted(set(re.findall(r"^  ([a-z]+) ", said(TGCTL, "--help"), re.M)) - {"help"})
 
 
@@ -63,7 +63,7 @@ class Install(unittest.TestCase):
     def test_both_programs_say_the_build_of_these_sources(self):
         wanted = subprocess.run(["cmake", "-P", ROOT / "cmake/TgdBuildId.cmake"], capture_output=True, text=True, check=True).stdout.strip()
         said = {name: subprocess.run([self.prefix / "bin" / name, "--version"], capture_output=True, text=True, check=True).stdout for name in ("tgd", "tgctl")}
-        self.assertRegex(said["tgd"], rf"^tgd {re.escape(wanted)}, protocol \d+, oneDNN \S+ \S+, kernels \w+(, .*)?\n$")  # of a device, where its module is installed
+        self.assertRegex(said["tgd"], rf"^tgd {re.escape(wanted)}, protocol \d+, oneDNN \S+ \S+, kernels \w+(, .*)?\n$")  # a device's, where its module is installed
         self.assertRegex(said["tgctl"], rf"^tgctl {re.escape(wanted)}, protocol \d+\n$")
 
     @unittest.skipUnless(PAGES_ARE_BUILT, "no manual pages were built: the target pages, which needs help2man")

@@ -103,7 +103,7 @@ class ComesBack(Joining):
             self.finish(mesh, run, None)
 
 
-class ToldToLeave(Joining):
+class Leave(Joining):
     """No step is lost, and it stays out until it is told to come back, also when it is restarted. (Any member, of any
     number: TrainingFaults.)"""
 
@@ -126,7 +126,7 @@ class ToldToLeave(Joining):
             self.wait_until_all_are_in(mesh, run, 2)
             self.finish(mesh, run, None)
 
-    def test_who_cannot(self):
+    def test_refusals(self):
         with Mesh(2, MESH) as mesh:
             self.assertIn("node-b is in no run", mesh.ctl("leave", "node-b").err)
             self.assertIn("no active run that node-b has left", mesh.ctl("join", "node-b").err)
@@ -146,7 +146,7 @@ class PowerBack(Joining):
             node.wait()
 
     def wait_for_a_checkpoint(self, nodes, run, view):
-        """In that view, on all of these."""
+        """Waits until all of these nodes have a checkpoint of that view."""
         for node in nodes:
             folder = os.path.dirname(node.run_file(run, "run.json"))
             wait_until(lambda: f"{node.name} has a checkpoint of view {view}: {os.listdir(folder)}",
@@ -157,7 +157,7 @@ class PowerBack(Joining):
                    lambda: all(os.path.exists(node.run_file(run, "run.json")) and node.record(run)["state"] == "RUNNING" and node.record(run)["lineage"] == 2 and
                                len(node.record(run)["members"]) == len(mesh) for node in mesh.nodes))  # fmt: skip
 
-    def test_those_who_went_on_without_one_go_on_by_themselves(self):
+    def test_survivors_of_a_lost_node_resume_by_themselves(self):
         with Mesh(3, MESH) as mesh:
             _, run = self.begin(mesh, self.JOB)
             self.kill(mesh[0])  # the first node, which begins for all
@@ -170,8 +170,8 @@ class PowerBack(Joining):
             self.assertGreaterEqual(mesh.run(run)["step"], before, "nothing that was saved is done again")
             self.finish(mesh, run, None)
 
-    def test_whoever_missed_a_beginning_and_the_end_changes_neither(self):
-        """The first node, which begins for all: it wants to go on with what is over, and has a state that nobody else has."""
+    def test_a_node_that_missed_a_beginning_and_the_end_changes_neither(self):
+        """The first node, which begins for all: it wants to go on with what is over, and has a state that no other node has."""
         with Mesh(3, MESH) as mesh:
             _, run = self.begin(mesh, self.JOB)
             self.wait_for_a_checkpoint(mesh.nodes, run, 1)
@@ -224,7 +224,7 @@ class PowerBack(Joining):
             self.wait_until_all_are_in(mesh, run, 0)
             self.finish(mesh, run, None)
 
-    def test_a_wiped_one_is_named_and_a_resume_goes_on_without_what_it_knew(self):
+    def test_a_wiped_node_is_named_and_a_resume_continues_without_its_states(self):
         with Mesh(3, MESH) as mesh:
             _, run = self.begin(mesh, self.JOB)
             self.wait_for_a_checkpoint(mesh.nodes, run, 1)
@@ -265,7 +265,7 @@ class Without(Joining):
 
 
 class StaysOut(Joining):
-    def test_where_nobody_comes_back(self):
+    def test_without_a_return(self):
         """join-limit = 0s: it says why, and the others go on."""
         with Mesh(3, MESH) as mesh:
             follower, run = self.begin(mesh, {"join-limit": "0s"})

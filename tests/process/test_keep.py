@@ -34,7 +34,7 @@ class Keep(unittest.TestCase):
             def tensors(folder, name="model.safetensors"):
                 return read_safetensors(os.path.join(folder, name))
 
-            # Nobody reads a comparison of so many numbers.
+            # A printed comparison of so many numbers would be of no use.
             self.assertTrue(tensors(folder)[0] == tensors(then)[0], f"the model is that of step {best}")
             self.assertFalse(tensors(folder)[0] == tensors(last)[0], "the model is that of the last step")
             self.assertTrue(tensors(folder, "model-raw.safetensors")[0] == tensors(last, "model-raw.safetensors")[0], "the rest is of the last step")
@@ -89,7 +89,7 @@ class Changes(Joining):
             for node in mesh.nodes:
                 with open(node.run_file(run, "model.safetensors"), "rb") as file:
                     models.append(file.read())
-            self.assertEqual(len(set(models)), 1, "the newcomer, too, has the same file")
+            self.assertEqual(len(set(models)), 1, "the joiner, too, has the same file")
             then = mesh.start(JOB | {"keep": "last", "steps": best})
             kept, model = (read_safetensors(os.path.join(mesh.fetch(one), "model.safetensors"))[0] for one in (run, then))
             self.assertTrue(kept == model, f"the model is that of step {best}")

@@ -1,4 +1,4 @@
-"""A mesh with keys: who gets in, who may do what, what a wrong key says, and a rotation in the middle of a run."""
+"""A mesh with keys: which peers and clients get in, what each may do, what a wrong key says, and a rotation in the middle of a run."""
 
 import json
 import os
@@ -39,7 +39,7 @@ class WithKeys(unittest.TestCase):
             for refused in (("start", mesh.job_file({})), ("delete", run)):
                 mesh.ctl("--key", bob, *refused).ends(FORBIDDEN, "operator bob may only read")
 
-    def test_whoever_has_an_operators_replaced_key_is_out(self):
+    def test_an_operators_replaced_key_is_refused(self):
         with Mesh(2, keys=True) as mesh:
             mesh.keygen(mesh.key_file, "--operator", "alice")
             alice, before = (os.path.join(mesh.folder, name + ".key") for name in ("alice", "before"))
@@ -116,7 +116,7 @@ class AnotherKey(unittest.TestCase):
 
 
 class Named(unittest.TestCase):
-    """With keys and without: what keeps two nodes apart is said by its own name, in status and by the start that it ends."""
+    """What keeps two nodes apart has a name of its own, with keys and without, in status and in the start that it ends."""
 
     def problem(self, mesh, peer, *words, node=0):
         def told():
@@ -193,7 +193,7 @@ class Named(unittest.TestCase):
 
 
 class Rotation(unittest.TestCase):
-    def test_a_run_goes_on_through_all_its_steps(self):
+    def test_a_run_continues_through_all_its_steps(self):
         with Mesh(3, keys=True) as mesh:
             old = os.path.join(mesh.folder, "old.key")
             shutil.copy(mesh.key_file, old)
@@ -209,7 +209,7 @@ class Rotation(unittest.TestCase):
                 mesh.wait_for_step(run, before + 20)
             left_behind.finish().ends(FORBIDDEN, "it was rotated out", "The run is not affected")
             mesh.ctl("--key", old, "status").ends(FORBIDDEN)
-            # Each mesh port was bound with the new key, which has cut its links; nobody was left out for that.
+            # Each mesh port was bound with the new key, which has cut its links; no member was evicted for that.
             for node in mesh.nodes:
                 self.assertRegex(node.log_text(), "event=connection-lost|is being bound with the new cluster key")
             mesh.ctl_ok("stop", run)

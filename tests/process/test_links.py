@@ -1,4 +1,4 @@
-"""Links that are cut in the middle of a run, and heal: who is named and left out, when, and that the next start works at once.
+"""Links that are cut in the middle of a run, and heal: which member is named and evicted, when, and that the next start works at once.
 
 TGD_CUTS in the environment: how often each cut is made (1)."""
 
@@ -34,7 +34,7 @@ class Links(unittest.TestCase):
 
     def heals(self, what, cut, *guilty, alone=False, patience=PEER_TIMEOUT + SLACK):
         """Each time: a run, the cut; node-a and node-b go on, in time and with the right name, and node-c learns at healing that it
-        is out. alone: it hears nobody, and is PAUSED meanwhile. The run ends well, and so does the next one."""
+        is out. alone: it hears no node, and is PAUSED meanwhile. The run ends well, and so does the next one."""
         with self.mesh as mesh:
             for number in range(CUTS):
                 run = mesh.detach(LONG_JOB)
@@ -45,7 +45,7 @@ class Links(unittest.TestCase):
                 for node in mesh.nodes[:2]:
                     change = wait_for_change(node, run, members=2, patience=patience + 10)
                     told[node.name] = change.at - cut_at
-                    self.assertTrue(any(one in change.reasons for one in guilty), f"{node.name} blames somebody else: {change.reasons}")
+                    self.assertTrue(any(one in change.reasons for one in guilty), f"{node.name} blames another node: {change.reasons}")
                     self.assertLess(change.at - cut_at, patience + since_cut.excused(), f"{node.name}: {change.reasons}")
                 print(f"{what} {number}: " + "; ".join(f"{name} after {after:.1f} s" for name, after in told.items()) + f": {change.reasons}")
                 mesh.wait_for_step(run, change.start + 10)

@@ -1,4 +1,4 @@
-"""Who reads a node's log, or does not, never decides whether the node goes on; and a node ends when it is told to,
+"""A node goes on whether its log is read or not, and ends when it is told to,
 whatever is stuck."""
 
 import fcntl
@@ -34,7 +34,7 @@ def expect_shut_down(test, mesh, run):
 class Stderr(unittest.TestCase):
     """(What is lost, counted and said to a reader that comes back: LineWriterTest.)"""
 
-    def test_nobody_reads(self):
+    def test_without_a_reader(self):
         """The pipe is full before the first line. A run goes on to its end; in another one the node is told to end: it says
         goodbye and saves. SIGINT is as good as SIGTERM."""
         reader, writer = full_pipe()
@@ -51,7 +51,7 @@ class Stderr(unittest.TestCase):
         os.close(reader)
 
     def test_it_is_closed(self):
-        """Then no file and no socket takes its place. SIGHUP ends the node like any other signal."""
+        """No file and no socket takes the place of a closed stderr. SIGHUP ends the node like any other signal."""
         with Mesh(2) as mesh:
             mesh[1].end()
             mesh[1].prefix = ["sh", "-c", 'exec "$@" <&- >&- 2>&-', "sh"]
@@ -67,7 +67,7 @@ class Stderr(unittest.TestCase):
             expect_shut_down(self, mesh, run)
 
     def test_an_error_at_the_start(self):
-        """Said to nobody, and the exit status is right all the same."""
+        """No reader takes the error, and the exit status is right all the same."""
         reader, writer = full_pipe()
         with Mesh(1, {"listen": "192.0.2.1", "insecure": "true"}, absent=[0]) as mesh:
             mesh[0].stderr = writer
@@ -88,7 +88,7 @@ class Stderr(unittest.TestCase):
 
 class RunLog(unittest.TestCase):
     def test_a_stuck_disk(self):
-        """The run's log is a pipe that nobody opens for reading, so that opening it hangs: as a dead network disk does."""
+        """The run's log is a pipe that is not opened for reading, so that opening it hangs: as a dead network disk does."""
         with Mesh(2, absent=[1]) as mesh:
             starting = mesh.follow("start", mesh.job_file({"steps": 3}), "--id", "stuck")
             wait_until("the run waits for node-b", lambda: [run["state"] for run in mesh.status()["runs"]] == ["PENDING"])
@@ -102,7 +102,7 @@ class RunLog(unittest.TestCase):
 
 class Json(unittest.TestCase):
     def test_every_line_is_an_object(self):
-        """On stderr, in the run's folder, and as tgctl logs prints it; node-b writes text as before."""
+        """It is one on stderr, in the run's folder, and as tgctl logs prints it; node-b writes text as before."""
         with Mesh(2, per_node={0: {"log-format": "json"}}) as mesh:
             run = mesh.start({"steps": 6, "evaluate-every": 3})
             mesh.ctl("start", mesh.job_file({"data": "mnist", "data-dir": '/no "such" \\ folder\u00e9'})).ends(2)

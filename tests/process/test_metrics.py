@@ -108,7 +108,7 @@ class Scraped(unittest.TestCase):
             self.assertEqual(one['tgd_frames_rejected_total{reason="malformed"}'], 0)
             for name in ("process_cpu_seconds_total", "process_resident_memory_bytes", "process_open_fds"):
                 self.assertGreater(one[name], 0, name)
-        # Who sends, and who receives it, count the same but for hellos and what came before the first one.
+        # Sender and receiver count the same but for hellos and what came before the first one.
         for a, sender in enumerate(mesh.nodes):
             for b, receiver in enumerate(mesh.nodes):
                 if a == b:
@@ -133,7 +133,7 @@ class Scraped(unittest.TestCase):
 
             run = mesh.detach({"steps": STEPS, "global-batch": BATCH, "evaluate-every": STEPS // 2})
             url = re.match(r"http://(.*):(\d+)", mesh.urls[0])
-            for _ in range(40):  # who connect and say nothing, or half a word
+            for _ in range(40):  # clients that connect and send nothing, or half a word
                 stranger = strangers.enter_context(socket.socket())
                 stranger.setblocking(False)
                 stranger.connect_ex((url[1], int(url[2])))
@@ -178,7 +178,7 @@ class Trouble(unittest.TestCase):
                 self.assertEqual(mesh.run(run)["state"], "COMPLETED")
                 self.assertEqual(mesh.scrape(1)["tgd_steps_total"], 3)
 
-    def test_who_left_a_run_shows_how_the_others_ended_it(self):
+    def test_a_former_member_shows_how_the_others_ended_the_run(self):
         with MetricsMesh(2) as mesh:
             run = mesh.detach({"steps": 100000})
             mesh.wait_for_step(run, 5)

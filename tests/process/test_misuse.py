@@ -49,7 +49,7 @@ class NoMesh(unittest.TestCase):
         self.tgctl("status", address=self.nobody).refuses(UNREACHABLE, "nothing listens there; is tgd running", "the mesh port + 1")
 
     def test_another_server_answers(self):
-        """What it says is shown: an ssh server greets whoever connects."""
+        """What it says is shown: an ssh server greets each client."""
         with socket.create_server((self.host, 0)) as server:
             def greet_all():
                 connections = []  # open until the server closes: it waits for the client's words
@@ -193,7 +193,7 @@ class OneNode(unittest.TestCase):
         self.assertNotEqual(answer.code, 0)
         self.assertIn("node-q", answer.err)
 
-    def test_stop_takes_the_one_that_goes_on(self):
+    def test_stop_takes_the_active_run(self):
         for name in ("first-1", "first-2"):
             self.mesh.ctl_ok("start", self.mesh.job_file({"steps": 1}), "--id", name)
         self.mesh.ctl_ok("start", self.mesh.job_file({"steps": 100000}), "--id", "first-0", "--detach")
@@ -207,10 +207,10 @@ class OneNode(unittest.TestCase):
         self.assertRegex(answer.err, rf"warning: {job}:\d+: steps = 7 has no effect: it is for runs without epochs; epochs is 2 \(line \d+\)\n")
         self.assertIn("data-dir = /srv/mnist has no effect: it is for data that are read from files; data is synthetic", answer.err)
 
-    def test_what_initial_takes(self):
+    def test_initial_takes_a_safetensors_file(self):
         self.start({"initial": "/srv/lenet-20261127-2330-ab12"}).refuses(USAGE, "node-a: initial: cannot read /srv/lenet-", "takes a .safetensors file")
 
-    def test_what_cannot_be_written_is_an_error(self):
+    def test_unwritable_output_is_an_error(self):
         run = self.mesh.start({"steps": 2})
         for arguments in (["--help"], ["--version"], ["help", "job"], ["status"], ["status", "--json"], ["status", run], ["list"], ["logs", run], ["version"],
                           ["wait", run], ["stop", run], ["fetch", run, "-o", os.path.join(self.mesh.folder, "full")],
@@ -365,7 +365,7 @@ class BadNode(unittest.TestCase):
         self.mesh.configure(0, key_file=os.path.join(self.mesh.folder, "alice.key"))
         self.checked().refuses(USAGE, "alice.key is an operator's key file")
 
-    def test_a_key_that_cannot_be_written_is_in_nobodys_way(self):
+    def test_a_key_that_cannot_be_written_leaves_no_file(self):
         path = os.path.join(self.mesh.folder, "full.key")
         self.mesh.keygen(path)
         for arguments in (["--rotate", "add"], ["--operator", "dora"]):

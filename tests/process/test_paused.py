@@ -8,7 +8,7 @@ from mesh import QUICK, Mesh
 from patience import wait_until
 
 JOB = {"steps": 120, "data-train": 1024, "evaluate-every": 60, "digest-every": 10, "schedule": "constant"}
-SENIOR, JUNIOR = 0, 1  # of two equals the lower seat is the senior
+SENIOR, JUNIOR = 0, 1  # with two equal members the lower seat is the senior
 
 
 class TwoNodes(unittest.TestCase):
@@ -31,7 +31,7 @@ class TwoNodes(unittest.TestCase):
         shown = mesh.run(run, node=JUNIOR)
         return shown if shown["state"] == "PAUSED" and "keeps step" in shown["reason"] else None
 
-    def test_goes_on_by_itself(self):
+    def test_resumes_by_itself(self):
         with Mesh(2) as mesh:
             run, step = self.begin(mesh)
             text = mesh.ctl_ok("status", run, node=JUNIOR).out

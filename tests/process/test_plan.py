@@ -9,7 +9,7 @@ REPLAY = {"model": "googlenet-slim", "compute": "replay", "replay-zeros": 0.68, 
 
 
 class Plan(unittest.TestCase):
-    def test_it_is_what_a_dry_run_says(self):
+    def test_it_equals_a_dry_run(self):
         with Mesh(2) as mesh:
             job = mesh.job_file(REPLAY)
             dry = mesh.ctl_ok("start", job, "--dry-run").out

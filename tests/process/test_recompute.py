@@ -173,7 +173,7 @@ class Recompute(unittest.TestCase):
             self.assertEqual(code, 1)
             self.assertIn("the data are not those of the run", err)
 
-    def test_what_was_given_up(self):
+    def test_an_abandoned_lineage(self):
         with Mesh(2) as mesh:
             run = mesh.start({"steps": 12})
             mesh.ctl_ok("resume", run, "--from", "0", "--set", "steps=10", "--set", "learning-rate=0.02")

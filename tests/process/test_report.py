@@ -71,7 +71,7 @@ class Mistakes(unittest.TestCase):
             self.assertEqual(sum(map(int, cells)), count)
         return right, samples
 
-    def test_they_are_what_the_run_has_counted(self):
+    def test_they_equal_the_runs_counts(self):
         with Mesh(2, keys=True, per_node={1: {"weight": 3}}) as mesh:
             mesh.keygen(mesh.key_file, "--operator", "bob", "--read-only")
             bob = os.path.join(mesh.folder, "bob.key")

@@ -12,7 +12,7 @@ from mesh import Mesh
 from patience import wait_until
 from resuming import RECIPES, job_of, kill_all, start_all, intervals, wait_for_checkpoint, whole
 
-SLOW = {"steps": 2000, "checkpoint-every": "50ms"}  # nobody waits for its end
+SLOW = {"steps": 2000, "checkpoint-every": "50ms"}  # no test waits for its end
 
 
 def interrupt(mesh, job, after=1, how=kill_all):
@@ -46,7 +46,7 @@ def step_of(name):
 
 
 def tear(path):
-    """As a writer leaves it that was killed."""
+    """Leaves the file as a killed writer does."""
     os.truncate(path, os.path.getsize(path) // 2)
     os.rename(path, path + ".partial")
 
@@ -60,7 +60,7 @@ def flip(path):
 
 
 def blank_the_end(path):
-    """As a file system may leave it that lost its power."""
+    """Leaves the file as a file system may that lost its power."""
     with open(path, "r+b") as file:
         file.truncate(os.path.getsize(path) - 4096)
         file.truncate(os.path.getsize(path) + 4096)
@@ -169,8 +169,8 @@ class ByThemselves(unittest.TestCase):
             wait_until(lambda: f"{run} goes on by itself: {mesh.run(run)}", lambda: mesh.run(run)["state"] == "COMPLETED", 120)
             self.assertEqual(whole(mesh, run), digest)
 
-    def test_unless_it_is_in_vain(self):
-        """Until all are back, status says who is not; a job that kills its nodes is begun three times more, no oftener."""
+    def test_unless_a_start_repeats_in_vain(self):
+        """Until all nodes are back, status names those that are not; a job that kills its nodes is begun three times more, no oftener."""
         job = {"steps": 60, "checkpoint-every": "0s", "auto-resume": None}
         with Mesh(2) as mesh:
             digest = whole(mesh, mesh.start(job))
@@ -182,7 +182,7 @@ class ByThemselves(unittest.TestCase):
                 mesh[1].kill()
                 mesh[0].start()
                 if times == 0:
-                    wait_until(lambda: f"whom it waits for is told: {self.next_of(mesh, run)}", lambda: "missing: node-b" in self.next_of(mesh, run))
+                    wait_until(lambda: f"the node that it waits for is named: {self.next_of(mesh, run)}", lambda: "missing: node-b" in self.next_of(mesh, run))
                     mesh.ctl("wait", run).ends(10, "resumes automatically when its members return (missing: node-b)")
                 mesh[1].start()
             wait_until(lambda: f"it does not go on: {self.next_of(mesh, run)}", lambda: f"not come to its next checkpoint; tgctl resume {run}" in self.next_of(mesh, run))
@@ -325,7 +325,7 @@ class Damage(unittest.TestCase):
         for node in mesh.nodes:
             shutil.copy(os.path.join(mesh.folder, "kept", node.name, name), node.run_file(run, name))
 
-    def test_what_is_not_as_it_was(self):
+    def test_after_changes(self):
         with Mesh(2) as mesh:
             folder = os.path.join(mesh.folder, "data")
             write_cifar10(folder, per_batch=16)
@@ -368,7 +368,7 @@ class FullDisks(unittest.TestCase):
             mesh.wait_for_step(run, at + 20)
             self.assertEqual({path: read(path) for path in checkpoints(mesh[1], run)}, kept)
             mesh.free(mesh[1])
-            wait_until("nobody warns any more", lambda: not mesh.run(run)["reason"])
+            wait_until("no node warns any more", lambda: not mesh.run(run)["reason"])
             wait_until("the next one is written", lambda: not set(kept) & set(checkpoints(mesh[1], run)))
             mesh.ctl_ok("stop", run)
             # A run that has room for none comes to its end, too.

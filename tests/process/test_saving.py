@@ -18,7 +18,7 @@ JOB = {"checkpoint-every": "0s"}
 
 class Saving(unittest.TestCase):
     def fetch_everywhere(self, mesh, run, *options):
-        """From every node the same bytes; the folder of one."""
+        """Expects the same bytes from every node; returns the folder of one."""
         folders = [mesh.fetch(run, *options, node=index) for index in range(len(mesh))]
         for folder in folders[1:]:
             match, differ, broken = filecmp.cmpfiles(folders[0], folder, MODELS, shallow=False)
@@ -26,7 +26,7 @@ class Saving(unittest.TestCase):
         return folders[0]
 
     def heal(self, mesh):
-        """Everybody again, without any fault."""
+        """Restarts all nodes without any fault."""
         for index in range(len(mesh)):
             mesh.configure(index, fault=None)
         mesh.restart()
@@ -71,7 +71,7 @@ class OneDisk(Saving):
             mesh.ctl("wait", run, node=index).ends(6, "node-b")
 
     def test_full(self):
-        """Not even the record can be written: node-b remembers a run that goes on, and the others tell it better."""
+        """Not even the record can be written: node-b remembers an active run, and learns the outcome from the others."""
         self.one_bad_disk(f"full@write:{BEGIN_FILES + 1}", "No space left on device")
 
     def test_rename(self):

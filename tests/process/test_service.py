@@ -9,7 +9,7 @@ import unittest
 from mesh import Mesh
 from patience import PATIENCE
 
-SPAN_S = 2  # of the watchdog; it is fed four times in it
+SPAN_S = 2  # the watchdog's; it is fed four times in it
 
 
 class Service(unittest.TestCase):
@@ -68,14 +68,14 @@ class Service(unittest.TestCase):
         self.manager.setblocking(False)
         self.assertRaises(BlockingIOError, self.hear)
 
-    def test_a_node_that_stands_still_does_not_feed_the_watchdog(self):
+    def test_a_stuck_node_does_not_feed_the_watchdog(self):
         """Its other threads live: tgctl is answered."""
         mesh = Mesh(2, per_node={0: {"fault": "hang@scaler-wait:5"}}, absent=[1])
         self.addCleanup(mesh.__exit__, None, None, None)
         mesh[0].start()
         self.hear_until("^WATCHDOG=1$")
         self.assertFalse(self.silent_for(SPAN_S))
-        del os.environ["NOTIFY_SOCKET"]  # the other node is nobody's
+        del os.environ["NOTIFY_SOCKET"]  # the other node has no service manager
         self.addCleanup(os.environ.__setitem__, "NOTIFY_SOCKET", "")
         mesh[1].start()
         mesh.wait_ready()

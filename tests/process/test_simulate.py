@@ -93,7 +93,7 @@ class AsNodes(unittest.TestCase):
 
 
 class Interrupted(unittest.TestCase):
-    def test_the_same_command_goes_on(self):
+    def test_the_same_command_continues(self):
         with tempfile.TemporaryDirectory() as folder:
             job, whole, halves = (os.path.join(folder, name) for name in ("a.job", "whole", "halves"))
             with open(job, "w") as file:
@@ -198,7 +198,7 @@ class Interrupted(unittest.TestCase):
             self.assertEqual((record_of(made)["state"], record_of(made)["digest"]), ("COMPLETED", digest))
             self.assertFalse(os.path.exists(partial))
 
-    def test_what_it_cannot_do_is_said(self):
+    def test_its_limits_are_named(self):
         with tempfile.TemporaryDirectory() as folder:
             job = os.path.join(folder, "a.job")
             with open(job, "w") as file:

@@ -97,7 +97,7 @@ class Life(unittest.TestCase):
             follower.finish().ends(130, f"detached; run {run} continues")
             step = mesh.run(run)["step"]
             wait_until(f"run {run} goes on after step {step}", lambda: mesh.run(run)["step"] > step + 2)
-            # Whoever follows a run that is stopped gets a good end.
+            # A client that follows a run that is stopped ends with success.
             watcher = mesh.follow("wait", run, node=1)
             mesh.ctl_ok("stop", run)
             watcher.finish().ends(0)
@@ -206,7 +206,7 @@ class Life(unittest.TestCase):
             speed_up = re.search(r"(\d+\.\d+) x as fast", warning)
             self.assertTrue(speed_up and float(speed_up[1]) < 1.2, slow)
 
-    def test_who_waits_sees_how_many_images_are_left(self):
+    def test_a_waiting_client_sees_how_many_images_are_left(self):
         with Mesh(1) as mesh:
             # Drawing that many takes longer than the first look at it, for a dry run 0.2 s, for a start 1.2 s.
             job = mesh.job_file({"data-train": 200000, "steps": 2})
@@ -258,12 +258,12 @@ class Width(unittest.TestCase):
 
 class Absent(unittest.TestCase):
     def start_pending(self, mesh, job):
-        """Starts a run that has to wait for somebody, and waits until it is shown as such."""
+        """Starts a run that has to wait for a node, and waits until it is shown as such."""
         follower = mesh.follow("start", mesh.job_file(job), "--id", "patient")
         wait_until("run patient is shown as PENDING", lambda: [run["state"] for run in mesh.status()["runs"]] == ["PENDING"])
         return follower
 
-    def test_node_that_never_came(self):
+    def test_an_absent_node(self):
         with Mesh(3, absent={2}) as mesh:
             answer = mesh.ctl("start", mesh.job_file({"start-timeout": "3s"}), "--id", "lonely").ends(5, "node-c")
             self.assertNotIn("node-b", answer.err)
@@ -288,7 +288,7 @@ class Absent(unittest.TestCase):
             mesh.wait_ready()
             mesh.ctl("status", "--check").ends(0)
 
-    def test_progress_names_who_is_waited_for(self):
+    def test_progress_names_the_absent_node(self):
         with Mesh(2, absent={1}) as mesh:
             answer = mesh.ctl("start", mesh.job_file({"start-timeout": "13s"})).ends(5, "node-b")
             # Either port may be the first to be found missing.
@@ -298,7 +298,7 @@ class Absent(unittest.TestCase):
             # A pipe gets a line only when it says something else than the one before.
             self.assertTrue(all(one != other for one, other in zip(said, said[1:])), answer.err)
 
-    def test_who_detaches_hears_whom_it_waits_for(self):
+    def test_a_detaching_client_learns_the_absent_node(self):
         with Mesh(2, absent={1}) as mesh:
             follower = mesh.follow("start", mesh.job_file({"start-timeout": "60s", "steps": 3}), "--id", "patient", "--detach")
             self.assertIn("waiting for node-b: ", follower.process.stderr.readline())  # long before the start ends

@@ -52,7 +52,7 @@ class Ends(unittest.TestCase):
 
 
 class ComesBack(unittest.TestCase):
-    """A new process of a member is no member: it knows the run, and harms nobody."""
+    """A new process of a member is no member: it knows the run, and harms no member."""
 
     def check_outsider(self, mesh, run, back, witness):
         log = len(mesh[back].log_text())
@@ -98,8 +98,8 @@ class Resumed(unittest.TestCase):
     """All have gone, not all at once: the run goes on from the newest state that all have, or says what to do."""
 
     def test_shut_down_one_after_the_other(self):
-        """At once: each leaves what it has confirmed, and all the newest of these, or the step after it, where all had
-        committed that and none had heard so of the others."""
+        """All are shut down at once: each leaves what it has confirmed, and all leave the newest of these, or the step after it,
+        where all had committed that and none had heard so of the others."""
         with Mesh(3, MESH) as mesh:
             job = JOB | {"steps": 40, "checkpoint-every": "0s"}
             digest = whole(mesh, mesh.start(job))
@@ -119,7 +119,7 @@ class Resumed(unittest.TestCase):
             self.assertEqual(whole(mesh, run), digest)
 
     def test_shut_down_while_some_have_evaluated(self):
-        """Of the step that a shutdown comes in, some may know how it was evaluated, and others not."""
+        """Some members may know the evaluation of the step that a shutdown comes in, and others not."""
         with Mesh(2, MESH) as mesh:
             job = JOB | {"steps": 40, "evaluate-every": 1, "checkpoint-every": "0s"}
             digest = whole(mesh, mesh.start(job))
@@ -137,7 +137,7 @@ class Resumed(unittest.TestCase):
             self.assertEqual(whole(mesh, run), digest)
 
     def set_evaluated(self, node, run, later):
-        """In what the node keeps, the last evaluation is of the state's step, or so many later."""
+        """Changes what the node keeps: the last evaluation is of the state's step, or so many later."""
         path, record = node.run_file(run, "state.safetensors"), node.record(run)
         with open(path, "rb") as file:
             content = file.read()
@@ -160,7 +160,7 @@ class Resumed(unittest.TestCase):
             json.dump(record, file)
 
     def went_on_without(self, number, checkpoint):
-        """node-a is alone at the end, and has what nobody else has."""
+        """node-a is alone at the end, and has what no other node has."""
         with Mesh(3, MESH) as mesh:
             run = mesh.detach(JOB | {"checkpoint-every": checkpoint})
             mesh.wait_for_step(run, 5)

@@ -76,7 +76,7 @@ class Window:
         wait_until(lambda: f"{words} on the screen, without {without}: {self.take()}", drawn)
 
     def ends(self, code):
-        """With this exit status, and with the terminal as it was."""
+        """Expects this exit status, and the terminal as it was."""
         wait_until("the view's end", lambda: (self.take(), self.process.poll())[1] is not None)
         if self.process.returncode != code:
             raise AssertionError(f"ended with {self.process.returncode}, not {code}: {self.take()}")

@@ -9,8 +9,8 @@
 
 namespace tg::kernels {
 
-// Made gradients of `elements` elements, of each sparseness. False, with a word on stderr, if a payload does not come
-// back.
+// Made gradients of `elements` elements, of each sparseness. False, with a message on stderr, if a payload does not
+// come back.
 bool bench_made(std::size_t elements, int rounds);
 // The same of recorded ones, over a read-and-sum of `elements` floats.
 bool bench_recorded(std::vector<RecordedSubject>& recorded, std::size_t elements, int rounds);

@@ -13,7 +13,7 @@
 namespace tg::engine::cuda {
 namespace {
 
-// As long as asked, and some floats behind an aligned address.
+// An array of the values, some floats behind an aligned address.
 struct Array {
   Array(const Values& values, std::size_t behind) : held(values.size() + behind), first(behind) {
     std::copy(values.begin(), values.end(), held.begin() + static_cast<std::ptrdiff_t>(behind));
@@ -83,7 +83,7 @@ INSTANTIATE_TEST_SUITE_P(Lengths, ElementwiseOnDevice,
                          testing::Combine(testing::Values(1, 2, 3, 4, 5, 255, 1024, 1027, 4099),
                                           testing::Values(0, 1)));
 
-TEST(ReluOnDevice, MakesZeroOfWhatIsNoNumber) {
+TEST(ReluOnDevice, TurnsNotANumberIntoZero) {
   const Values x{std::nanf(""), -0.0F};
   Values y(2, -1);
   run_each(2, bodies::Relu{x.data(), y.data()});

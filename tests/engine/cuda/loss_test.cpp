@@ -12,7 +12,7 @@
 namespace tg::engine::cuda {
 namespace {
 
-constexpr double kLossTolerance = 1e-12;  // of sums of up to 1000 exponentials, each to 2^-53
+constexpr double kLossTolerance = 1e-12;  // for sums of up to 1000 exponentials, each to 2^-53
 
 struct Losses {
   LossResult sums;

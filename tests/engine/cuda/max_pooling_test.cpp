@@ -14,7 +14,7 @@
 namespace tg::engine::cuda {
 namespace {
 
-constexpr float kPoolingTolerance = 4e-6F;  // of the sum of up to nine gradients below 2, in float32
+constexpr float kPoolingTolerance = 4e-6F;  // for the sum of up to nine gradients below 2, in float32
 
 struct PoolingCase {
   int batch;
@@ -136,7 +136,7 @@ INSTANTIATE_TEST_SUITE_P(
     [](const testing::TestParamInfo<PoolingCase>& each) { return "case_" + std::to_string(each.index); });
 
 // What is not a number is passed over, and nothing is above the least float that a window begins with.
-TEST(MaxPoolingWindow, PassesOverWhatIsNoNumber) {
+TEST(MaxPoolingWindow, SkipsNotANumber) {
   const PoolingCase one{1, {1, 4, 4}, {.kernel = 2, .stride = 2}};
   const Values x{kNan, 1,    2,          kNan,       3,    kNan, kNan,       4,  //
                  kNan, kNan, -kInfinity, -kInfinity, kNan, kNan, -kInfinity, -kInfinity};

@@ -42,7 +42,7 @@ TEST_F(Module, ShowsNothingElse) {
   }
 }
 
-TEST_F(Module, SaysWhatIsMissing) {
+TEST_F(Module, NamesTheMissingDriver) {
   const auto open = find<OpenModule>(kOpenModule);
   ASSERT_NE(open, nullptr);
   if (std::ifstream("/proc/driver/nvidia/version")) GTEST_SKIP() << "this machine has an NVIDIA driver";

@@ -58,7 +58,7 @@ TEST(AtomicFile, FailureKeepsTheOldContentAndNamesTheCause) {
   EXPECT_FALSE(std::filesystem::exists(folder / "taken.partial"));
 }
 
-// A child writes steps 1, 2, ... and is killed some time into the write after the one it last told of.
+// A child writes steps 1, 2, ... and is killed some time into the write after the one that it reported last.
 TEST(AtomicFile, KilledWriterLeavesAWholeCheckpoint) {
   const Folder folder;
   const std::string path = folder / "c.safetensors";

@@ -180,7 +180,7 @@ TEST(BatchSource, ThreadsFillTheSameBatches) {
 
 constexpr std::chrono::milliseconds kHeld{20};
 
-// Black pictures, two a batch. One of batch 1 is held until batch 2 is begun, which takes somebody who waits for batch
+// Black pictures, two a batch. One of batch 1 is held until batch 2 is begun, which takes a caller that waits for batch
 // 1, and for kHeld from then on.
 class Holding final : public PictureSource {
  public:
@@ -203,7 +203,7 @@ class Holding final : public PictureSource {
   mutable int reads_ = 0;
 };
 
-TEST(BatchSource, TellsHowLongItWasWaitedFor) {
+TEST(BatchSource, ReportsHowLongItWasWaitedFor) {
   const auto data = std::make_shared<Dataset>();
   data->train.stored = {1, 8, 8};
   data->train.labels.resize(6);

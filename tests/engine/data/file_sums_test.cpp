@@ -1,4 +1,4 @@
-// Two sets' sums tell which file differs, whatever is different about it, and say no more than they know.
+// Two sets' sums show which file differs, whatever is different about it, and nothing that they cannot know.
 #include "engine/data/file_sums.h"
 
 #include <gtest/gtest.h>

@@ -129,7 +129,7 @@ TEST(Folder, HoldOutIsDrawnPerClassAndKeepsOneForTraining) {
   const auto held = hold_out(labels, 3, 0.5, 7);
   int counts[3] = {};
   for (std::size_t i = 0; i < labels.size(); ++i) counts[labels[i]] += held[i];
-  EXPECT_EQ(counts[0], 3);  // of 5
+  EXPECT_EQ(counts[0], 3);  // out of 5
   EXPECT_EQ(counts[1], 2);
   EXPECT_EQ(counts[2], 0);
   EXPECT_EQ(held, hold_out(labels, 3, 0.5, 7));
@@ -267,7 +267,7 @@ TEST(Folder, FilesThatAreDamagedUnderARunAreFatalOrSkipped) {
 }
 
 // What was found out is remembered; what the next start finds is the same as without.
-TEST(Folder, WhatHasNotChangedIsNotReadAgain) {
+TEST(Folder, UnchangedFilesAreNotReadAgain) {
   const Folder folder, memory;
   write_part(folder / "train", 3);
   write_part(folder / "test", 2);
@@ -298,7 +298,7 @@ TEST(Folder, WhatHasNotChangedIsNotReadAgain) {
   EXPECT_EQ((*load_dataset(options))->train.count(), 8u) << "the damaged one is not taken for good";
 }
 
-TEST(Folder, WhatIsRememberedIsCheckedWhenRead) {
+TEST(Folder, TheMemoryIsCheckedWhenRead) {
   const Folder folder, memory;
   write_part(folder / "train", 2);
   write_part(folder / "test", 1);
@@ -340,7 +340,7 @@ TEST(Folder, MemoryIsKeptOfSoManyFolders) {
 }
 
 // A stop ends the reading of a large set, and what was read until then need not be read again.
-TEST(Folder, ReadingCanBeEndedAndGoesOnWhereItWas) {
+TEST(Folder, ReadingCanBeInterruptedAndContinued) {
   const Folder folder, memory;
   write_part(folder / "train", 4);
   write_part(folder / "test", 1);
@@ -363,7 +363,7 @@ TEST(Folder, ReadingCanBeEndedAndGoesOnWhereItWas) {
   EXPECT_THROW((void)make_recipe(*data, {3, 40, 32}, {}, 2, [] { throw Enough{}; }), Enough) << "measuring, too";
 }
 
-// Of many files, or far away, already their names take long.
+// Listing many files, or files far away, takes long.
 TEST(Folder, ListingCanBeEnded) {
   const Folder by_folder, by_list;
   write_part(by_folder / "train", 4);

@@ -44,7 +44,7 @@ TEST(Fractals, GoldenBytes) {
   EXPECT_EQ(data->hash, 6050326724189062924u);
 }
 
-TEST(Fractals, MapsAreWhatThePageSays) {
+TEST(Fractals, MapsAreAsDocumented) {
   std::vector<OrbitPoint> points(kSearchPoints);
   std::vector<std::uint32_t> hits;
   for (std::uint64_t c = 0; c < 5; ++c) {

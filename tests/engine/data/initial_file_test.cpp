@@ -47,7 +47,7 @@ void write_model(const std::string& path, const Model& model, const std::vector<
 }
 
 std::vector<float> filled(const InitialFile& file, const Segment& segment, std::size_t index, bool statistic = false) {
-  constexpr std::size_t kPart = 500;  // of a block: parts begin and end anywhere
+  constexpr std::size_t kPart = 500;  // not a whole block: parts begin and end anywhere
   std::vector<float> values(segment.padded_count(), -1);
   for (std::size_t first = 0; first < values.size(); first += kPart) {
     const std::span<float> part = std::span(values).subspan(first, std::min(kPart, values.size() - first));
@@ -112,7 +112,7 @@ TEST(InitialFile, ReadingCanBeEndedAtEachTensor) {
   }
 }
 
-TEST(InitialFile, HeadsOfOtherClassesAreDrawn) {
+TEST(InitialFile, AHeadForOtherClassesIsDrawn) {
   const Folder folder;
   const Model model = small(3);
   write_model(folder / "a", small(7));
@@ -149,7 +149,7 @@ TEST(InitialFile, OtherMisfitsAreNamedWithShapesAndFile) {
   EXPECT_NE(refusal(folder / "e", small(7)).find("is damaged"), std::string::npos);
 }
 
-TEST(InitialFile, WhatTheModelHasNotIsLeftAloneAndSaid) {
+TEST(InitialFile, TensorsOutsideTheModelAreNamedAndIgnored) {
   const Folder folder;
   const Model model = small(7);
   const std::vector<float> one = {1};
@@ -164,7 +164,7 @@ TEST(InitialFile, WhatTheModelHasNotIsLeftAloneAndSaid) {
   expect_values(filled(file, model.segments[0], 0), model.segments[0], 1);
 }
 
-// As safetensors.torch.save_file writes a torchvision model: counters are 64-bit integers, and come first.
+// The file is as safetensors.torch.save_file writes a torchvision model: counters are 64-bit integers, and come first.
 TEST(InitialFile, ReadsPastPytorchsCounters) {
   const Folder folder;
   const std::string header = R"({"bn.num_batches_tracked":{"dtype":"I64","shape":[],"data_offsets":[0,8]},)"
@@ -209,7 +209,7 @@ TEST(InitialFile, OtherNumbersThanFloat32AreNamed) {
 }
 
 // A value of it would end in the model that the run saves: training may never meet it.
-TEST(InitialFile, WhatIsNotFiniteIsRefused) {
+TEST(InitialFile, NonFiniteValuesAreRefused) {
   const Folder folder;
   const Model model = ModelBuilder("m", {1, 4, 4})
                           .convolution("c", {.count = 2, .kernel = 1}, {})

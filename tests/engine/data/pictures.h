@@ -3,7 +3,7 @@
 
 #include <cstdio>
 #include <cstdlib>
-// In this order: jpeglib.h uses what cstdio declares.
+// cstdio is included before jpeglib.h, which uses what it declares.
 #include <jpeglib.h>
 #include <png.h>
 

@@ -119,7 +119,7 @@ TEST(Pictures, TruncatedFilesAreNamed) {
   }
 }
 
-TEST(Pictures, WhatIsNoPictureIsNamed) {
+TEST(Pictures, AFileThatIsNotAPictureIsNamed) {
   Picture read;
   expect_text(decoded({}, read), "it is empty");
   expect_text(decoded({'G', 'I', 'F', '8', '9', 'a'}, read), "neither as a JPEG nor as a PNG");
@@ -128,11 +128,11 @@ TEST(Pictures, WhatIsNoPictureIsNamed) {
   EXPECT_NE(decoded(png, read), "");
 }
 
-// Headers that promise what nobody has memory for.
+// Headers that promise more than any machine has memory for.
 TEST(Pictures, BombsAreRefusedByTheirHeader) {
   Picture read;
   Bytes jpeg = to_jpeg(ramp(3, 8, 8));
-  std::size_t frame = 0;  // of the marker SOF0
+  std::size_t frame = 0;  // where the marker SOF0 is
   while (jpeg[frame] != 0xff || jpeg[frame + 1] != 0xc0) ++frame;
   for (const std::size_t at : {5, 6, 7, 8}) jpeg[frame + at] = 0xfa;
   expect_text(decoded(jpeg, read), "it claims 64250x64250 pixels, more than the 67108864");
@@ -166,7 +166,7 @@ Bytes png_chunk(const std::string& name, const Bytes& content) {
   return chunk;
 }
 
-// Each of the texts in a PNG is as large as a chunk may be; nobody reads them.
+// Each of the texts in a PNG is as large as a chunk may be; nothing reads them.
 TEST(Pictures, TextsOfAPngAreNotUnpacked) {
   const Bytes text(kMaxPngChunkBytes - 1024, 'a');
   uLongf size = compressBound(text.size());

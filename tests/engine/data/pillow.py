@@ -105,7 +105,7 @@ def write_arrays(folder, draw):
 
 
 def write_mnist(folder, draw, first):
-    """Of different sizes, in every spelling."""
+    """MNIST's files of different sizes, under every spelling of their names."""
     os.makedirs(folder, exist_ok=True)
     for i, spelling in enumerate(("-idx%d-ubyte", ".idx%d-ubyte", "-idx%d-ubyte.gz", ".idx%d-ubyte.gz")[first:]):
         packed = gzip.compress if spelling.endswith("gz") else bytes

@@ -148,7 +148,7 @@ TEST(Recipe, MnistsFloatsAreTheOldOnesToTheBit) {
 TEST(Recipe, WindowsAreWithinBoundsAndUniform) {
   constexpr int kDraws = 20'000;
   std::vector<std::uint8_t> pixels(kStored.elements());
-  for (std::size_t i = 0; i < 1024; ++i) {  // the first two channels tell line and column
+  for (std::size_t i = 0; i < 1024; ++i) {  // the first two channels are line and column
     pixels[i] = static_cast<std::uint8_t>(i / 32);
     pixels[1024 + i] = static_cast<std::uint8_t>(i % 32);
   }
@@ -256,7 +256,7 @@ TEST(Recipe, RefusesModelsThatDoNotFit) {
   expect_text(classes.error().message, "label 9");
 }
 
-TEST(Recipe, WhatTheJobSaysGoesOverWhatTheDataAskFor) {
+TEST(Recipe, TheJobOverridesTheData) {
   const Dataset data = images_of(DatasetKind::kCifar10, 10);
   const Recipe usual = make_recipe(data, kStored).value();
   EXPECT_EQ(usual.crop, Crop::kWindow);

@@ -111,7 +111,7 @@ TEST(Safetensors, SegmentsLeaveTheirPaddingOut) {
   EXPECT_EQ(count, model.segments.parameter_count());
 }
 
-TEST(Safetensors, WriterRefusesWhatCannotBeRead) {
+TEST(Safetensors, TheWriterRefusesUnreadableTensors) {
   const Folder folder;
   const std::vector<float> a = {1.0f};
   const auto write = [&](const std::vector<TensorSource>& tensors, const std::map<std::string, std::string>& metadata) {

@@ -42,7 +42,7 @@ TEST(Split, FollowsTheWeights) {
   EXPECT_EQ(counts(10, {1, 1, 2}), (std::vector{3, 2, 5})) << "2.5, 2.5, 5: the lower rank among equals";
 }
 
-TEST(Split, NobodyGoesWithoutASampleAsLongAsThereAreEnough) {
+TEST(Split, EveryMemberGetsASampleIfThereAreEnough) {
   EXPECT_EQ(counts(64, {1000, 1, 1}), (std::vector{62, 1, 1}));
   EXPECT_EQ(counts(3, {1, 1000, 1000}), (std::vector{1, 1, 1}));
   EXPECT_EQ(counts(12, {1, 1, 9, 100}), (std::vector{1, 1, 1, 9})) << "9 of 110 would be 0.83 of the ten that are left";

@@ -40,7 +40,7 @@ std::string warning_of(const Dataset& data, std::uint64_t batch = kReadBatch, co
   return read.warnings.size() == 1 ? read.warnings[0] : std::to_string(read.warnings.size()) + " warnings";
 }
 
-TEST(WhatWasRead, SaysClassesSamplesShapeAndEpoch) {
+TEST(DataSummary, HasClassesSamplesShapeAndEpoch) {
   const WhatWasRead read = what_was_read(set_of({500, 500, 476}, {10, 10, 10}), recipe_of(), 64, {});
   EXPECT_EQ(read.summary, "3 classes, 1,476 + 30 pictures of 3x32x32, 23 steps an epoch");
   EXPECT_TRUE(read.warnings.empty());
@@ -57,7 +57,7 @@ TEST(WhatWasRead, SaysClassesSamplesShapeAndEpoch) {
             "2 classes, 40 + 4 pictures of different sizes as 3x32x32, less than a step an epoch");
 }
 
-TEST(WhatWasRead, WarnsOfClassesWithoutSamples) {
+TEST(DataSummary, WarnsOfClassesWithoutSamples) {
   EXPECT_EQ(warning_of(set_of({20, 20, 20}, {2, 0, 2})),
             "class b has no test samples: the accuracy says nothing of it; hold some back for testing");
   EXPECT_EQ(warning_of(set_of({20, 0, 20}, {2, 0, 2})),
@@ -67,20 +67,20 @@ TEST(WhatWasRead, WarnsOfClassesWithoutSamples) {
       warning_of(set_of({20, 0, 20, 0, 0, 0, 20}, {2, 0, 2, 0, 0, 0, 2})).find("classes b, d, e and 1 more have "), 0u);
 }
 
-TEST(WhatWasRead, WarnsOfLabelsThatCountFromOne) {
+TEST(DataSummary, WarnsOfLabelsThatCountFromOne) {
   EXPECT_EQ(warning_of(set_of({0, 20, 20}, {0, 2, 2})),
             "no sample has label 0, so the network has an output that nothing trains: labels count from 0; subtract 1 "
             "from each");
 }
 
-TEST(WhatWasRead, WarnsOfClassesThatAreCalledLikeParts) {
+TEST(DataSummary, WarnsOfClassesThatAreCalledLikeParts) {
   Dataset data = set_of({20, 20}, {2, 2});
   data.kind = DatasetKind::kFolder;
   data.classes = {"Train", "cat"};
   EXPECT_NE(warning_of(data).find("(Train)"), std::string::npos);
 }
 
-TEST(WhatWasRead, WarnsOfUnequalClasses) {
+TEST(DataSummary, WarnsOfUnequalClasses) {
   EXPECT_EQ(
       warning_of(set_of({4000, 12, 39}, {1, 1, 1})),
       "classes are of very unequal size: a has 4,000 training samples, b has 12; class-weights = balanced makes them "
@@ -105,13 +105,13 @@ TEST(ClassWeights, HaveTheMeanOneOverTheTrainingSet) {
       "balanced");
 }
 
-TEST(WhatWasRead, WarnsOfABatchLargerThanTheSet) {
+TEST(DataSummary, WarnsOfABatchLargerThanTheSet) {
   EXPECT_EQ(warning_of(set_of({20, 20}, {2, 2}), 64),
             "the global batch of 64 is larger than the training set of 40: a step sees samples more than once; "
             "lower global-batch");
 }
 
-TEST(WhatWasRead, WarnsOfFlipsThatNobodyAskedForOfAFolder) {
+TEST(DataSummary, WarnsOfUnrequestedFlipsOfAFolder) {
   Dataset data = set_of({20, 20}, {2, 2});
   data.kind = DatasetKind::kFolder;
   const Recipe flips = recipe_of(Flip::kHorizontal);
@@ -150,7 +150,7 @@ TEST(ShownSamples, AreTheFirstOfARunBeforeNormalization) {
   EXPECT_FALSE(shown_test_sample(data, recipe, 3));
 }
 
-TEST(WhatWasRead, NamesFilesThatWereLeftOut) {
+TEST(DataSummary, NamesSkippedFiles) {
   const Folder folder;
   for (const char* name :
        {"train/a/1.png", "train/a/2.png", "train/b/3.png", "train/b/4.png", "test/a/5.png", "test/b/6.png"})

@@ -1,4 +1,4 @@
-// A module for tests (engine/accelerator.h): its device is this processor, behind a memory space that nobody but its
+// A module for tests (engine/accelerator.h): its device is this processor, behind a memory space that only its
 // kernels and its engines can touch, as a device's memory is. What it computes are the processor's bits.
 //
 // device 0: with 8 GiB free; 1: with 1 MiB free; 2: it does not answer when asked for its memory; 3: it dies in its
@@ -58,7 +58,7 @@ class StandInEngine final : public engine::Engine {
   const std::unique_ptr<engine::Engine> processor_;
   AwkwardMemory& space_;
   const Math math_;
-  const float* parameters_ = nullptr;  // of the last forward: backward reads them, too
+  const float* parameters_ = nullptr;  // the last forward's: backward reads them, too
 };
 
 class StandIn final : public engine::Accelerator {

@@ -31,7 +31,7 @@ TEST(BatchStatistics, TheMeanIsWeightedAndAddedInTheOrderOfRanks) {
   EXPECT_NE(add(1, {0, 1, 2}), add(1, {2, 1, 0})) << "an order that shows";
 }
 
-TEST(BatchStatistics, OfOneMemberAreItsOwn) {
+TEST(BatchStatistics, ASingleMembersAreItsOwn) {
   const BatchStatistics statistics{simulation::plain_segments({3}), {1}};
   const Per<Rank, std::vector<float>> measured = {{0.1F, -3e-39F, 3e38F}};
   EXPECT_EQ(statistics.mean(spans(measured)), measured[Rank(0)]);

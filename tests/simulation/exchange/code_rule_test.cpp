@@ -43,7 +43,7 @@ TEST(CodeRule, AgreesOnTheLargestScaler) {
   EXPECT_EQ(CodeRule{}.agreed(std::vector{0.0F}), 0);
 }
 
-TEST(CodeRule, CodesByWhatIsSharedAndClipsByItsOwnBound) {
+TEST(CodeRule, CodesByTheSharedScalerAndClipsByItsOwnBound) {
   const CodeRule::Own own{.scaler = 2, .clip = 2.5F};
   EXPECT_EQ(CodeRule{}.scale(own, 3).scaler, 3);
   EXPECT_EQ(CodeRule{}.scale(own, 3).clip, 2.5F);

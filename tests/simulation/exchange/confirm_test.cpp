@@ -1,4 +1,5 @@
-// When all members hold a state: each other's step frames say so, or words at the barrier before a report.
+// A state is confirmed when all members hold it: their step frames say so, or their frames at the barrier before a
+// report.
 #include <gtest/gtest.h>
 
 #include "daemon/exchange/barrier.h"
@@ -60,11 +61,11 @@ TEST(Confirm, AnExchangeMayBeginAtAnyStep) {
   EXPECT_TRUE(exchange.has_failed()) << "two steps ahead";
 }
 
-TEST(Confirm, ByAllWordsAtTheBarrier) {
+TEST(Confirm, OnceAllMembersReachTheBarrier) {
   const Members members = Members::of(77, View::of_all(3), Seat(0), kNames, {});
   Barrier barrier(members);
   EXPECT_EQ(barrier.missing(Round(8)).size(), 3u);
-  EXPECT_FALSE(barrier.on_reached(Rank(2), Round(8), Round(7))) << "a member ahead is waited for by nobody";
+  EXPECT_FALSE(barrier.on_reached(Rank(2), Round(8), Round(7))) << "no member waits for one that is ahead";
   EXPECT_FALSE(barrier.on_reached(Rank(2), Round(8), Round(7))) << "said twice";
   barrier.forget_before(Round(8));
   EXPECT_FALSE(barrier.on_reached(Rank(0), Round(8), Round(8)));

@@ -13,7 +13,7 @@ namespace {
 
 using simulation::tiny_segments;
 
-TEST(ExchangeCredit, TheWindowBoundsWhatIsOnItsWay) {
+TEST(ExchangeCredit, TheWindowBoundsTheBytesInFlight) {
   Alone node(schema::ExchangeKind::kDirect);
   ASSERT_GT(node.layout.chunks.size(), 6u);
   EXPECT_EQ(node.contribute_all(), 2u);
@@ -26,7 +26,7 @@ TEST(ExchangeCredit, TheWindowBoundsWhatIsOnItsWay) {
   EXPECT_FALSE(node.failure());
 }
 
-TEST(ExchangeCredit, WhatIsBeingMadeCounts) {
+TEST(ExchangeCredit, ChunksBeingEncodedCount) {
   Alone node(schema::ExchangeKind::kDirect, kExpected + 1);
   std::vector<Contribute> under_way;
   while (const auto work = node.exchange.next_task(ThreadRole::kOnlyThread))
@@ -156,8 +156,8 @@ TEST(ExchangeCredit, IsGivenAfterSoManyBytes) {
   EXPECT_EQ(std::get<schema::Credit>(send.body).taken_bytes, 2 * half);
 }
 
-// Else totals would gather without a bound where they come faster than they can be applied.
-TEST(ExchangeCredit, OfATotalIsGivenWhenItIsHandedOut) {
+// Otherwise totals that come faster than they can be applied would gather without a bound.
+TEST(ExchangeCredit, ATotalsIsGivenWhenItIsHandedOut) {
   Alone node(schema::ExchangeKind::kSharded, 1 << 20);
   node.contribute_all();
   std::size_t theirs = 0;
@@ -205,7 +205,7 @@ TEST(ExchangeCredit, TotalsWaitForIt) {
   node.from_peer(schema::Credit{2 * kPayload});
   const auto work = node.exchange.next_task(ThreadRole::kOnlyThread);
   ASSERT_TRUE(work);
-  EXPECT_TRUE(std::holds_alternative<Reduce>(*work)) << "somebody waits for it: it goes first";
+  EXPECT_TRUE(std::holds_alternative<Reduce>(*work)) << "a member waits for it: it goes first";
 }
 
 // One of four members: all windows are full of contributions, and the others' codes of four chunks have come.
@@ -247,7 +247,7 @@ TEST(ExchangeCredit, TotalsNeedRoomForAllTogetherAndNoMoreThanTwoWindowsForEach)
   node.takes(b, 4 * kPayload);
   node.takes(c, 4 * kPayload);
   EXPECT_EQ(node.totals(), 0u) << "node-d has two windows";
-  EXPECT_EQ(node.waited_for(), std::vector<Rank>{d}) << "nobody else keeps anything from leaving";
+  EXPECT_EQ(node.waited_for(), std::vector<Rank>{d}) << "no other member keeps anything from leaving";
   node.takes(d, kPayload);
   EXPECT_EQ(node.totals(), 1u);
   EXPECT_FALSE(node.failure());

@@ -1,6 +1,6 @@
 // The flow of frames between exchanges: several of them wired together, buckets that become ready at any time, tasks
-// that are carried out in any order, payloads of any size, windows of a few chunks. No kernels: only who may send what
-// when, who is waited for, and that nobody waits for ever.
+// that are carried out in any order, payloads of any size, windows of a few chunks. No kernels: only which member
+// may send what and when, which one is waited for, and that no member waits for ever.
 #include <gtest/gtest.h>
 
 #include <deque>
@@ -44,7 +44,7 @@ struct Mesh {
   Per<Rank, std::size_t> ready, committed;  // buckets, steps
   std::vector<std::byte> bytes = std::vector<std::byte>(kMaxPayload);
   std::size_t most_on_their_way = 0;  // on one link
-  std::size_t most_sent = 0;          // of one member's frames that somebody has not taken, each counted once
+  std::size_t most_sent = 0;          // frames of one member that a peer has not taken, each counted once
   std::optional<Rank> deaf;           // it takes nothing
 
   Mesh(std::size_t count, schema::ExchangeKind kind, std::size_t window, std::uint64_t seed)
@@ -241,7 +241,7 @@ TEST(ExchangeFlow, NoMemberWaitsForEver) {
   }
 }
 
-// The others come as far as the windows let them, wait for it, and go on with it.
+// The others come as far as the windows let them, wait for it, and continue with it.
 TEST(ExchangeFlow, APeerThatTakesNothingGetsNoMoreThanItsWindows) {
   std::size_t past_a_window = 0;
   for (const std::uint64_t seed : seeds(60)) {
@@ -265,10 +265,10 @@ TEST(ExchangeFlow, APeerThatTakesNothingGetsNoMoreThanItsWindows) {
     mesh.expect_within_windows(most_under_way);
     if (testing::Test::HasFailure()) return;
   }
-  EXPECT_GT(past_a_window, 5u) << "totals pass who is behind";
+  EXPECT_GT(past_a_window, 5u) << "totals pass a member that is behind";
 }
 
-// In every turn each owner is one member's: nobody's link carries what all send at once.
+// In every turn each member has an owner of its own: no link carries what all send at once.
 TEST(ExchangeFlow, NoTwoMembersBeginWithTheSameOwner) {
   for (std::size_t count = 2; count <= 9; ++count) {
     Mesh mesh(count, schema::ExchangeKind::kSharded, 1 << 20, 1);
@@ -280,7 +280,7 @@ TEST(ExchangeFlow, NoTwoMembersBeginWithTheSameOwner) {
     for (const Rank from : mesh.ranks())
       for (const Rank to : mesh.ranks())
         while (!mesh.links[from][to].empty()) mesh.deliver(from, to);
-    Per<Rank, std::vector<Rank>> owners(count);  // of what a member sends of the large bucket, in order
+    Per<Rank, std::vector<Rank>> owners(count);  // to which a member sends chunks of the large bucket, in order
     for (const Rank r : mesh.ranks()) {
       while (const auto task = mesh.exchanges[r]->next_task(ThreadRole::kOnlyThread)) {
         const ChunkLayout& chunk = mesh.layout.chunks[std::get<Contribute>(*task).chunk];

@@ -111,7 +111,8 @@ VirtualNode::Frozen ExchangeNode::run_freezes() {
   return {committed_steps(), member_->unfit()};
 }
 
-// To the state that the next view begins with: who holds it confirms it, who is a step ahead of it goes back.
+// Takes the node to the state that the next view begins with: a node that holds it confirms it, one that is a step
+// ahead of it goes back.
 void ExchangeNode::install(std::uint64_t start) {
   helper_.reset();
   snapshot_source_.reset();
@@ -149,14 +150,14 @@ void ExchangeNode::run_is_left(std::uint64_t start) {
 
 // --- a joiner ---
 
-void ExchangeNode::run_is_to_hold() { member_->request_quiesce(); }
+void ExchangeNode::run_quiesces() { member_->request_quiesce(); }
 
-schema::SnapshotOffer ExchangeNode::run_feeds() {
+schema::SnapshotOffer ExchangeNode::run_offers_snapshot() {
   snapshot_source_ = std::make_unique<daemon::SnapshotSource>(daemon::SnapshotSource::Past{"a record", ""}, *replica_);
   return {{1, membership_.view().number(), committed_steps(), digest()}, snapshot_source_->parts()};
 }
 
-void ExchangeNode::run_gives(Seat to, const schema::SnapshotRequest& want) {
+void ExchangeNode::run_sends_snapshot(Seat to, const schema::SnapshotRequest& want) {
   if (!snapshot_source_ || !member_->quiesced()) return;
   const Status given = snapshot_source_->want(want, [&](std::uint64_t at, std::span<const std::byte> bytes) {
     const schema::FrameHeader header{running_->run_key, membership_.view().number(), 0};
@@ -166,36 +167,36 @@ void ExchangeNode::run_gives(Seat to, const schema::SnapshotRequest& want) {
   EXPECT_TRUE(given.ok()) << given.error().message;
 }
 
-void ExchangeNode::run_goes_on() {
+void ExchangeNode::run_is_released() {
   snapshot_source_.reset();
   member_->release();
   settle();
 }
 
-void ExchangeNode::run_takes(const daemon::ReceiveSnapshot& feed) {
-  auto intake = daemon::SnapshotSink::of(feed.feed, *replica_, [](std::span<const std::byte>) { return Status(); });
-  ASSERT_TRUE(intake.ok()) << intake.error().message;
-  snapshot_sink_ = *std::move(intake);
-  giver_ = feed.from;
-  givers_view_ = feed.view;
+void ExchangeNode::run_receives_snapshot(const daemon::ReceiveSnapshot& action) {
+  auto sink = daemon::SnapshotSink::of(action.feed, *replica_, [](std::span<const std::byte>) { return Status(); });
+  ASSERT_TRUE(sink.ok()) << sink.error().message;
+  snapshot_sink_ = *std::move(sink);
+  donor_ = action.from;
+  donors_view_ = action.view;
   ask_for_slices();
 }
 
-// Also once a second, as long as something is missing.
+// This is called once a second, too, as long as chunks are missing.
 void ExchangeNode::ask_for_slices() {
   if (!snapshot_sink_ || running_) return;
   if (const auto want = snapshot_sink_->due(network_.now_ms())) {
-    const schema::FrameHeader header{membership_.current() ? membership_.current()->run_key : 0, givers_view_, 0};
-    VirtualNode::send({giver_}, std::make_shared<const Message>(Message{header, *want, nullptr}));
+    const schema::FrameHeader header{membership_.current() ? membership_.current()->run_key : 0, donors_view_, 0};
+    VirtualNode::send({donor_}, std::make_shared<const Message>(Message{header, *want, nullptr}));
   }
   if (!snapshot_sink_->whole())
-    network_.after(seat(), daemon::SnapshotSink::kAgainMs * 1000, [this, intake = snapshot_sink_.get()] {
-      if (intake == snapshot_sink_.get()) ask_for_slices();
+    network_.after(seat(), daemon::SnapshotSink::kAgainMs * 1000, [this, sink = snapshot_sink_.get()] {
+      if (sink == snapshot_sink_.get()) ask_for_slices();
     });
 }
 
 void ExchangeNode::take_slice(Seat from, const schema::FrameHeader&, const schema::SnapshotChunk& slice) {
-  if (!snapshot_sink_ || running_ || from != giver_ || snapshot_sink_->whole() || membership_.current() == nullptr)
+  if (!snapshot_sink_ || running_ || from != donor_ || snapshot_sink_->whole() || membership_.current() == nullptr)
     return;
   ++progress_;
   const Status taken = snapshot_sink_->take(slice, network_.now_ms());
@@ -306,7 +307,7 @@ void ExchangeNode::run_frame(Seat from, const SharedMessage& message) {
   if (!view_links_.is_intact(from) && frame.header.view == member_->members().view.number()) return;
   if (member_->begun() && frame.header.step == member_->step().next().value()) ++next_step_frames_;
   if (!member_->on_frame(from, frame.header, frame.body, message))
-    return membership_.speaks(from, frame.header.run, frame.header.view, network_.now_ms());
+    return membership_.on_stale_view(from, frame.header.run, frame.header.view, network_.now_ms());
   const auto* report = std::get_if<schema::Report>(&frame.body);
   if (report != nullptr && report->last) membership_.on_peer_finished(from);
   settle();
@@ -336,7 +337,7 @@ void ExchangeNode::help(daemon::Task task) {
       });
 }
 
-// Work at once, as a node with nothing else to do; then what came of it.
+// Does a task at once, as a node with nothing else to do, and then takes its result.
 void ExchangeNode::settle() {
   if (!member_->begun()) return;
   while (helpers_ == 0) {

@@ -10,6 +10,7 @@
 
 #include "daemon/step/member.h"
 #include "daemon/step/replica.h"
+#include "daemon/step/snapshot.h"
 #include "kernels/kernels.h"
 #include "kernels/memory_array.h"
 #include "schema/options/job.h"
@@ -44,7 +45,7 @@ class ExchangeNode : public VirtualNode, private daemon::Member::Delegate {
   std::uint64_t undone() const { return undone_; }
   std::uint64_t cut_short() const { return cut_short_; }  // views that ended in a step
   double last_loss() const { return last_loss_; }
-  std::uint64_t next_step_frames() const { return next_step_frames_; }  // of step k+1 while this member was in k
+  std::uint64_t next_step_frames() const { return next_step_frames_; }  // they came while this member was a step back
   std::uint64_t helped_tasks() const { return helped_tasks_; }
   const schema::JobSpec& job() const { return job_; }
 
@@ -57,11 +58,11 @@ class ExchangeNode : public VirtualNode, private daemon::Member::Delegate {
   Frozen run_freezes() override;
   void run_changes(const schema::NextView& next) override;
   void run_is_left(std::uint64_t start) override;
-  void run_is_to_hold() override;
-  schema::SnapshotOffer run_feeds() override;
-  void run_gives(Seat to, const schema::SnapshotRequest& want) override;
-  void run_goes_on() override;
-  void run_takes(const daemon::ReceiveSnapshot& feed) override;
+  void run_quiesces() override;
+  schema::SnapshotOffer run_offers_snapshot() override;
+  void run_sends_snapshot(Seat to, const schema::SnapshotRequest& want) override;
+  void run_is_released() override;
+  void run_receives_snapshot(const daemon::ReceiveSnapshot& action) override;
   void run_is_joined(const schema::NextView& next, const schema::Commit& choice) override;
   void run_tick() override {}
   bool run_is_prepared() const override { return member_ != nullptr; }
@@ -101,16 +102,16 @@ class ExchangeNode : public VirtualNode, private daemon::Member::Delegate {
   schema::JobSpec job_;
   std::unique_ptr<daemon::Replica> replica_;
   std::unique_ptr<daemon::Member> member_;
-  std::unique_ptr<daemon::Worker> helper_;  // of all helpers: they never run at the same time here
+  std::unique_ptr<daemon::Worker> helper_;  // for all helpers: they never run at the same time here
   const std::size_t helpers_;
   std::size_t helped_ = 0;  // tasks under way with them
   AlignedArray<float> drawn_;
   kernels::MemoryArray gradient_;
-  std::unique_ptr<daemon::SnapshotSource> feed_;
-  std::unique_ptr<daemon::SnapshotSink> intake_;
-  Seat giver_;
-  std::uint32_t givers_view_ = 0;
-  bool ended_ = false, told_ = false;  // of the run; of this view's failure
+  std::unique_ptr<daemon::SnapshotSource> snapshot_source_;
+  std::unique_ptr<daemon::SnapshotSink> snapshot_sink_;
+  Seat donor_;
+  std::uint32_t donors_view_ = 0;
+  bool ended_ = false, told_ = false;  // the run has ended; this view's failure has been told
   std::uint64_t global_batch_ = 0;
   schema::Commit choice_;
   std::map<std::uint64_t, std::uint64_t> confirmed_digests_;

@@ -1,4 +1,5 @@
-// What goes next: transfers before statistics, for whom and when; the bucket that is ready last before the others.
+// What an exchange does next: transfers before statistics, to which peer and when; the bucket that is ready last before
+// the others.
 #include <gtest/gtest.h>
 
 #include "daemon/exchange/exchange.h"
@@ -43,7 +44,7 @@ TEST(ExchangeOrder, StatisticsWaitForAllThatCanRun) {
   EXPECT_EQ(node.next(ThreadRole::kIdleThread), "nothing");
 }
 
-TEST(ExchangeOrder, WhatTheCreditHoldsBackCannotRun) {
+TEST(ExchangeOrder, ChunksWithoutCreditCannotRun) {
   OneToMeasure node(schema::ExchangeKind::kDirect, kPayload);
   EXPECT_EQ(node.next(ThreadRole::kIdleThread), "contribute");
   EXPECT_EQ(node.next(ThreadRole::kBusyThread), "nothing");

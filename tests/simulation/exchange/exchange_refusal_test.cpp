@@ -34,7 +34,7 @@ struct Sharded : Alone {
 using enum schema::ChunkPhase;
 using enum schema::PayloadFormat;
 
-TEST(ExchangeRefusal, CodesThatCameAlready) {
+TEST(ExchangeRefusal, CodesTwice) {
   Sharded node;
   const std::size_t chunk = node.chunk_of(Rank(0));
   node.codes_from(kB, chunk, kPayload);
@@ -55,7 +55,7 @@ TEST(ExchangeRefusal, CodesOfAChunkThatIsBeingSummed) {
   node.expect_blamed(kC, "twice");
 }
 
-TEST(ExchangeRefusal, ATotalThatCameAlready) {
+TEST(ExchangeRefusal, ATotalTwice) {
   Sharded node;
   node.contribute_all();
   const std::size_t chunk = node.chunk_of(kB);
@@ -71,7 +71,7 @@ TEST(ExchangeRefusal, ATotalWithoutOurCodes) {
   node.expect_blamed(kB, "summed without the codes of node-a");
 }
 
-TEST(ExchangeRefusal, WhatBelongsElsewhere) {
+TEST(ExchangeRefusal, FramesForAnotherMember) {
   const auto each = [](const char* what, const std::function<void(Sharded&)>& send) {
     Sharded node;
     node.contribute_all();
@@ -90,7 +90,7 @@ TEST(ExchangeRefusal, WhatBelongsElsewhere) {
   each("gives credit for", [](Sharded& node) { node.from(kB, schema::Credit{1u << 30}); });
 }
 
-// Else chunks could be applied while somebody may still go back a step.
+// Otherwise chunks could be applied while a member may still go back a step.
 TEST(ExchangeRefusal, ScalersBeforeTheStepFrame) {
   Alone node(schema::ExchangeKind::kDirect, kWide, {"node-a", "node-b"}, 0);
   const std::vector<float> scalers(node.layout.buckets[1].coded_segments.size(), 1.0f);

@@ -1,5 +1,5 @@
-// Whoever measures the slices of a gradient, in whatever order: the buckets come out in their own order, with the same
-// numbers.
+// Whichever threads measure the slices of a gradient, in whatever order: the buckets come out in their own order, with
+// the same numbers.
 #include "daemon/exchange/gradient_statistics.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// What a member does with frames that are not its view's: it refuses them, and the run goes on.
+// A member refuses frames that are not its view's, and the run continues.
 #include "daemon/step/member.h"
 
 #include <gtest/gtest.h>
@@ -122,7 +122,7 @@ struct Lone : Nobody {
   std::vector<Step> told;  // confirmed
 };
 
-TEST(Member, OnceFrozenNothingChangesWhatItHolds) {
+TEST(Member, AFrozenOneKeepsItsState) {
   Lone lone;
   lone.begin();
   for (std::size_t b = 0; b < lone.buckets; ++b) lone.member->on_event(lone.ready(b));
@@ -181,7 +181,7 @@ TEST(Member, WhereTheNextViewBeginsTheStateIsConfirmed) {
   EXPECT_EQ(digests[0], digests[1]);
 }
 
-TEST(Member, WithoutItsFirstStepItStandsWhereItWasToBegin) {
+TEST(Member, WithoutItsFirstStepItIsWhereItWasToBegin) {
   Lone lone;
   lone.member->freeze();
   lone.member->install(Round(2));

@@ -1,4 +1,5 @@
-// Whom an exchange waits for, by looking at every chunk and every member: what Exchange::waiting() has to say.
+// The members that an exchange waits for, found by looking at every chunk and every member: what Exchange::waiting()
+// has to return.
 #pragma once
 
 #include <set>

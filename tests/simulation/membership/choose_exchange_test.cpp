@@ -54,12 +54,12 @@ TEST(ChooseExchange, WithoutALinkEntropy) {
   EXPECT_EQ(chosen({}, one_silent).coding, Coding::kEntropy);
 }
 
-TEST(ChooseExchange, WhatIsAskedBinds) {
+TEST(ChooseExchange, AnExplicitChoiceBinds) {
   EXPECT_EQ(chosen({ExchangeKind::kDirect, {}, 0}, votes(4, 100)).exchange, ExchangeKind::kDirect);
   EXPECT_EQ(chosen({ExchangeKind::kSharded, {}, 0}, votes(2, 100)).exchange, ExchangeKind::kSharded);
   EXPECT_EQ(chosen({{}, Coding::kRaw, 0}, votes(4, 100)).coding, Coding::kRaw);
   EXPECT_EQ(chosen({{}, Coding::kEntropy, 0}, votes(4, 40'000)).coding, Coding::kEntropy);
-  EXPECT_EQ(slowest_link({{}, {}, 250}, votes(4, 100)), 250) << "the job told";
+  EXPECT_EQ(slowest_link({{}, {}, 250}, votes(4, 100)), 250) << "the job sets it";
   EXPECT_EQ(chosen({{}, {}, 2 * kRawMbps}, votes(4, 0)).coding, Coding::kRaw);
   EXPECT_EQ(chosen({{}, {}, kRawMbps + 1}, votes(4, 0)).coding, Coding::kEntropy) << "of a line, less is payload";
   EXPECT_TRUE(allowed({ExchangeKind::kDirect, {}, 0}, ExchangeKind::kDirect, Coding::kRaw));

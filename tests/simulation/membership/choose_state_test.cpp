@@ -1,4 +1,4 @@
-// The newest state that all have, or all who went on without the others, against a plain search.
+// The newest state that all nodes have, or all that continued without the others, against a plain search.
 #include "daemon/membership/choose_state.h"
 
 #include <gtest/gtest.h>
@@ -69,13 +69,13 @@ TEST(ChooseState, TheNewestViewResumesAndTheOthersJoin) {
     const ChosenState some = chosen({went_on, left, went_on});
     EXPECT_EQ(state_of(some), later);
     EXPECT_EQ(std::get<StateAndMembers>(some).members, (std::vector<Seat>{Seat(0), Seat(2)}));
-    EXPECT_EQ(state_of(chosen({went_on, left}, 0)), beginning) << "who asks gets it";
+    EXPECT_EQ(state_of(chosen({went_on, left}, 0)), beginning) << "an explicit step is chosen";
     EXPECT_EQ(members_of(chosen({went_on, left}, 0)), 2u);
   }
   const Offer first{{{1, 1, 30, 3}, beginning}, ""}, none_yet{{beginning}, ""};
   EXPECT_EQ(state_of(chosen({first, none_yet})), beginning) << "before the second node's first checkpoint: of one view";
   EXPECT_EQ(members_of(chosen({first, none_yet})), 2u);
-  // Those of the newest view share no state of it: all go on from what all have.
+  // The members of the newest view share no state of it: all resume from the newest state that all have.
   const Offer one{{{1, 2, 90, 9}, {1, 1, 30, 3}, beginning}, ""}, other{{{1, 2, 80, 8}, {1, 1, 30, 3}, beginning}, ""};
   EXPECT_EQ(state_of(chosen({one, other, left})), (StateId{1, 1, 30, 3}));
   EXPECT_EQ(members_of(chosen({one, other, left})), 3u);
@@ -120,7 +120,7 @@ TEST(ChooseState, ANodeWithoutTheRunJoinsItIfAPersonResumes) {
   EXPECT_NE(refusal(chosen({wiped, wiped})), "");
 }
 
-// Of three nodes the first two went on in view 2.
+// The first two of three nodes were the members of view 2.
 TEST(ChooseState, AnAutomaticResumeWaitsForTheMembersOfTheNewestView) {
   const auto by_itself = [](const std::vector<Seat>& nodes, const Per<Seat, Offer>& offers) {
     return choose_state("run-1", {}, nodes, offers, names(3), {.unasked = true});
@@ -137,7 +137,7 @@ TEST(ChooseState, AnAutomaticResumeWaitsForTheMembersOfTheNewestView) {
             "node-1");
   EXPECT_NE(refusal(by_itself(all(3), {went_on, wiped, left})).find("node-1 has none (it was emptied)"),
             std::string::npos);
-  // Who went on may be told so by one that did not learn of it in time: node-2 knows view 1 only.
+  // An evicted node may know of view 2, too: node-2 was a member in view 1 only.
   const Offer told{{{1, 1, 30, 3}}, "", 1, 2, {0, 1}};
   EXPECT_EQ(refusal(by_itself({Seat(0), Seat(2)}, {left, {}, told})),
             "node-1 was a member of the last view and is not reachable; start its tgd, or tgctl resume run-1 --without "

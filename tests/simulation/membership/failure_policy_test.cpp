@@ -93,12 +93,12 @@ TEST(FailurePolicy, EveryCauseHasTheEffectOfTheTable) {
       EXPECT_EQ(done.find("suspect "), 0u) << done;
     else
       EXPECT_EQ(done, "");
-    // What cannot be mended is told by all in the end: only such causes end a run for good.
+    // Only a failure that cannot be mended ends a run for good, and all members report it in the end.
     EXPECT_EQ(row.effect == Effect::kEndRun, row.end && *row.end != RunState::kInterrupted);
   }
 }
 
-TEST(RunOutcome, FactsOverFailuresOverInterruptionsAndOfEqualsTheFirst) {
+TEST(RunOutcome, AuthoritativeOverFailedOverInterruptedAndTheFirstOfEquals) {
   const auto word = [](RunState state, std::int64_t since_ms) {
     return an_end(state, since_ms, std::to_string(since_ms));
   };

@@ -1,5 +1,5 @@
-// A running run on a virtual network: whatever happens to one of its nodes, the others go on in time and agree with
-// whom.
+// An active run on a virtual network: whatever happens to one of its nodes, the others continue in time and agree on
+// the members.
 #include <algorithm>
 
 #include "tests/simulation/simulator/cluster.h"
@@ -40,7 +40,7 @@ bool go_on(Cluster& cluster, const std::vector<Seat>& members) {
   });
 }
 
-// All but these go on without them, or say in time that they cannot.
+// All but these continue without them, or report in time that they cannot.
 void expect_to_go_on_without(Cluster& cluster, const std::vector<Seat>& victims, std::uint64_t within_ms) {
   const std::vector<Seat> rest = but(cluster, victims);
   const bool enough = daemon::is_quorum(daemon::View::of_all(cluster.size()), rest);
@@ -54,7 +54,7 @@ void expect_to_go_on_without(Cluster& cluster, const std::vector<Seat>& victims,
   EXPECT_FALSE(cluster.two_runs_at_once());
 }
 
-// Nobody has ended FAILED, and who goes on agrees on one view with at least so many members.
+// No node has ended FAILED, and the survivors agree on one view with at least so many members.
 void expect_one_view(Cluster& cluster, std::size_t least) {
   std::optional<daemon::View> view;
   for (const Seat seat : cluster.living()) {
@@ -69,7 +69,7 @@ void expect_one_view(Cluster& cluster, std::size_t least) {
     EXPECT_EQ(membership.view().number(), view->number());
     EXPECT_EQ(membership.view().seats(), view->seats());
   }
-  ASSERT_TRUE(view.has_value()) << "nobody goes on";
+  ASSERT_TRUE(view.has_value()) << "no node continues";
   EXPECT_GE(view->size(), least);
 }
 
@@ -80,7 +80,7 @@ TEST(FailureScenarios, ADeadProcessIsReplacedAtOnceADeadMachineWithinPeerTimeout
     cluster.kill(victim, silent);
     expect_to_go_on_without(cluster, {victim}, silent ? kVerdictMs : 1'100);
     if (testing::Test::HasFailure()) return;
-    // Back again: where its vote was needed the others go on with it. The next run has all members.
+    // The victim returns: where its vote was needed the others continue with it. The next run has all members.
     cluster.restart(victim);
     EXPECT_TRUE(cluster.run_until([&] { return go_on(cluster, but(cluster, {victim})); }, 5'000));
     EXPECT_TRUE(cluster.node(cluster.any_but(victim)).stop("run-1").ok());
@@ -124,7 +124,7 @@ TEST(FailureScenarios, AShortPauseEvictsNoMember) {
   });
 }
 
-TEST(FailureScenarios, OfTwoUnlinkedMembersOneIsEvicted) {
+TEST(FailureScenarios, OneOfTwoUnlinkedMembersIsEvicted) {
   in_a_run(300, {2, 32}, [](Cluster& cluster) {
     const Seat a = cluster.any(), b = cluster.any_but(a);
     cluster.network().block(a, b, true);

@@ -1,5 +1,5 @@
-// A node comes into a run that is on: who lets it in (admission.h), who comes (joining.h), and the change that makes it
-// a member. Whole runs with joins: training/schedules_test.cpp.
+// A node joins an active run: the senior admits it (admission.h), the node asks and installs (joiner.h), and a view
+// change makes it a member. Whole runs with joins: training/schedules_test.cpp.
 #include <gtest/gtest.h>
 
 #include <string>
@@ -189,7 +189,7 @@ TEST(Admission, OnlyTheSeniorReleasesAMember) {
   EXPECT_EQ(b.receives(kA, Quiesce{2, 1, 2, true, "node-c was lost"}, kKey, 2), "release: node-c was lost");
 }
 
-// --- who leaves ---
+// --- a member leaves ---
 
 TEST(Admission, AMemberLeavesWhileAllAreQuiesced) {
   Machine a = running(kA, 3);
@@ -234,7 +234,7 @@ TEST(Leaving, TheSeniorQuiescesTheRunForItself) {
   EXPECT_EQ(a.is_quiesced().find("suspect a to b: node-a left on request"), 0u);
 }
 
-// It can be told to leave, and comes back without being restarted: from then on it is as good as any other.
+// A member leaves on request, and rejoins without being restarted: from then on it is as good as any other.
 TEST(Leaving, AMemberThatLeftMayRejoin) {
   Machine c = running(kC, 3);
   c.leaves();
@@ -267,14 +267,14 @@ TEST(Leaving, TheLastMemberDoesNotLeave) {
   EXPECT_EQ(a->view().size(), 1u) << "it went on";
 }
 
-// The others have no word of what this node does any more.
+// The others do not hear what this node does any more.
 TEST(Leaving, AStopWhileTheRunIsSavedDoesNoHarm) {
   Machine a = running(kA, 3);
   a.finishes(schema::RunState::kCompleted, "");
   EXPECT_EQ(a.stops(), "");
 }
 
-// The others lost power, and went on from a checkpoint with another key.
+// The others lost power, and resumed from a checkpoint with another key.
 TEST(Paused, ARunResumedElsewhereIsLeft) {
   Machine c = running(kC, 3);
   c.disconnects(kA);
@@ -330,7 +330,7 @@ TEST(Joiner, TheDonorMayDie) {
   for (int second = 0; second < 20; ++second) {
     c.receives(kA, Quiesce{2, 1, 2, false, "node-c joins"}, kKey, 2);
     c.discovers_run();
-    EXPECT_EQ(c.waits(1'000), "") << "it is fed";
+    EXPECT_EQ(c.waits(1'000), "") << "it receives the snapshot";
   }
   c.disconnects(kA);
   c.discovers_run();
@@ -344,7 +344,7 @@ TEST(Joiner, AJoinGoesFromTheFirstHeartbeatToTheView) {
   Machine c(kC, 3);
   EXPECT_EQ(c.discovers_run(), "");
   EXPECT_EQ(c.waits(0), "join run-1 to a b (key 0) (view 0): not prepared, reaches a b");
-  EXPECT_EQ(c->state(), std::nullopt) << "asking binds nobody";
+  EXPECT_EQ(c->state(), std::nullopt) << "asking binds no node";
   EXPECT_EQ(c.receives(kA, invite(), kKey, 2), "prepare run-1 with a b c");
   EXPECT_EQ(c->state(), schema::RunState::kStarting);
   EXPECT_EQ(c.prepares(yes()), "join run-1 to a b (key 0) (view 0): prepared, reaches a b");
@@ -393,10 +393,10 @@ TEST(Joiner, AsksAgainAfterARefusal) {
   EXPECT_EQ(c.waits(2'999), "");
   c.discovers_run();
   EXPECT_NE(c.waits(1).find("join run-1 to a b"), std::string::npos);
-  Machine fed = has_the_state();
-  fed.receives(kA, Quiesce{2, 0, 0, true, "it takes too long"}, kKey, 2);
-  fed.discovers_run();
-  EXPECT_NE(fed.waits(3'000).find("prepared"), std::string::npos);
+  Machine prepared = has_the_state();
+  prepared.receives(kA, Quiesce{2, 0, 0, true, "it takes too long"}, kKey, 2);
+  prepared.discovers_run();
+  EXPECT_NE(prepared.waits(3'000).find("prepared"), std::string::npos);
 }
 
 TEST(Joiner, ARunThatIsOverIsDropped) {
@@ -430,7 +430,7 @@ TEST(ChooseView, AJoinerIsAddedOnlyIfNothingElseChanges) {
   EXPECT_EQ(chosen({{kA, of_a}}), 1u) << "not all have promised";
   schema::Promise other = of_b;
   other.step = 13;
-  EXPECT_EQ(chosen({{kA, of_a}, {kB, other}}), 2u) << "somebody has gone on";
+  EXPECT_EQ(chosen({{kA, of_a}, {kB, other}}), 2u) << "a node has gone on";
   other = of_b;
   other.reachable = {0};
   EXPECT_EQ(chosen({{kA, of_a}, {kB, other}}), 2u) << "node-b does not hear it";

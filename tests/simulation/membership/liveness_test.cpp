@@ -16,7 +16,7 @@ class LivenessTest : public testing::Test {
   LivenessTest() { liveness_.watch("run-1", 60'000, 0); }
 
   // Ticks every 100 ms from now_ms_ to `until`, with what `each` feeds before each tick. Returns the verdicts, a line
-  // for each: whom it accuses, and its sentence.
+  // for each: the member that it suspects, and its sentence.
   template <class Each>
   std::string run(std::uint64_t until_ms, Each each) {
     std::string lines;
@@ -136,7 +136,7 @@ TEST_F(LivenessTest, ARestartedNodeIsUpButNotInTheRun) {
   EXPECT_EQ(verdicts, "c: node-c is up, but not in run run-1; was it restarted?");
 }
 
-// Its control port was bound anew, say: data arrive, and beats do not for a moment.
+// Its control port was bound anew, say: data arrive, and heartbeats do not for a moment.
 TEST_F(LivenessTest, LateHeartbeatsWithDataAreNotSuspected) {
   const auto feed = [&](std::uint64_t silent_until) {
     return [this, silent_until] {

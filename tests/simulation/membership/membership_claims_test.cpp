@@ -1,4 +1,4 @@
-// The right to propose: claims, grants, who is refused and why.
+// The right to propose: claims, grants, which claims are refused and why.
 #include "tests/simulation/simulator/machine.h"
 
 namespace tg::daemon {
@@ -23,7 +23,7 @@ TEST(Membership, OtherSeatsClaimFirst) {
   EXPECT_EQ(b->state(), RunState::kStarting);
 }
 
-// A machine that is dead for good: the first of the others grants, and nobody asks it.
+// A machine that is dead for good: the first of the others grants, and no node asks it.
 TEST(Membership, AStartWithoutANodeIsTheOthersAlone) {
   Machine c(kC, 3);
   c.disconnects(kA);
@@ -116,7 +116,7 @@ TEST(Membership, AllMembersSplitABatchByTheWeightsThatTheProposerKnows) {
   EXPECT_EQ(b.receives(kA, told), "prepare run-1 with a b c split 1:3:10") << "whatever it knows of the others itself";
 }
 
-TEST(Membership, TheSpeedsThatAllVotesTellSplitABatch) {
+TEST(Membership, TheSpeedsInAllVotesSplitABatch) {
   const std::string job = "split = speed\n";
   const auto takes = [](double step_seconds, std::uint32_t local_batch) {
     schema::Vote vote = yes();
@@ -168,7 +168,7 @@ TEST(Membership, TheAbsentAreNamed) {
 
 TEST(Membership, AnIncompatiblePeerEndsAStartWithinTwoSeconds) {
   Machine a(kA, 3, false);
-  EXPECT_EQ(a.cannot_join(kC, "builds differ"), "") << "nobody waits for it";
+  EXPECT_EQ(a.cannot_join(kC, "builds differ"), "") << "no node waits for it";
   EXPECT_EQ(a.start(), "");
   EXPECT_EQ(a.cannot_join(kC, "builds differ"), "") << "it may be a moment's trouble";
   EXPECT_EQ(a.waits(1'499), "");
@@ -199,7 +199,7 @@ TEST(Membership, AClaimIsAskedAgainWhenTheGranterIsBack) {
   EXPECT_EQ(b.connects(kA), "claim run-1 to a");
 }
 
-TEST(Membership, AGrantIsGivenBackIfAMemberLeftMeanwhile) {
+TEST(Membership, AGrantIsReturnedIfAMemberLeftMeanwhile) {
   Machine b(kB, 3);
   EXPECT_EQ(b.start(), "claim run-1 to a");
   EXPECT_EQ(b.disconnects(kC), "");

@@ -12,7 +12,7 @@ using schema::RunState;
 TEST(Membership, StrangersAreIgnored) {
   Machine a = proposing();
   EXPECT_EQ(a.receives(kB, yes(), 99), "") << "another run's";
-  EXPECT_EQ(a.receives(Seat(7), yes()), "") << "nobody's";
+  EXPECT_EQ(a.receives(Seat(7), yes()), "") << "no node's";
   EXPECT_EQ(a.receives(kB, Fail{}, 99), "");
   EXPECT_EQ(a.receives(kB, yes(), kKey, 2), "") << "another view's";
   EXPECT_EQ(a.receives(kB, schema::Hello{}), "");
@@ -90,7 +90,7 @@ TEST(Membership, StopBeforeTheRunBegins) {
   Machine late = b, prepared = preparing();
   EXPECT_EQ(b.receives(kC, Commit{}), "begin run-1, direct\nask to stop\nwrite view 1") << "it had left already";
 
-  // A proposer that does not decide holds nobody who was asked to stop.
+  // A proposer that does not decide holds back no node that was asked to stop.
   EXPECT_EQ(late.waits(4'999), "");
   EXPECT_EQ(late.waits(1), "drop");
   EXPECT_EQ(prepared.stops(), "vote no to c: refused: run run-1 was stopped at node-b before it began");
@@ -106,7 +106,7 @@ TEST(Membership, StopOfARunningRunIsAskedOnce) {
   EXPECT_EQ(b.stopping(), "");
   EXPECT_EQ(b->state(), RunState::kStopping);
   EXPECT_EQ(b.finishes(RunState::kStopped, "stopped by a user"), "save run-1: STOPPED: stopped by a user");
-  EXPECT_EQ(b.stops(), "") << "it has ended, but nobody says so yet";
+  EXPECT_EQ(b.stops(), "") << "it has ended, but no node says so yet";
   EXPECT_EQ(b->state(), RunState::kStopping);
 }
 
@@ -141,7 +141,7 @@ TEST(Membership, AMemberLostWhileSavingIsNotWaitedFor) {
   EXPECT_EQ(b.disconnects(kC), "end run-1: COMPLETED (a saved, b saved, c ?)");
   // It comes back, has nothing, and does not know how it ended.
   EXPECT_EQ(b.connects(kC), "ended? to c: COMPLETED, saved");
-  schema::Ended c = an_end(RunState::kInterrupted, 90, "node-c ended without a word", schema::SaveState::kNothing, 0);
+  schema::Ended c = an_end(RunState::kInterrupted, 90, "node-c ended unexpectedly", schema::SaveState::kNothing, 0);
   c.asks = true;
   EXPECT_EQ(b.receives(kC, c), "record: COMPLETED (a saved, b saved, c nothing saved)\nended to c: COMPLETED, saved");
   EXPECT_EQ(b.receives(kC, c), "ended to c: COMPLETED, saved") << "nothing new";
@@ -157,11 +157,11 @@ TEST(Membership, AnAuthoritativeOutcomeOverridesAFailure) {
   EXPECT_EQ(b.disconnects(kA), "");
   EXPECT_EQ(b.receives(kC, an_end(RunState::kCompleted, 61)), "end run-1: COMPLETED (a ?, b saved, c saved)");
 
-  // The same while the run still goes on here.
+  // The same while the run is still active here.
   Machine late = running_member();
   EXPECT_EQ(late.receives(kC, an_end(RunState::kStopped, 61)), "save run-1: STOPPED");
 
-  // And after the verdict: node-a comes back from its disk with the fact.
+  // The same after the verdict: node-a comes back from its disk with the authoritative outcome.
   Machine after = running_member();
   after.fails(cause);
   after.disconnects(kA);
@@ -226,14 +226,14 @@ TEST(Membership, AShutdownWaitsBrieflyForTheOthersReports) {
             "end run-1: INTERRUPTED: node-b was shut down (a ?, b saved, c ?)\ngoodbye to a c: node-b was shut down");
 }
 
-TEST(Membership, ARestartedMemberAsksAndIsTold) {
+TEST(Membership, ARestartedMemberLearnsTheOutcome) {
   Machine b(kB, 3, false);
   PastRun run{"run-1", Per<Seat, bool>(3, true), {}};
-  run.end.truth = an_end(RunState::kInterrupted, 90, "node-b ended without a word", schema::SaveState::kNothing, 0);
+  run.end.truth = an_end(RunState::kInterrupted, 90, "node-b ended unexpectedly", schema::SaveState::kNothing, 0);
   run.end.members.assign(3, std::nullopt);
   run.end.members[kB] = run.end.truth;
   EXPECT_EQ(b.remembers(run), "");
-  EXPECT_EQ(b.connects(kA), "ended? to a: INTERRUPTED, node-b ended without a word, nothing saved");
+  EXPECT_EQ(b.connects(kA), "ended? to a: INTERRUPTED, node-b ended unexpectedly, nothing saved");
   EXPECT_EQ(b.receives(kA, an_end(RunState::kCompleted, 40)),
             "record: COMPLETED (a saved, b nothing saved, c ?)\nended to a c: COMPLETED, nothing saved");
   EXPECT_EQ(b.connects(kC), "ended? to c: COMPLETED, nothing saved");

@@ -1,4 +1,4 @@
-// A run that goes on: who has which states, which one is chosen, and what comes between.
+// A run is resumed: which node has which states, which state is chosen, and what may come between.
 #include "tests/simulation/simulator/machine.h"
 
 namespace tg::daemon {
@@ -14,7 +14,7 @@ using schema::Vote;
 
 const std::string kFound = "propose run-1 again at 900 to b c\nprepare run-1 with a b c again at 900";
 
-// A proposal of a run that goes on fails, with three nodes.
+// Three nodes: the proposal to resume a run fails.
 std::string resume_fails(const std::string& node, const std::string& kind, const std::string& message) {
   return proposal_fails(node, kind, message);
 }
@@ -117,7 +117,7 @@ TEST(Resume, WithoutACommonStateTheMessageListsAllOffers) {
   EXPECT_TRUE(a->idle());
 }
 
-// With those that have the newest state; the others come into the run then.
+// The run resumes with the nodes that have the newest state; the others join it then.
 Machine finding_with_joins() {
   Machine a(kA, 3);
   a.resumes({}, "run-1", kKey, {}, schema::canonical_job({}));
@@ -214,7 +214,7 @@ TEST(Resume, AnOlderBeginningIsRefused) {
   EXPECT_EQ(b.receives(kC, a.sent<Fail>()), "drop");
 }
 
-TEST(Resume, OnlyWhatWasOfferedIsPrepared) {
+TEST(Resume, OnlyOfferedStatesArePrepared) {
   Machine b = offering();
   const std::string no = "node-b has not offered the state of step 900 of run run-1; resume it again";
   EXPECT_EQ(b.receives(kC, to_go_on(at(900, 901))), "vote no to c: refused: " + no) << "other bits";
@@ -312,7 +312,7 @@ TEST(Resume, ANodeThatStillSearchesIsWaitedFor) {
     EXPECT_EQ(b.waits(14'000), "");
     EXPECT_EQ(b.receives(kC, to_go_on()), "");
   }
-  EXPECT_EQ(a.makes_progress(kB), "") << "it has offered: nobody waits for it";
+  EXPECT_EQ(a.makes_progress(kB), "") << "it has offered: no node waits for it";
   EXPECT_EQ(a.waits(286'000),
             resume_fails("node-c", "timeout", "node-c made no progress in finding the run's states for 300 s"));
 }
@@ -327,7 +327,7 @@ TEST(Resume, AResumeWithoutPeersLeavesTheRecord) {
   EXPECT_EQ(stopped.stops(), "answer run-1: refused: run run-1 was stopped at node-a before it began\ndrop");
 }
 
-TEST(Resume, AStopBeforeItGoesOn) {
+TEST(Resume, AStopBeforeTheRunContinues) {
   const std::string at_a = "run run-1 was stopped at node-a before it began";
   EXPECT_EQ(finding().stops(), resume_fails("node-a", "refused", at_a));
   for (Machine b : {looking(), offering()}) {
@@ -346,7 +346,7 @@ TEST(Resume, ShuttingDownWhileItLooks) {
 
 // --- two at once ---
 
-TEST(Resume, OfTwoResumesOrAResumeAndAStartOneProceeds) {
+TEST(Resume, OneOfTwoResumesOrOfAResumeAndAStartProceeds) {
   Machine a = finding();
   const std::string taken =
       "run run-1 is already STARTING, proposed by node-a; wait for it, or stop it: tgctl stop run-1";
@@ -378,7 +378,7 @@ TEST(Resume, AnEndOfAnOlderKeyChangesNothing) {
   constexpr std::uint64_t kOldKey = 70;
   Machine b(kB, 3);
   PastRun run{"run-1", Per<Seat, bool>(3, true), {}};
-  run.end.truth = an_end(RunState::kInterrupted, 90, "node-b ended without a word", schema::SaveState::kNothing, 0);
+  run.end.truth = an_end(RunState::kInterrupted, 90, "node-b ended unexpectedly", schema::SaveState::kNothing, 0);
   run.end.members.assign(3, std::nullopt);
   run.end.members[kB] = run.end.truth;
   EXPECT_EQ(b.remembers(run, kOldKey), "");

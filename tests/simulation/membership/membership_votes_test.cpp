@@ -1,4 +1,4 @@
-// From a proposal to its commit or its refusal, and the words that a person reads.
+// The votes from a proposal to its commit or its refusal, and the messages that a person reads.
 #include "tests/simulation/simulator/machine.h"
 
 namespace tg::daemon {
@@ -31,7 +31,7 @@ TEST(Membership, TheFirstSeatProposesAtOnceAndCommitsWithTheLastVote) {
   EXPECT_EQ(a->state(), RunState::kRunning);
 }
 
-TEST(Membership, ARefusedVoteFailsTheProposalForAllInItsOwnWords) {
+TEST(Membership, ARefusedVoteFailsTheProposalForAllWithItsReason) {
   Machine a = proposing();
   EXPECT_EQ(a.prepares(yes()), "");
   EXPECT_EQ(a.receives(kC, Vote{false, ErrorKind::kInvalidJob, "node-c has no data in /data"}),
@@ -79,7 +79,7 @@ TEST(Membership, TheFirstVoteOfANodeCounts) {
   EXPECT_EQ(a.receives(kC, yes()), "commit sharded to b c\nbegin run-1, sharded\nanswer run-1: RUNNING\nwrite view 1");
 }
 
-// Which files differ is told by those who have them, so it waits for the own names.
+// The nodes that have the files say which ones differ, so the verdict waits for the proposer's own names.
 TEST(Membership, DifferingDataNameCountsAndTheFile) {
   engine::NamedSums here, there;
   for (const char* name : {"a.png", "b.png", "c.png"}) {
@@ -140,7 +140,7 @@ TEST(Membership, AMemberThatMakesProgressIsWaitedFor) {
     }
   }
   EXPECT_EQ(a.waits(280'000), "propose run-1 to b c");
-  EXPECT_EQ(a.makes_progress(kB), "") << "it has voted: nobody waits for it";
+  EXPECT_EQ(a.makes_progress(kB), "") << "it has voted: no node waits for it";
   EXPECT_EQ(a.waits(6'000),
             proposal_fails("node-c", "timeout", "node-c made no progress in preparing the run for 300 s"));
   EXPECT_EQ(preparing_b.stops(), "vote no to c: refused: run run-1 was stopped at node-b before it began");

@@ -1,4 +1,4 @@
-// Too few are left: what is said, what a stop does, and how it ends.
+// A run is PAUSED without a quorum: what it reports, what a stop does, and how it resumes.
 #include "tests/simulation/simulator/machine.h"
 
 namespace tg::daemon {
@@ -8,7 +8,7 @@ using schema::Decide;
 using schema::Prepare;
 using schema::RunState;
 
-// Node-d of four; node-a and node-c are away, and node-b, which leads, has its promise of step 812.
+// Node-d of four; node-a and node-c are unreachable, and node-b, the coordinator, has its promise of step 812.
 Machine paused() {
   Machine d = running(kD, 4);
   d.has_committed(812);
@@ -18,7 +18,7 @@ Machine paused() {
   return d;
 }
 
-TEST(Paused, ThePauseNamesWhatIsMissingAndTheWayOut) {
+TEST(Paused, ThePauseNamesTheMissingNodesAndTheNextStep) {
   Machine d = paused();
   EXPECT_EQ(d->state(), RunState::kPaused);
   EXPECT_EQ(d->pause_reason(),

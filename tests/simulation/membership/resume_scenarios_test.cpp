@@ -1,4 +1,4 @@
-// Runs that go on, on a virtual network: all die and come back, some die on the way, several are asked at once.
+// Runs are resumed on a virtual network: all nodes die and return, some die on the way, several are asked at once.
 #include <algorithm>
 
 #include "tests/simulation/simulator/cluster.h"
@@ -41,7 +41,7 @@ StateId after_the_power_was_out(Cluster& cluster) {
 }
 
 void expect_settled(Cluster& cluster) {
-  EXPECT_TRUE(cluster.run_until([&] { return cluster.all_idle(); }, kSettleMs)) << "somebody hangs";
+  EXPECT_TRUE(cluster.run_until([&] { return cluster.all_idle(); }, kSettleMs)) << "a node hangs";
   EXPECT_FALSE(cluster.two_runs_at_once());
 }
 
@@ -91,7 +91,7 @@ TEST(ResumeScenarios, AShutDownOfAllIsInterruptedAndResumed) {
   });
 }
 
-// After a drawn number of the resume's frames somebody dies. Then all come back, and it is resumed once more.
+// After a drawn number of the resume's frames a node dies. Then all come back, and it is resumed once more.
 TEST(ResumeScenarios, ADeathAtAnyPointLosesNothing) {
   std::size_t begun = 0, not_begun = 0, older = 0;
   for_each_seed(600, {2, 24}, [&](std::uint64_t seed, std::size_t nodes) {
@@ -102,16 +102,16 @@ TEST(ResumeScenarios, ADeathAtAnyPointLosesNothing) {
     const std::uint64_t after_frames = cluster.network().delivered() + cluster.random().between(0, 5 * nodes);
     cluster.run_until([&] { return cluster.network().delivered() >= after_frames; }, 2'000);
     cluster.kill(victim, cluster.random().one_in(2));
-    // Where it has begun it goes on without the victim, or waits for it; elsewhere nobody has anything to do with it.
+    // Where the run has begun it goes on without the victim, or waits for it; elsewhere no node takes part in it.
     const auto resolve_outcome = [&] {
       return std::ranges::all_of(cluster.living(), [&](Seat seat) {
         const auto state = cluster.node(seat).membership().state();
         return !state || *state == RunState::kRunning || *state == RunState::kPaused;
       });
     };
-    EXPECT_TRUE(cluster.run_until(resolve_outcome, kSettleMs)) << "somebody hangs";
+    EXPECT_TRUE(cluster.run_until(resolve_outcome, kSettleMs)) << "a node hangs";
     cluster.network().run_for(15'000);
-    EXPECT_TRUE(resolve_outcome()) << "somebody hangs";
+    EXPECT_TRUE(resolve_outcome()) << "a node hangs";
     EXPECT_FALSE(cluster.two_runs_at_once());
     if (asked != victim) {
       EXPECT_NE(cluster.answer(asked), nullptr) << "no answer";
@@ -123,7 +123,7 @@ TEST(ResumeScenarios, ADeathAtAnyPointLosesNothing) {
     }
     for (const Seat seat : cluster.living()) cluster.kill(seat, cluster.random().one_in(2));
     restart_all(cluster);
-    // Where it has begun on some nodes only, one that does not know of that is refused, and says where to ask.
+    // If the run has begun on some nodes only, a resume at a node that does not know of that is refused.
     const auto most = std::ranges::max_element(lineages), least = std::ranges::min_element(lineages);
     if (*least < *most) {
       ++older;

@@ -8,11 +8,12 @@ namespace tg::simulation {
 namespace {
 
 constexpr std::uint64_t kStartSettleMs = 60'000;  // start-timeout and peer-timeout are within
-// Of membership on one link: claim, grant, proposal, vote, verdict, ...; in a change who is there is asked each second.
+// Membership's frames on one link: claim, grant, proposal, vote, verdict, ...; a view change asks each voter once a
+// second.
 constexpr std::size_t kMaxQueuedFrames = 48;
 
-// Whatever happened: nobody hangs, every living client has its answer, no queue has grown, never two runs at once. Who
-// is in a run trains in one view, or says that too few are there.
+// Whatever happened: no node hangs, every living client has its answer, no queue has grown, never two runs at once. The
+// nodes in a run train in one view, or say that too few are there.
 bool is_settled(Cluster& cluster) {
   std::optional<daemon::View> view;
   for (const Seat seat : cluster.living()) {
@@ -29,7 +30,7 @@ bool is_settled(Cluster& cluster) {
 }
 
 void expect_settled(Cluster& cluster, const std::vector<Seat>& starters) {
-  EXPECT_TRUE(cluster.run_until([&] { return is_settled(cluster); }, kStartSettleMs)) << "somebody hangs";
+  EXPECT_TRUE(cluster.run_until([&] { return is_settled(cluster); }, kStartSettleMs)) << "a node hangs";
   for (const Seat seat : starters)
     if (!cluster.network().dead(seat)) {
       EXPECT_NE(cluster.answer(seat), nullptr) << "no answer at " << cluster.name(seat);
@@ -198,7 +199,7 @@ TEST(StartScenarios, LostConnectionsPartitionsAndPausesNeverHangAStart) {
     }
     cluster.network().run_for(20'000);
     expect_settled(cluster, starters);
-    // No run completes anywhere without having begun on as many as can go on without the others.
+    // No run completes anywhere without having begun on as many nodes as can continue without the others.
     for (const Seat starter : starters) {
       const std::string id = "run-" + cluster.name(starter);
       std::size_t began = 0, completed = 0;
@@ -238,7 +239,7 @@ TEST(StartScenarios, ARotatedKeyDelaysAStartAndDoesNotEndIt) {
   });
 }
 
-// Its control thread beats on, its node's thread does nothing any more.
+// Its control thread still sends heartbeats, its node's thread does nothing any more.
 TEST(StartScenarios, AProposerThatNeverDecidesHoldsNoNodeForLong) {
   for_each_seed(300, {3, 32}, [](std::uint64_t seed, std::size_t nodes) {
     Cluster cluster({nodes, seed}, {});
@@ -253,7 +254,7 @@ TEST(StartScenarios, AProposerThatNeverDecidesHoldsNoNodeForLong) {
     cluster.node(stuck).stick();
     const std::uint64_t since_ms = cluster.network().now_ms();
     EXPECT_TRUE(cluster.node(stopper).stop("run-1").ok());
-    EXPECT_TRUE(cluster.run_until([&] { return !reserved(stopper); }, 5'200)) << "a stop waits for nobody";
+    EXPECT_TRUE(cluster.run_until([&] { return !reserved(stopper); }, 5'200)) << "a stop waits for no node";
     const auto others_free = [&] {
       return std::ranges::none_of(cluster.seats(), [&](Seat seat) { return seat != stuck && reserved(seat); });
     };

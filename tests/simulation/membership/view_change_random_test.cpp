@@ -1,6 +1,6 @@
 // View changes on a network that loses and reorders: nodes die and come back with their disks or without, connections
 // break, cables carry one way, disks are full, nodes are shut down. Whatever happens the promises of DESIGN.md, section
-// 6b, hold (P1 to P4 at every moment), and when it is quiet again a quorum goes on (P5). A toy training commits and
+// 6b, hold (P1 to P4 at every moment), and when it is quiet again a quorum continues (P5). A toy training commits and
 // confirms by the rule of the gate. TGD_SEED=N runs one again, TGD_SEEDS=N as many as asked.
 #include <gtest/gtest.h>
 
@@ -94,7 +94,7 @@ class Process {
   View view_;
   std::uint64_t committed_ = 0, digest_ = 1, digest_before_ = 0;
   std::map<std::uint64_t, std::set<Seat>> announced_;  // in this view, by step
-  std::vector<std::pair<Seat, Announce>> early_;       // of later views
+  std::vector<std::pair<Seat, Announce>> early_;       // for later views
 };
 
 class World {
@@ -142,7 +142,7 @@ class World {
   struct Line {  // one direction
     bool up = true, blocked = false;
     std::uint64_t epoch = 0, last_ms = 0;
-    std::uint64_t elsewhere_ms = 0;          // since when beats come that are not of the run
+    std::uint64_t elsewhere_ms = 0;          // since when heartbeats come that are not of the run
     std::deque<std::function<void()>> held;  // while it is blocked
   };
   Line& line(Seat from, Seat to) { return lines_[from.index() * size() + to.index()]; }
@@ -173,7 +173,7 @@ class World {
 
   std::map<std::uint32_t, schema::NextView> decided_;                          // by number
   std::map<std::pair<std::uint32_t, schema::Ballot>, std::uint64_t> ballots_;  // whose, by incarnation
-  std::map<std::tuple<Seat, std::uint64_t, std::uint32_t>, schema::Ballot> promised_, accepted_;  // that were told
+  std::map<std::tuple<Seat, std::uint64_t, std::uint32_t>, schema::Ballot> promised_, accepted_;  // sent to others
   std::map<std::pair<std::uint32_t, std::uint64_t>, std::uint64_t> states_;                       // by view and step
   std::map<std::uint64_t, std::uint64_t> confirmed_;                                              // by step
   std::map<std::uint32_t, std::uint64_t> most_confirmed_;                                         // by view
@@ -218,11 +218,11 @@ void Process::apply(const SendFrame& action) {
 
 void Process::apply(const Freeze&) {
   frozen_ = true;
-  FreezeReport standing{trains_, committed_, "", leaving_, {}};
+  FreezeReport report{trains_, committed_, "", leaving_, {}};
   for (const Seat seat : world_.seats())
     if (seat != self_ && world_.process(seat) != nullptr && world_.linked(self_, seat))
-      standing.reachable.push_back(seat);
-  change_->on_frozen(standing, world_.now_ms());
+      report.reachable.push_back(seat);
+  change_->on_frozen(report, world_.now_ms());
 }
 
 void Process::apply(const WriteVote& action) {
@@ -235,7 +235,7 @@ void Process::apply(const WriteVote& action) {
       world_.wrote(self_, write.vote);
       disk_.vote = write.vote;
     }
-    // Where it hurts most: what it has written is told by nobody, or by nobody to anybody.
+    // The worst moment to die: this node alone has written the vote, and has not sent it.
     if (world_.strikes()) world_.strike(self_);
     if (world_.process(self_) != this) return;
     event([&](ViewChange& change) { change.on_vote_written(!full, world_.now_ms()); });
@@ -389,7 +389,7 @@ void World::tick() {
   at(now_ms_ + kTickMs, [this] { tick(); });
 }
 
-// As liveness does: who beats, but not in this run, was restarted.
+// Does what liveness does: a node whose heartbeats are not of this run was restarted.
 void World::look_for_strangers(Seat seat) {
   for (const schema::ViewMember& member : process(seat)->change().view().members()) {
     const Seat peer(member.seat);
@@ -416,7 +416,7 @@ void World::send(Seat from, Seat to, const schema::FrameHeader& header, const sc
   });
 }
 
-// In order, until the connection breaks.
+// Delivers the frame in order, until the connection breaks.
 void World::send(Seat from, Seat to, const Announce& announce) {
   Line& way = line(from, to);
   if (!way.up) return;
@@ -493,7 +493,7 @@ void World::restart(Seat seat, bool wiped) {
   processes_[seat] = std::make_unique<Process>(*this, seat, disks_[seat], ++incarnations_, false);
   for (const Seat peer : seats()) {
     if (peer == seat) continue;
-    // Who had not noticed its death does by its hello.
+    // A node that had not noticed its death does so by its hello.
     if (Process* const other = process(peer)) {
       other->event([&](ViewChange& change) {
         change.on_peer_lost(seat, ViewChange::Loss::kUnreachable, names_[seat] + " was restarted", now_ms_);
@@ -602,12 +602,12 @@ void World::said(Seat seat, std::uint64_t directory, std::uint64_t incarnation, 
   if (const auto* promise = std::get_if<schema::Promise>(&body)) {
     EXPECT_GE(promise->ballot, promised_[voter]) << "P4: it had promised a higher one";
     EXPECT_GE(promise->accepted_in, accepted_[voter]) << "P4: it had accepted something";
-    EXPECT_GE(disks_[seat].vote->promised, promise->ballot) << "P4: told before it was written";
+    EXPECT_GE(disks_[seat].vote->promised, promise->ballot) << "P4: sent before it was written";
     promised_[voter] = promise->ballot;
   }
   if (const auto* accepted = std::get_if<schema::Accepted>(&body)) {
     EXPECT_GE(accepted->ballot, promised_[voter]) << "P4: it had promised a higher one";
-    EXPECT_GE(disks_[seat].vote->accepted_in, accepted->ballot) << "P4: told before it was written";
+    EXPECT_GE(disks_[seat].vote->accepted_in, accepted->ballot) << "P4: sent before it was written";
     promised_[voter] = accepted_[voter] = accepted->ballot;
   }
 }
@@ -623,7 +623,7 @@ void World::confirmed(std::uint32_t view, std::uint64_t step, std::uint64_t dige
   EXPECT_EQ(found->second, digest) << "P2: two confirmed states " << step;
 }
 
-// The newest view that anybody knows is one that its members train in, if a quorum of its voters is there.
+// The newest view that any node knows is one that its members train in, if a quorum of its voters is there.
 void World::expect_settled() {
   std::map<Seat, std::uint64_t> before;
   for (const Seat seat : seats())
@@ -651,7 +651,7 @@ void World::expect_settled() {
   }
   if (!somebody_can) return;
   EXPECT_FALSE(somebody_cannot) << what;
-  EXPECT_EQ(there.size(), newest.size()) << "P5: who is away is a member still, " << what;
+  EXPECT_EQ(there.size(), newest.size()) << "P5: an unreachable node is still a member, " << what;
   for (const Seat seat : there) {
     Process& one = *process(seat);
     EXPECT_TRUE(one.trains() && !one.frozen() && one.view().number() == newest.number())

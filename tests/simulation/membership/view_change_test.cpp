@@ -15,7 +15,7 @@ using schema::Suspect;
 
 const std::string kNoC = "node-a lost the connection to node-c";
 
-// Node-a of three leads, for it has lost node-c.
+// Node-a of three coordinates, for it has lost node-c.
 Machine leading(std::size_t members = 3) {
   Machine a = running(kA, members);
   a.disconnects(kC);
@@ -38,7 +38,7 @@ TEST(ViewChange, AJuniorThatDiesIsEvicted) {
             "write view 1, promised 1a"
             "\nfreeze"
             "\npromise 1a to a: step 13, reaches a c");
-  // All whom it hears have promised.
+  // All nodes that it hears have promised.
   EXPECT_EQ(a.receives(kB, b.sent<Promise>()),
             "accept 1a to b c: view 2 of a b from 12"
             "\nwrite view 1, promised 1a, accepted 1a"
@@ -93,7 +93,8 @@ TEST(ViewChange, ACoordinatorThatDiesBeforeItsPrepareIsReplaced) {
             "\nwrite view 1, promised 1b"
             "\nfreeze"
             "\nprepare 1b to a c");
-  // Node-c does not know yet that node-a is gone. After a second it leads itself, unless it has heard of node-b.
+  // Node-c does not know yet that node-a is gone. After a second it coordinates a ballot itself, unless it has heard of
+  // node-b.
   Machine c = running(kC, 3);
   EXPECT_EQ(c.receives(kB, Suspect{0, "node-b lost the connection to node-a"}), "");
   EXPECT_EQ(c.waits(1'999), "") << "two are more senior";
@@ -191,7 +192,7 @@ TEST(ViewChange, HalfWithoutTheSeniorIsNoQuorum) {
   c.disconnects(kA);
   c.disconnects(kB);
   EXPECT_EQ(c.receives(kD, promise(kD, ballot(1, kC))), "");
-  EXPECT_EQ(c.waits(1'000), "freeze") << "it asks nobody: it may be deaf";
+  EXPECT_EQ(c.waits(1'000), "freeze") << "it asks no node: it may be deaf";
   EXPECT_EQ(c->state(), schema::RunState::kPaused);
   EXPECT_EQ(c.connects(kB), "prepare 1c to a b d\nfreeze") << "whom do they hear now?";
   EXPECT_EQ(c->state(), schema::RunState::kRunning);
@@ -447,14 +448,14 @@ TEST(ViewChange, AVoteThatIsNotWrittenIsNotSent) {
   EXPECT_EQ(b.receives(kA, Prepare{ballot(1, kA)}),
             "write view 1, promised 1a\nfreeze\npromise 1a to a: step 12, reaches a c");
 
-  // Of what was decided, too.
+  // A decision cannot be written to a full disk, either.
   Machine behind = left_out;
   EXPECT_EQ(behind.receives(kA, Decide{next_view({kA, kB, kC})}), "write view 2\nsuspect b to a c (view 2): " + full);
   EXPECT_EQ(behind->pause_reason(), full);
 
   // What was decided is not done before it is written.
   EXPECT_EQ(left_out.receives(kA, Decide{next_view({kA, kC})}), "write view 2");
-  EXPECT_EQ(left_out.receives(kC, Prepare{ballot(1, kC)}), "") << "nor told";
+  EXPECT_EQ(left_out.receives(kC, Prepare{ballot(1, kC)}), "") << "nor sent";
   EXPECT_EQ(left_out.waits(999), "");
   left_out.disk_is_full(false);
   EXPECT_EQ(left_out.waits(1).find("write view 2\ndecide to a c: view 2 of a c from 12\nleave for view 2 of a c"), 0u);
@@ -497,7 +498,7 @@ TEST(ViewChange, AGoodbye) {
             "ended? to a b: INTERRUPTED, node-c was shut down, saved"
             "\nend run-1: INTERRUPTED: node-c was shut down (a ?, b ?, c saved)"
             "\ngoodbye to a b: node-c was shut down")
-      << "nobody has a word for it";
+      << "no other outcome is known";
 }
 
 TEST(ViewChange, AShutdownOfTheSeniorOfTwo) {
@@ -563,14 +564,14 @@ TEST(ViewChange, OnlyMembersAreWaitedForAtTheEnd) {
             "end run-1: COMPLETED (a saved, b saved, c ?)\nended? to c: COMPLETED, saved");
 }
 
-// Who was left out hears of it as soon as it is there again, and of the end as well.
+// A node that was evicted hears of it as soon as it is reachable again, and of the end as well.
 TEST(ViewChange, AnEvictedNodeLearnsTheOutcome) {
   Machine c = running(kC, 3);
   c.receives(kA, Decide{next_view({kA, kB})});
   c.saves(an_end(schema::RunState::kInterrupted, 60, "left", schema::SaveState::kSaved, 8));
   EXPECT_TRUE(c->idle());
   EXPECT_EQ(c.start("run-2", 78), "claim run-2 to a (key 78)") << "it is free";
-  EXPECT_EQ(c.receives(kB, Prepare{ballot(2, kB)}), "decide to b: view 2 of a b from 12") << "who does not know it";
+  EXPECT_EQ(c.receives(kB, Prepare{ballot(2, kB)}), "decide to b: view 2 of a b from 12") << "node-b does not know it";
   EXPECT_EQ(c.receives(kA, an_end(schema::RunState::kCompleted, 90))
                 .find("record: COMPLETED (a saved, b ?, c nothing saved)"),
             0u);

@@ -1,4 +1,4 @@
-// A view: rank, seniority, who may decide what follows it, and what a leader makes of promises.
+// A view: rank, seniority, which voters may decide the next one, and what a coordinator concludes from promises.
 #include "daemon/membership/view.h"
 
 #include "daemon/membership/choose_view.h"

@@ -1,9 +1,9 @@
-// A memory space for tests that stands in for a device: computes on the host, but lets nobody near its memory. Each
+// A memory space for tests that stands in for a device: computes on the host, but its memory is out of reach. Each
 // allocation is a mapping of its own that can be neither read nor written except while a call of its tensor kernels
-// uses it: who goes around them is killed by the first access. Every range that a call is given must lie whole inside
-// one allocation of this memory space, every host span of it outside all of them; else the process stops. It cannot
-// read raw payloads, as a device cannot. It can die as a device does: from then on every call throws. Any thread, as
-// memory spaces are.
+// uses it: code that goes around them is killed by the first access. Every range that a call is given must lie whole
+// inside one allocation of this memory space, every host span of it outside all of them; else the process stops. It
+// cannot read raw payloads, as a device cannot. It can die as a device does: from then on every call throws. Any
+// thread, as memory spaces are.
 #pragma once
 
 #include <atomic>
@@ -31,7 +31,7 @@ class AwkwardMemory final : public kernels::MemorySpace {
   kernels::Floats allocate(std::size_t count) override;
   void release(kernels::Floats floats) override;
 
-  std::uint64_t calls() const { return calls_; }  // of its tensor kernels
+  std::uint64_t calls() const { return calls_; }  // to its tensor kernels
   void die_after(std::uint64_t calls) { last_call_ = calls_ + calls; }
   bool dead() const { return calls_ > last_call_; }
 

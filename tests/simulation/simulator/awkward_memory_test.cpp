@@ -77,7 +77,7 @@ TEST_F(AwkwardMemoryTest, TheStateOfAReplicaIsOutOfReach) {
   EXPECT_EQ(read(*tensors_, replica.parameters()), expected);
 }
 
-TEST_F(AwkwardMemoryTest, OnlyWhatLiesWholeInOneAllocationIsTaken) {
+TEST_F(AwkwardMemoryTest, OnlyRangesInsideOneAllocationAreTaken) {
   AlignedArray<float> foreign(kCount);
   AwkwardMemory other_space(best());
   const MemoryArray others(other_space, kCount);

@@ -14,7 +14,7 @@
 
 namespace tg::simulation {
 
-// The clockwork in the place of a run has no state to give.
+// The clockwork in the place of a run has no state to send.
 inline schema::JobSpec nobody_joins() {
   schema::JobSpec job;
   job.join_limit_ms = 0;
@@ -48,7 +48,7 @@ class Cluster {
 
   // The run's key is drawn.
   void start(Seat seat, const std::string& id, const schema::JobSpec& job = nobody_joins());
-  // With the lineage after the one that this node's disk knows.
+  // Resumes with the lineage after the one that this node's disk knows.
   void resume(Seat seat, const std::string& id, std::optional<std::uint64_t> from_step = std::nullopt);
   const StartAnswer* answer(Seat seat);  // to the last start or resume there
   // Starts at `seat` and waits until every node runs it; connects first.
@@ -60,7 +60,7 @@ class Cluster {
   bool run_until(const std::function<bool()>& done, std::uint64_t within_ms);
   bool runs_within(std::uint64_t ms, const std::string& id = "run-1");  // on every node
   bool ends_within(std::uint64_t ms, const std::string& id = "run-1");  // on every living node
-  bool all_idle();                                                      // of those alive and awake
+  bool all_idle();                                                      // all that are alive and awake
   bool all_run(const std::string& id);
   bool ended(const std::string& id);  // every living node has an end for it
   std::vector<Seat> living();
@@ -80,7 +80,7 @@ class Cluster {
   std::map<std::uint64_t, std::size_t> begun_;           // members in a run, by key
   bool two_at_once_ = false;
   std::uint64_t token_ = 0;
-  std::map<Seat, std::uint64_t> tokens_;  // of the last start
+  std::map<Seat, std::uint64_t> tokens_;  // each seat's, of its last start
 };
 
 }  // namespace tg::simulation

@@ -108,8 +108,10 @@ Said words(const schema::Invite& invite) { return {"invite", invite.run_id + ", 
 Said words(const schema::Quiesce& hold) {
   return {std::string(hold.over ? "released for " : "quiesced for ") + letter(hold.seat), hold.why};
 }
-Said words(const schema::SnapshotOffer& feed) { return {"snapshot offer", "step " + std::to_string(feed.state.step)}; }
-Said words(const schema::SnapshotDone& fed) { return {"snapshot done", "step " + std::to_string(fed.state.step)}; }
+Said words(const schema::SnapshotOffer& offer) {
+  return {"snapshot offer", "step " + std::to_string(offer.state.step)};
+}
+Said words(const schema::SnapshotDone& done) { return {"snapshot done", "step " + std::to_string(done.state.step)}; }
 Said words(const schema::Leave&) { return {"leave", ""}; }
 template <class Body>
 Said words(const Body&) {
@@ -309,7 +311,7 @@ std::string Machine::rekeys(Seat peer) {
   return after(
       [=](Membership& machine, std::uint64_t now_ms) { machine.on_connection_changed(peer, false, now_ms, true); });
 }
-// Votes and commits say of whom they are, as all nodes' do.
+// Votes and commits name their sender, as all nodes' do.
 std::string Machine::receives(Seat from, const schema::FrameBody& said, std::uint64_t key, std::uint32_t view) {
   schema::FrameBody body = said;
   if (auto* const vote = std::get_if<schema::Vote>(&body)) {
@@ -364,8 +366,8 @@ std::string Machine::discovers_run() {
 std::string Machine::is_quiesced() {
   return after([](Membership& machine, std::uint64_t now_ms) { machine.on_quiesced(kKey, now_ms); });
 }
-std::string Machine::offers_snapshot(const schema::SnapshotOffer& feed) {
-  return after([=](Membership& machine, std::uint64_t now_ms) { machine.on_snapshot_offer(kKey, feed, now_ms); });
+std::string Machine::offers_snapshot(const schema::SnapshotOffer& offer) {
+  return after([=](Membership& machine, std::uint64_t now_ms) { machine.on_snapshot_offer(kKey, offer, now_ms); });
 }
 std::string Machine::has_snapshot(const std::string& why_not) {
   return after([=](Membership& machine, std::uint64_t now_ms) { machine.on_snapshot_done(kKey, why_not, now_ms); });

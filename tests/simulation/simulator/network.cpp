@@ -190,7 +190,7 @@ void Network::kill(Seat seat, bool silent) {
     if (peer == seat) continue;
     link(seat, peer).told_up = false;
     if (silent) {
-      // What had left the machine still arrives; nobody is told.
+      // What had left the machine still arrives; no peer is told.
       pair(seat, peer).connected = false;
       pair(seat, peer).keeps = false;
     } else {

@@ -3,8 +3,9 @@
 //
 // Data frames travel over one first-in-first-out link per direction, as over ZeroMQ's TCP. A broken connection loses
 // what is in flight; what is sent until both ends are connected again is lost or kept, by chance. A blocked direction
-// (a partition) keeps frames until it is unblocked and nobody is told. Beats travel beside the links, in any order. A
-// paused node receives nothing until it resumes, then everything. Times are microseconds, node clocks milliseconds.
+// (a partition) keeps frames until it is unblocked and neither end is told. Heartbeats travel beside the links, in any
+// order. A paused node receives nothing until it resumes, then everything. Times are microseconds, node clocks
+// milliseconds.
 #pragma once
 
 #include <algorithm>
@@ -65,9 +66,9 @@ class Network {
 
   void send(Seat from, Seat to, SharedMessage message);
   void send_beat(Seat from, Seat to, const schema::Heartbeat& beat);
-  // On a node: lost if it dies, late if it sleeps.
+  // A call on a node: it is lost if the node dies, late if the node sleeps.
   void after(Seat seat, std::uint64_t delay_us, std::function<void()> call);
-  // By the scenario.
+  // A call by the scenario.
   void at(std::uint64_t time_us, std::function<void()> call);
 
   void connect_all();                       // every pair, each within a random time
@@ -109,9 +110,9 @@ class Network {
     bool blocked = false;
     bool told_up = false;               // what the sending end knows of the pair
     std::uint64_t last_told_us = 0;     // news of one pair reach an end in order
-    std::uint64_t last_heard_us = 0;    // a frame or a beat arrived
+    std::uint64_t last_heard_us = 0;    // a frame or a heartbeat arrived
     std::deque<SharedMessage> waiting;  // sent and not delivered
-    std::size_t held = 0;               // of them: while blocked or not connected
+    std::size_t held = 0;               // how many of them wait while blocked or not connected
   };
   struct Pair {
     bool connected = false;

@@ -34,7 +34,7 @@ VirtualNode::VirtualNode(Network& network, NodeOptions options)
     if (!record.ended) {
       own = schema::Ended{};
       own.state = schema::RunState::kInterrupted;
-      own.reason = options_.names[options_.self] + " ended without a word";
+      own.reason = options_.names[options_.self] + " ended unexpectedly";
       own.since_ms = static_cast<std::int64_t>(network_.now_ms());
       own.save = schema::SaveState::kNothing;
     }
@@ -187,7 +187,7 @@ void VirtualNode::apply(const daemon::PrepareRun& action) {
   ids_[action.run.run_key] = action.run.id;
   phase_ = schema::Phase::kPrepare;
   before_run_.clear();
-  const std::size_t accused = action.joins ? options_.names.size() : 0;  // or nobody
+  const std::size_t accused = action.joins ? options_.names.size() : 0;  // or none
   liveness_.watch(action.run.id, options_.step_timeout_ms, network_.now_ms(), Per<Seat, bool>(accused, false));
   const std::uint64_t delay_ms = network_.random().between(options_.least_prepare_ms, options_.most_prepare_ms);
   network_.after(options_.self, delay_ms * 1000, [this, run = action.run] {
@@ -335,7 +335,7 @@ void VirtualNode::apply(const daemon::WriteVote& action) {
   reaches(decides ? Moment::kDecide : accepts ? Moment::kAccept : Moment::kPromise);
   if (dead()) return;
   daemon::VoterState& written = options_.disk->votes[action.run_key];
-  // P4: nothing that was told is taken back.
+  // P4: nothing that was reported is taken back.
   EXPECT_GE(vote.view.number, written.view.number) << options_.names[options_.self];
   if (vote.view.number == written.view.number) {
     EXPECT_GE(vote.promised, written.promised) << options_.names[options_.self];
@@ -361,10 +361,10 @@ void VirtualNode::apply(const daemon::LeaveView& action) {
   if (running_key() == action.run_key && !saving_) run_is_left(action.next.start);
 }
 
-// --- a node comes into a run ---
+// --- a node joins a run ---
 
 void VirtualNode::apply(const daemon::QuiesceRun& action) {
-  if (running_key() == action.run_key && !saving_) run_is_to_hold();
+  if (running_key() == action.run_key && !saving_) run_quiesces();
 }
 
 void VirtualNode::apply(const daemon::ReadHistory& action) {
@@ -372,21 +372,21 @@ void VirtualNode::apply(const daemon::ReadHistory& action) {
   const std::uint64_t delay_us = network_.random().between(1, 20'000);
   network_.after(options_.self, delay_us, [this, key = action.run_key] {
     if (stuck_ || running_key() != key || saving_) return;
-    membership_.on_snapshot_offer(key, run_feeds(), network_.now_ms());
+    membership_.on_snapshot_offer(key, run_offers_snapshot(), network_.now_ms());
     apply_actions();
   });
 }
 
 void VirtualNode::apply(const daemon::SendSnapshotChunks& action) {
-  if (running_key() == action.run_key && !saving_) run_gives(action.to, action.want);
+  if (running_key() == action.run_key && !saving_) run_sends_snapshot(action.to, action.want);
 }
 
 void VirtualNode::apply(const daemon::ReleaseRun& action) {
-  if (running_key() == action.run_key && !saving_) run_goes_on();
+  if (running_key() == action.run_key && !saving_) run_is_released();
 }
 
 void VirtualNode::apply(const daemon::ReceiveSnapshot& action) {
-  if (!running_) run_takes(action);
+  if (!running_) run_receives_snapshot(action);
 }
 
 void VirtualNode::apply(const daemon::JoinRun& action) {

@@ -47,7 +47,7 @@ enum class Moment : std::uint8_t {
   kDecided,
   kInstall,
   kQuiesce,       // all members are held
-  kSnapshotDone,  // the newcomer has the state
+  kSnapshotDone,  // the joiner has the state
   kJoin,
   kScalerWait,
   kReduce,
@@ -85,7 +85,7 @@ struct Outcome {
   std::optional<daemon::RunOutcome> verdict;
   std::vector<schema::RunState> told;   // every end that status has shown, in order, since it last began
   std::optional<schema::StateId> from;  // where it last began
-  std::vector<schema::NextView> views;  // that it went on in
+  std::vector<schema::NextView> views;  // that it installed
   bool joined = false;                  // the first of them is the one that it came in with
   std::uint64_t end_ms = 0;
   schema::ExchangeKind exchange = schema::ExchangeKind::kDirect;
@@ -106,9 +106,9 @@ class VirtualNode : public Machine {
   void come_back() { left_by_order_.clear(); }
   void shut_down();
   void lose(Seat peer, const std::string& message);
-  // The engine hangs from now on: beats go on, progress does not.
+  // The engine hangs from now on: heartbeats continue, progress does not.
   void hang(schema::Phase phase) { hung_ = phase; }
-  // Its node's thread is stuck from now on: membership takes no event; its beats go on, its connections stand.
+  // Its node's thread is stuck from now on: membership takes no event; its heartbeats continue, its connections stay.
   void stick() { stuck_ = true; }
 
   daemon::Membership& membership() { return membership_; }
@@ -135,7 +135,7 @@ class VirtualNode : public Machine {
     std::uint64_t step = 0, digest = 0;
   };
   virtual State held() const { return {1, 0xd1}; }
-  // It commits nothing more in its view; what it has committed, and why it could not go on.
+  // It commits nothing more in its view; returns what it has committed, and why it could not continue.
   struct Frozen {
     std::uint64_t step = 0;
     std::string unfit;
@@ -143,12 +143,12 @@ class VirtualNode : public Machine {
   virtual Frozen run_freezes() { return {step_, ""}; }
   virtual void run_changes(const schema::NextView&) {}
   virtual void run_is_left(std::uint64_t /*start*/) {}
-  // A newcomer is fed, by a member and as one. The clockwork has no state to be fed.
-  virtual void run_is_to_hold() {}
-  virtual schema::SnapshotOffer run_feeds() { return {}; }
-  virtual void run_gives(Seat, const schema::SnapshotRequest&) {}
-  virtual void run_goes_on() {}
-  virtual void run_takes(const daemon::ReceiveSnapshot&) {}
+  // A joiner receives a snapshot: this node as its donor, and as the joiner. The clockwork has no state to send.
+  virtual void run_quiesces() {}
+  virtual schema::SnapshotOffer run_offers_snapshot() { return {}; }
+  virtual void run_sends_snapshot(Seat, const schema::SnapshotRequest&) {}
+  virtual void run_is_released() {}
+  virtual void run_receives_snapshot(const daemon::ReceiveSnapshot&) {}
   virtual void run_is_joined(const schema::NextView&, const schema::Commit&) {}
   virtual void run_tick() { ++progress_; }
   virtual bool run_is_prepared() const { return false; }  // it takes frames before its begin
@@ -208,7 +208,7 @@ class VirtualNode : public Machine {
   std::vector<BeforeRun> before_run_;  // frames of a run that has not begun here yet
   bool saving_ = false;
   std::optional<schema::Phase> hung_;
-  std::string left_by_order_;  // a run that it was told to leave: it does not come into that again
+  std::string left_by_order_;  // a run that it has left on request: it does not rejoin that one
   bool stuck_ = false;
   std::uint64_t ticks_ = 0;
   std::map<std::string, Outcome> outcomes_;

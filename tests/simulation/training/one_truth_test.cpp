@@ -1,5 +1,5 @@
-// However members die around the end of a run, in the end all records say the same, and nobody who has said COMPLETED
-// or STOPPED was wrong.
+// However members die around the end of a run, in the end all records say the same, and no node that has said
+// COMPLETED or STOPPED was wrong.
 #include "tests/simulation/training/training_cluster.h"
 
 namespace tg::simulation {
@@ -7,7 +7,7 @@ namespace {
 
 constexpr std::uint64_t kSettleMs = 30'000;
 
-// Every record of the run, in words.
+// Every record of the run, as text.
 std::string recorded(TrainingCluster& cluster, Seat seat) {
   std::string text;
   for (const auto& [key, record] : cluster.node(seat).disk().runs)
@@ -75,7 +75,7 @@ void die_around_the_end(TrainingCluster& cluster, std::uint64_t steps) {
     if (cluster.network().dead(seat)) cluster.restart(seat);
 }
 
-TEST(OneTruth, AfterDeathsAtAnyMomentOfTheEnd) {
+TEST(OneTruth, HoldsAfterDeathsAtAnyMomentOfTheEnd) {
   Said said;
   for_each_seed(400, {1, 5}, [&](std::uint64_t seed, std::size_t nodes) {
     Faults faults;

@@ -42,13 +42,13 @@ class Schedule {
     for (std::uint64_t left = random().between(1, 5); left > 0; --left) {
       ++seen_.strikes;
       strike();
-      // Often the next one comes into the change that follows from this one.
+      // Often the next one falls into the change that follows from this one.
       cluster_.network().run_for(random().one_in(4) ? random().between(0, 15'000) : random().between(0, 1'500));
       if (testing::Test::HasFailure()) return;
     }
     calm_down();
     EXPECT_TRUE(cluster_.run_until([&] { return cluster_.all_idle(); }, kMaxSettleMs))
-        << "P5: somebody hangs: " << words();
+        << "P5: a node hangs: " << words();
     for (const Seat seat : cluster_.seats()) note(seat);
     expect_one_end();
   }
@@ -60,7 +60,7 @@ class Schedule {
     if (seed % 3 != 0) job.join_limit_ms = 60'000;
     return job;
   }
-  // So that what happens to the nodes happens in the run.
+  // Steps are slow, so that what happens to the nodes happens in the run.
   static Faults slow() {
     Faults made;
     made.extra_compute_us = 150'000;
@@ -93,7 +93,7 @@ class Schedule {
     random().one_in(2) ? cluster_.kill(other, false) : cluster_.network().break_connection(victim, other);
   }
 
-  // So do those of a join: one goes and comes back, and dies then, or who lets it in does.
+  // The victim leaves, returns, and dies while it joins, or the member that admits it dies.
   void doom_at_a_join(Moment moment, Seat victim, Seat other) {
     for (const Seat seat : cluster_.seats())
       if (moment == Moment::kQuiesce ? seat != other : seat == victim) doomed_[seat] = {moment, 0};
@@ -267,7 +267,7 @@ TEST(Schedules, ThePromisesHold) {
   for (const auto& [moment, deaths] : seen.deaths) std::printf(" %d: %zu", static_cast<int>(moment), deaths);
   std::printf("\n");
   EXPECT_TRUE(history.flush()) << path;
-  if (seed_asked_for() || nodes > 0 || count < 390) return;  // of the suite's own: they come everywhere
+  if (seed_asked_for() || nodes > 0 || count < 390) return;  // the suite's own schedules come everywhere
   EXPECT_GT(seen.undone, 0u);
   EXPECT_GT(seen.joins, 50u);
   EXPECT_EQ(seen.deaths.size(), kMoments);

@@ -1,5 +1,5 @@
 // Members in one process (daemon/simulate) come to the bits of the plain reference, in one view and in several with
-// other members, and tell each step once.
+// other members, and report each step once.
 #include "daemon/simulate/simulated_view.h"
 
 #include <gtest/gtest.h>
@@ -81,7 +81,7 @@ struct DrawnLearning : daemon::SimulatedLearning {
   std::uint64_t fails_at = UINT64_MAX, not_finite_at = UINT64_MAX;
 };
 
-struct Part {  // of a run: a view
+struct Part {  // a view of a run
   std::vector<std::size_t> seats;
   std::uint64_t last = kViewSteps;
 };
@@ -207,7 +207,7 @@ TEST_P(SimulatedViews, WithOtherMembersEqualTheReference) {
   room.expect_reference(parts);
   EXPECT_EQ(room.committed.size(), kViewSteps);
   EXPECT_EQ(room.evaluated, (std::vector<std::uint64_t>{5, 10, 10, 12}))
-      << "that of step 10 by both its views, as where a newcomer comes in with it";
+      << "that of step 10 by both its views, as where a joiner becomes a member with it";
 }
 
 TEST(SimulatedView, AnEngineThatFailsEndsIt) {
@@ -235,7 +235,7 @@ TEST(SimulatedView, WithOneReplicaTheOthersKeepNoState) {
   EXPECT_EQ(room.nodes[0].replica->parameters().address(), room.nodes[1].replica->parameters().address());
 }
 
-TEST(SimulatedViewDeathTest, ToReadOfAKeeperThatStandsElsewhereIsABug) {
+TEST(SimulatedViewDeathTest, ReadingAFollowerAtAnotherStepIsABug) {
   Room room(kViewModes[1]);
   SimulatedNode keeper{std::make_shared<Replica>(*room.space, tiny_model(), 1, 7), {}};
   const SimulatedNode ahead = daemon::follower_of(keeper, *room.space, tiny_model());
@@ -245,8 +245,9 @@ TEST(SimulatedViewDeathTest, ToReadOfAKeeperThatStandsElsewhereIsABug) {
   EXPECT_DEATH(behind.replica->parameters(), "keeper_");
 }
 
-// A simulated view ends with a confirmed state, or the whole run with it: nobody goes back, so no rule says who first.
-TEST(SimulatedViewDeathTest, ToUndoOfAKeeperIsABug) {
+// A simulated view ends with a confirmed state, or the whole run with it: no member
+// goes back, so no rule says which one goes first.
+TEST(SimulatedViewDeathTest, UndoingAFollowerIsABug) {
   Room room(kViewModes[1]);
   SimulatedNode keeper{std::make_shared<Replica>(*room.space, tiny_model(), 1, 7), {}};
   const SimulatedNode node = daemon::follower_of(keeper, *room.space, tiny_model());

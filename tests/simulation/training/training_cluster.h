@@ -13,7 +13,7 @@
 
 namespace tg::simulation {
 
-// In turns.
+// Direct and sharded take turns.
 inline schema::ExchangeKind exchange_of(std::uint64_t seed) {
   return seed % 2 ? schema::ExchangeKind::kDirect : schema::ExchangeKind::kSharded;
 }
@@ -27,13 +27,13 @@ inline schema::JobSpec tiny_job(std::uint64_t seed, std::uint64_t steps, schema:
   job.bucket_parameters = 1'000;
   job.chunk_parameters = 1'024;
   job.digest_every = 4;
-  job.join_limit_ms = 0;  // who has left stays away
+  job.join_limit_ms = 0;  // a member that has left stays away
   return job;
 }
 
 class TrainingCluster : public Cluster {
  public:
-  // Faults of one node; those of everybody else.
+  // `faults` are one node's, `others` those of all other nodes.
   explicit TrainingCluster(const NetworkOptions& network, Seat faulty = {}, Faults faults = {}, NodeOptions common = {},
                            Faults others = {})
       : Cluster(network, std::move(common), [faulty, faults, others](Network& net, NodeOptions options) {
@@ -47,13 +47,13 @@ class TrainingCluster : public Cluster {
   void train(const schema::JobSpec& job, std::uint64_t within_ms = 120'000) {
     network().connect_all();
     start(any(), "run-1", job);
-    EXPECT_TRUE(ends_within(within_ms)) << "somebody hangs";
+    EXPECT_TRUE(ends_within(within_ms)) << "a node hangs";
   }
 
   // Step frame, scalers of each bucket and every chunk twice, for two steps: what the gates let pile up on one link.
   std::size_t most_frames_of_two_steps() { return 2 * (1 + 3 + 2 * 7) + 8; }
 
-  // Survivors differ by one step at most, and those who committed the same step hold the same bits.
+  // Survivors differ by one step at most, and those that committed the same step hold the same bits.
   void expect_consistent() {
     std::map<std::uint64_t, std::uint64_t> digests;
     for (const Seat seat : living())
@@ -89,7 +89,7 @@ class TrainingCluster : public Cluster {
     });
   }
 
-  // All but these go on without them, or say that too few of them are there.
+  // All but these continue without them, or report that too few are there.
   void expect_to_go_on_without(const std::vector<Seat>& victims, std::uint64_t within_ms) {
     const std::vector<Seat> rest = all_but(victims);
     const bool enough = daemon::is_quorum(daemon::View::of_all(size()), rest);
@@ -101,7 +101,8 @@ class TrainingCluster : public Cluster {
         << rest.size() << " of " << size() << " do not go on";
   }
 
-  // Of all nodes, in the first view. By speed: each node has told that it is as many times slower as its seat says.
+  // The weights of all nodes in the first view. By speed: each node reports to be as many times slower as its seat
+  // says.
   std::vector<std::uint16_t> first_weights(const schema::JobSpec& job) {
     std::vector<std::uint16_t> weights(size(), 1);
     for (std::size_t i = 0; i < size() && job.split == schema::Split::kSpeed; ++i)
@@ -149,7 +150,7 @@ class TrainingCluster : public Cluster {
     expect_replayed(job);
   }
 
-  // Every survivor ended so, with every one of these words in its reason.
+  // Expects that every survivor ended so, with every one of these words in its reason.
   void expect_failed(const std::vector<std::string>& words, schema::RunState state = schema::RunState::kFailed) {
     for (const Seat seat : living()) {
       const Outcome& outcome = node(seat).outcome("run-1");

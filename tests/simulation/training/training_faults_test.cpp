@@ -1,5 +1,5 @@
-// What goes wrong in the middle of a training run: the others go on, in time and with the same bits, or everybody ends,
-// naming who and where.
+// What goes wrong in the middle of a training run: the others continue, in time and with the same bits, or all nodes
+// end and name the faulty node and the place.
 #include "tests/simulation/training/training_cluster.h"
 
 namespace tg::simulation {
@@ -9,7 +9,7 @@ constexpr std::uint64_t kPeerTimeoutMs = 10'000;
 constexpr std::uint64_t kChangeMs = 4'000;  // a change, where two wait for each other's links too, and a rebuild
 constexpr std::uint64_t kEndlessSteps = 1'000'000;
 
-// A run in progress that would go on for ever, with so many seeds.
+// An active run that would never end, with so many seeds.
 void in_a_run(std::size_t count, const Sizes& sizes,
               const std::function<void(TrainingCluster& cluster, const schema::JobSpec& job)>& scenario) {
   for_each_seed(count, sizes, [&](std::uint64_t seed, std::size_t nodes) {
@@ -37,8 +37,8 @@ TEST(TrainingFaults, SurvivorsContinueAfterADeathInAnyPhase) {
   }
 }
 
-// From the first view on, and in those that follow.
-TEST(TrainingFaults, MembersSplitABatchByTheSpeedThatTheirVotesTell) {
+// The first view splits the batch by speed, and so do those that follow.
+TEST(TrainingFaults, MembersSplitABatchByTheSpeedInTheirVotes) {
   for_each_seed(60, {2, 8}, [](std::uint64_t seed, std::size_t nodes) {
     TrainingCluster cluster({nodes, seed});
     schema::JobSpec job = tiny_job(seed, kEndlessSteps, exchange_of(seed));
@@ -65,7 +65,7 @@ TEST(TrainingFaults, ACableThatCarriesOneWayCostsAMemberAtMostAndPilesUpNothing)
     cluster.network().run_for(cluster.random().between(0, 100));
     const Seat a = cluster.any(), b = cluster.any_but(a);
     cluster.network().block(a, b, true);
-    // Who is left out is one of the two; of two members the junior, or it waits.
+    // One of the two is evicted; of two members the junior, or it waits.
     const auto goes_on = [&] {
       for (const Seat without : {a, b})
         if (cluster.train_alone(cluster.all_but({without}), 1) || cluster.size() == 1) return true;
@@ -77,7 +77,7 @@ TEST(TrainingFaults, ACableThatCarriesOneWayCostsAMemberAtMostAndPilesUpNothing)
   });
 }
 
-TEST(TrainingFaults, AMemberThatSleepsIsLeftOutUnlessItIsNeeded) {
+TEST(TrainingFaults, ASleepingMemberIsEvictedUnlessItIsNeeded) {
   in_a_run(100, {2, 8}, [](TrainingCluster& cluster, const schema::JobSpec& job) {
     cluster.network().run_for(cluster.random().between(0, 100));
     const Seat victim = cluster.any();
@@ -98,8 +98,8 @@ TEST(TrainingFaults, AMemberThatSleepsIsLeftOutUnlessItIsNeeded) {
   });
 }
 
-// Of which frames are lost: a change, with the same members where it comes back before it is given up, or without one
-// of the two.
+// Frames of a lost connection are lost. A view change follows, with the same members if the connection comes back
+// within the disconnect grace, or without one of the two.
 TEST(TrainingFaults, ALostConnectionCostsAMemberAtMost) {
   std::size_t nobody = 0, one = 0;
   in_a_run(100, {2, 8}, [&](TrainingCluster& cluster, const schema::JobSpec& job) {
@@ -136,7 +136,7 @@ TEST(TrainingFaults, SurvivorsContinueAfterAShutdown) {
   });
 }
 
-// In a hold: nobody goes back, and no step in flight is thrown away.
+// A member leaves while all are quiesced: no member goes back, and no step in flight is thrown away.
 TEST(TrainingFaults, ALeaveCostsNoStep) {
   in_a_run(100, {1, 8}, [](TrainingCluster& cluster, const schema::JobSpec& job) {
     cluster.network().run_for(cluster.random().between(0, 100));
@@ -159,7 +159,7 @@ TEST(TrainingFaults, ALeaveCostsNoStep) {
   });
 }
 
-// A node that has finished may leave at once; nobody else is disturbed.
+// A node that has finished may leave at once; no other node is disturbed.
 TEST(TrainingFaults, AFinishedMemberMayShutDown) {
   for_each_seed(200, {2, 8}, [](std::uint64_t seed, std::size_t nodes) {
     TrainingCluster cluster({nodes, seed, 50, 30'000});
@@ -195,7 +195,7 @@ struct OneFault : TrainingCluster {
     faults.*kind = step;
     return faults;
   }
-  // Nobody has gone beyond `steps`.
+  // Expects that no node has gone beyond `steps`.
   void expect_committed_at_most(std::uint64_t steps) {
     for (const Seat seat : seats()) EXPECT_LE(trainer(seat).committed_steps(), steps);
   }
@@ -224,7 +224,7 @@ TEST(TrainingFaults, ANonFiniteGradientNamesNodeSegmentAndStep) {
     OneFault run({nodes, seed}, nan ? &Faults::not_a_number : &Faults::infinite, step);
     run.expect_failed({"the gradient of " + std::string(nan ? "fc1.weight" : "conv1.weight") + " on " +
                        run.name(run.faulty) + " is not finite in step " + std::to_string(step)});
-    // Nobody has taken the step with it; the news may reach a member that is still in the step before.
+    // No member has committed the step with it; the news may reach a member that is still in the step before.
     run.expect_committed_at_most(step);
     run.expect_consistent();
   });

@@ -1,5 +1,5 @@
-// Members of a run that change while it goes on, at any moment: some die, the others freeze one after the other, go to
-// the oldest state that any of them holds, and take up the run as another view, each when it is ready. What they hold
+// The members of an active run change, at any moment: some die, the others freeze one after the other, go to
+// the oldest state that any of them holds, and continue the run as another view, each when it is ready. What they hold
 // at its end is what a replay by the list of views holds, bit for bit.
 #include <gtest/gtest.h>
 
@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "tests/seeds.h"
-#include "tests/simulation/training/stretch.h"
+#include "tests/simulation/training/interval.h"
 
 namespace tg::simulation {
 namespace {
@@ -20,7 +20,7 @@ constexpr std::size_t kMaxChanges = 20;
 struct ChangeCounts {
   std::size_t changes = 0, same_list = 0, alone = 0, undone = 0, confirmed_late = 0, half_moved = 0, early_frames = 0;
   std::size_t before_a_report = 0, in_a_report = 0, at_the_end = 0, not_begun = 0, stopped = 0;
-  StretchCounts of_views;
+  IntervalCounts of_views;
 };
 
 class ChangingRun {
@@ -38,12 +38,12 @@ class ChangingRun {
     for (const Seat seat : seats) install(seat);
   }
 
-  // To its end; a change comes after at most so many events of four members.
+  // Trains to the end; a change comes after at most so many events of four members.
   void train(std::uint64_t most_events) {
     const bool stops = random.one_in(4);
     for (std::size_t changes = 0; !over() && !testing::Test::HasFailure(); ++changes) {
       const bool ends = changes == kMaxChanges;
-      // Or a change in a change: nobody has begun yet.
+      // Now and then a change follows within a change: no member has begun yet.
       if (ends || !random.one_in(6))
         run(ends ? UINT64_MAX : random.between(1, most_events * seats.size() * seats.size() / 16));
       if (!ends && random.one_in(3)) run_into_a_report();
@@ -59,7 +59,8 @@ class ChangingRun {
   }
 
   void change() {
-    // Two at most die or leave, but not all; who has finished dies, or tells the others that there is no change.
+    // Two at most die or leave, but not all; a member that has finished dies, or reports to the others that there is
+    // no change.
     std::vector<Seat> promisers = seats, living = seats;
     std::uint64_t gone = random.one_in(3) ? random.between(1, 2) : 0;
     for (const Seat seat : seats) {
@@ -79,7 +80,7 @@ class ChangingRun {
     }
     counts_.same_list += living.size() == seats.size();
     counts_.alone += living.size() == 1;
-    // Who promises later may do what the frames on their way let it do.
+    // A member that promises later may do what the frames on their way let it do.
     shuffle(promisers);
     std::uint64_t start = UINT64_MAX, newest = 0;
     const std::uint64_t between_promises = random.one_in(2) ? 0 : 60, between_installs = random.one_in(2) ? 0 : 40;
@@ -88,9 +89,9 @@ class ChangingRun {
       is_fact_ = somebody_has_finished();
       if (over() || testing::Test::HasFailure()) return;
       for (int ballot = 0; ballot < 2; ++ballot) node(seat).member().freeze();
-      places_[seat].standing = states[seat]->replica->committed_rounds().value();
-      start = std::min(start, places_[seat].standing);
-      newest = std::max(newest, places_[seat].standing);
+      places_[seat].frozen_at = states[seat]->replica->committed_rounds().value();
+      start = std::min(start, places_[seat].frozen_at);
+      newest = std::max(newest, places_[seat].frozen_at);
     }
     EXPECT_LE(newest, start + 1);
     EXPECT_GE(start, first_step_);
@@ -107,7 +108,7 @@ class ChangingRun {
 
   void run(std::uint64_t events) {
     for (; events > 0 && !over() && !testing::Test::HasFailure(); --events) {
-      std::vector<StretchNode::Act> acts;
+      std::vector<IntervalNode::Act> acts;
       for (auto& [ends, link] : links_)
         if (!link.empty()) acts.push_back([this, &ends = ends, &link = link] { deliver(ends, link); });
       for (const Seat seat : seats) {
@@ -138,7 +139,7 @@ class ChangingRun {
     counts_.stopped += steps < kSteps;
   }
 
-  // The average of the state with the best evaluation that this node was told of, and its statistics.
+  // The average of the state with the best evaluation that this node knows of, and its statistics.
   void expect_best_is_what_it_was(const NodeState& state) const {
     if (state.best.step == 0) return;
     const StateArrays& then = state.disk.at(state.best.step);
@@ -152,7 +153,7 @@ class ChangingRun {
     expect_same(then.statistics, best.statistics.span());
   }
 
-  StretchNode& node(Seat seat) { return *places_[seat].node; }
+  IntervalNode& node(Seat seat) { return *places_[seat].node; }
   bool over() const {
     return is_fact_ || std::ranges::all_of(seats, [&](Seat seat) {
              const Place& place = places_[seat];
@@ -165,16 +166,16 @@ class ChangingRun {
   Random random;
   std::vector<std::uint16_t> weights;  // by seat
   NodeStates states;
-  std::vector<Seat> seats;  // of the newest view
+  std::vector<Seat> seats;  // the newest view's
   std::vector<ReferenceView> views_by_step;
   bool expects_failure = false;
   std::optional<Seat> spoilt;  // its memory, between two views
 
  private:
   struct Place {
-    std::unique_ptr<StretchNode> node;  // of the newest view that it knows
+    std::unique_ptr<IntervalNode> node;  // in the newest view that it knows
     std::uint32_t view = 0;
-    std::uint64_t standing = 0;
+    std::uint64_t frozen_at = 0;
     bool dead = false;
   };
   using Ends = std::pair<Seat, Seat>;
@@ -199,7 +200,7 @@ class ChangingRun {
       if (seat == seats.front() || random.one_in(2)) node(seat).member().request_stop();
   }
 
-  // From now on it is decided: each member installs it when it hears of it.
+  // The next view is decided: each member installs it when it hears of it.
   void begin_view(std::uint32_t number, std::uint64_t start) {
     view_ = number;
     first_step_ = start;
@@ -229,13 +230,13 @@ class ChangingRun {
     for (std::size_t i = 0; spoilt == seat && place.node && i < 32; ++i) replica.flip_bit(i);
     place.view = view_;
     const bool evaluates = first_step_ > 0 && (first_step_ % job.evaluate_every == 0 || first_step_ == job.steps);
-    place.node = std::make_unique<StretchNode>(
+    place.node = std::make_unique<IntervalNode>(
         job, options_of(job, daemon::View(view_, seats), seat, weights, first_step_, evaluates), *states[seat], random,
         counts_.of_views, false);
     if (stops) node(seat).member().request_stop();
   }
   void go_to_start(Seat seat, Replica& replica) {
-    EXPECT_EQ(replica.committed_rounds().value(), places_[seat].standing) << "committed after its promise";
+    EXPECT_EQ(replica.committed_rounds().value(), places_[seat].frozen_at) << "committed after its promise";
     node(seat).end_helpers();
     const bool can_undo = replica.committed_rounds().value() > first_step_;
     const bool confirms = !can_undo && replica.confirmed_rounds() < replica.committed_rounds();
@@ -259,7 +260,7 @@ class ChangingRun {
     link.pop_front();
     if (!living(ends.second)) return;
     const schema::Frame decoded = schema::decode_frame(frame->bytes()).value();
-    // Whoever sends it has told of the decision before.
+    // Its sender has sent the decision before.
     const bool is_member = std::ranges::count(seats, ends.second) > 0;
     if (decoded.header.view == view_ && is_member) install(ends.second);
     const bool before_begin = is_new(ends.second) && !node(ends.second).member().begun();
@@ -290,15 +291,15 @@ class ChangingRun {
   ChangeCounts& counts_;
   Per<Seat, Place> places_;
   std::uint32_t view_ = 0;  // that is decided
-  bool is_fact_ = false;    // somebody has finished, and tells the others
+  bool is_fact_ = false;    // a member has finished, and reports it to the others
   std::uint64_t first_step_ = 0;
-  std::optional<std::uint64_t> digest_;  // of the state that the view begins with
+  std::optional<std::uint64_t> digest_;  // the state's that the view begins with
   std::map<Ends, Link> links_;
 };
 
 class ViewChanges : public testing::TestWithParam<Mode> {};
 
-TEST_P(ViewChanges, AtAnyMomentLeaveWhatAReplayByTheirListHolds) {
+TEST_P(ViewChanges, AtAnyMomentEqualAReplayByTheirList) {
   ChangeCounts counts;
   for (const std::uint64_t seed : seeds(60)) {
     TG_SEED(seed);

@@ -35,7 +35,7 @@ struct Layout {
   }
 };
 
-// One algorithm is there for who has no workspace to give.
+// One algorithm needs no workspace.
 constexpr std::size_t kWorkspace = 4096;
 constexpr std::uint64_t kWithout = 0x30;
 

@@ -21,9 +21,9 @@ void enqueue(cudaStream_t stream, Work work);
 
 // How often each was done since the start.
 struct Counts {
-  std::size_t launches = 0;  // of work outside of graphs
+  std::size_t launches = 0;  // work outside of graphs
   std::size_t captures = 0, graph_launches = 0;
-  std::size_t frees_under_work = 0;  // of memory or a stream, for each stream that had something to do
+  std::size_t frees_under_work = 0;  // memory or a stream is freed: one for each stream that had something to do
 };
 Counts& counts();
 // What cuDNN and cuBLASLt take: arithmetic that rounds factors only where this is not asked for. Of tf32 the layouts
@@ -39,7 +39,7 @@ std::size_t taken_bytes();
 struct Faults {
   std::vector<int> failing, uncaptured;           // do not run; do not run while their stream is captured
   bool hung = false;                              // nothing that was queued is done
-  bool computes_late = true, copies_late = true;  // of streams that are made: an engine's two
+  bool computes_late = true, copies_late = true;  // for streams that are made: an engine's two
   bool no_page_locked_memory = false;
   float milliseconds = 1;  // that all takes that is timed
 };

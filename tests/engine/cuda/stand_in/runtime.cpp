@@ -26,8 +26,8 @@ struct CUgraphExec_st {
 };
 struct CUstream_st {
   std::deque<Work> queue;
-  std::size_t done = 0;                  // of all that was ever queued
-  bool late = true;                      // runs only when somebody waits for it
+  std::size_t done = 0;                  // out of all that was ever queued
+  bool late = true;                      // runs only when a caller waits for it
   std::unique_ptr<CUgraph_st> captured;  // while it is
   std::size_t queued() const { return done + queue.size(); }
 };
@@ -237,7 +237,7 @@ cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
   run_to(*stream, stream->queued());
   return cudaSuccess;
 }
-// One piece of work is done for each time somebody asks.
+// Each query does one piece of work.
 cudaError_t cudaStreamQuery(cudaStream_t stream) {
   if (stream->queue.empty()) return cudaSuccess;
   if (!faults().hung) run_next(*stream);

@@ -146,7 +146,7 @@ TEST(Sink, SeesEachRangeComplete) {
                                whole.gradient.data() + segment.offset))
             << segment.name;
       }
-      // What is not complete is not there yet: backward goes on behind the sink.
+      // Gradients that are not complete are not there yet: backward continues behind the sink.
       if (first > 0) {
         EXPECT_EQ(room[model.segments[0].offset], 0.0F) << first;
       }
@@ -184,7 +184,7 @@ TEST(FrozenSegments, ChangeNoOthersGradient) {
   }
 }
 
-TEST(Forward, GoesOnAfterAGateThatThrew) {
+TEST(Forward, ContinuesAfterAGateThrows) {
   const Model model = make_model(ModelKind::kLenet);
   const auto engine = make_engine(model);
   const AlignedArray<float> parameters = random_parameters(model, 0.1F, 1);
@@ -196,7 +196,7 @@ TEST(Forward, GoesOnAfterAGateThatThrew) {
   EXPECT_EQ(take_step(*engine, parameters, random_batch(model, 3, 4), room).gradient, expected.gradient);
 }
 
-TEST(Backward, ForwardGoesOnAfterASinkThatThrew) {
+TEST(Backward, ForwardContinuesAfterASinkThrows) {
   const Model model = make_model(ModelKind::kLenet);
   const auto engine = make_engine(model);
   const AlignedArray<float> parameters = random_parameters(model, 0.1F, 1);
@@ -216,7 +216,7 @@ void fill(const Model& model, std::uint64_t seed, Batch& batch) {
   batch.first_position = static_cast<std::uint64_t>(batch.count) * seed;
 }
 
-// In memory that is page-locked where there is some.
+// A batch in page-locked memory, where there is some.
 Batch locked_batch(const Model& model, std::uint64_t seed, int count = 3) {
   Batch batch;
   batch.count = count;
@@ -232,8 +232,8 @@ void expect_same(const Step& got, const Step& want, std::uint64_t step) {
   EXPECT_EQ(got.gradient, want.gradient) << step;
 }
 
-// With streams that run as late as they may, or as soon as they can. Memory that is freed makes all of them run, so
-// what is compared with is made first.
+// Streams run as late as they may, or as soon as they can. Memory that is freed makes all of them run, so what is
+// compared with is made first.
 class Prefetching : public testing::TestWithParam<std::tuple<bool, bool>> {
  protected:
   Prefetching() { std::tie(stand_in::faults().computes_late, stand_in::faults().copies_late) = GetParam(); }
@@ -309,7 +309,7 @@ TEST_P(Prefetching, LeavesStepsInPartsTheirBits) {
   }
 }
 
-TEST_P(Prefetching, OfAShorterLastPartEndsWithItsStep) {
+TEST_P(Prefetching, AShorterLastPartEndsWithItsStep) {
   constexpr int kBatch = 8;
   kernels::HostMemorySpace space(*kernels::available().back());
   bool ends = false;
@@ -456,7 +456,7 @@ TEST(Choices, ThatCannotBeAreRefused) {
 }
 
 // The size of evaluation's batch changes nothing that is trained, and another machine may choose another.
-TEST(Choices, OfEvaluationAreTimedAnewWhereTheyAreNotThere) {
+TEST(Choices, AnUnavailableOneOfEvaluationIsTimedAnew) {
   const Model model = make_model(ModelKind::kLenet);
   EngineOptions options = kOptions;
   options.choices = "conv1 evaluation: algorithm 9, 1 MiB\nfc1 evaluation: algorithm 2b-0-7, 1 MiB";
@@ -466,7 +466,7 @@ TEST(Choices, OfEvaluationAreTimedAnewWhereTheyAreNotThere) {
   EXPECT_EQ(engine->build(), make_engine(model)->build());
 }
 
-// As long as it lives.
+// The stand-in has these faults as long as this object lives.
 struct Fault {
   explicit Fault(std::vector<int> failing, std::vector<int> uncaptured = {}) {
     stand_in::faults().failing = std::move(failing);
@@ -484,7 +484,7 @@ std::string failure(const std::function<void()>& call) {
   return "";
 }
 
-TEST(Choices, AreOfWhatRuns) {
+TEST(Choices, AreAlgorithmsThatRun) {
   const Model model = make_model(ModelKind::kLenet);
   {
     const Fault fault({0});
@@ -527,7 +527,7 @@ std::function<void()> taking(float milliseconds, int& runs) {
   };
 }
 
-TEST(Trials, GiveUpWhatIsSlow) {
+TEST(Trials, GiveUpSlowCandidates) {
   Library library(0, Math::kFp32);
   Trials trials(library, {"", 1 << 20});
   int fast = 0, slow = 0, faster = 0;
@@ -628,7 +628,7 @@ TEST(Failures, SayWhatToDo) {
                kernels::cuda::OutOfMemory);
 }
 
-// In a process of its own: a device that has hung does so for good.
+// This runs in a process of its own: a device that has hung does so for good.
 TEST(Failures, EndAWaitForADeviceThatHasHung) {
   const Model model = make_model(ModelKind::kLenet);
   const AlignedArray<float> parameters = random_parameters(model, 0.1F, 1);
@@ -668,7 +668,7 @@ TEST(Memory, IsTrainingsFirst) {
 }
 
 // The trials want a weight and a gradient that are not the run's.
-TEST(Memory, CountsWhatTrialsTake) {
+TEST(Memory, IncludesTheTrials) {
   const Model model = make_model(ModelKind::kLenet);
   std::size_t largest = 0;
   for (const Segment& segment : model.segments.segments()) largest = std::max(largest, segment.padded_count());
@@ -681,7 +681,7 @@ TEST(Memory, CountsWhatTrialsTake) {
       << made.error().message;
 }
 
-TEST(Memory, IsWhatIsTaken) {
+TEST(Memory, EqualsTheAllocations) {
   for (const int batch : {1, 3, 40}) {
     const std::size_t before = stand_in::taken_bytes();
     EngineOptions options = kOptions;
@@ -730,7 +730,7 @@ TEST(Memory, IsRefusedToATensorThatIsTooLarge) {
   EXPECT_NE(made.error().message.find(" samples at most; set micro-batch"), std::string::npos) << made.error().message;
 }
 
-TEST(Build, NamesWhatOverridesItsArithmetic) {
+TEST(Build, NamesTheVariablesThatOverrideItsArithmetic) {
   const auto engine = make_engine(make_model(ModelKind::kLenet));
   const std::string without = engine->build();
   ::setenv("NVIDIA_TF32_OVERRIDE", "0", 1);
@@ -739,7 +739,7 @@ TEST(Build, NamesWhatOverridesItsArithmetic) {
   EXPECT_EQ(with, without + ", NVIDIA_TF32_OVERRIDE=0");
 }
 
-// Without a workspace to give a product still has an algorithm.
+// A product has an algorithm without a workspace, too.
 TEST(Memory, ThatIsShortLeavesAnAlgorithm) {
   const Model model = make_model(ModelKind::kMlp);
   EngineOptions options = kOptions;

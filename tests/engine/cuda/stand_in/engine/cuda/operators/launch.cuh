@@ -1,4 +1,4 @@
-// In place of engine/cuda/operators/launch.cuh: the grids of its launches on the host, thread by thread.
+// Replaces engine/cuda/operators/launch.cuh: the grids of its launches run on the host, thread by thread.
 #pragma once
 
 #include <cstdint>

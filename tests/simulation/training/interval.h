@@ -1,5 +1,5 @@
-// One stretch of a run: members that begin at a step with the state that they hold, and go on until the stretch is cut.
-// Frames, tasks, gradients and idle time come in any order, drawn from the seed.
+// One interval of a run: members that begin at a step with the state that they hold, and train until the interval is
+// cut. Frames, tasks, gradients and idle time come in any order, drawn from the seed.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -25,7 +25,7 @@ using daemon::Replica;
 using daemon::StateArrays;
 
 inline constexpr std::size_t kNodes = 4;
-inline constexpr std::uint64_t kBatch = 37;  // of the run: no number of members divides it
+inline constexpr std::uint64_t kBatch = 37;  // a run's global batch: no number of members divides it
 
 inline constexpr std::uint64_t kSteps = 12;
 
@@ -67,7 +67,7 @@ inline schema::JobSpec job_of(const Mode& mode, std::uint64_t seed) {
   return job;
 }
 
-// Of the exchange, in every view.
+// The choice of exchange for every view.
 inline schema::Commit choice_of(const schema::JobSpec& job) {
   return {job.exchange.value_or(schema::ExchangeKind::kDirect), job.coding.value_or(schema::Coding::kEntropy),
           schema::kMinWindowBytes, schema::kSmallChunkParameters};
@@ -94,7 +94,7 @@ inline Member::Options options_of(const schema::JobSpec& job, const daemon::View
 
 inline std::size_t padded_count() { return tiny_segments().padded_count(); }
 
-// What a node keeps over all stretches.
+// What a node keeps over all intervals.
 struct NodeState {
   NodeState(Seat seat, const schema::JobSpec& job)
       : kernels(*kernels::available()[seat.index() % kernels::available().size()]),
@@ -121,18 +121,18 @@ struct NodeState {
 };
 using NodeStates = Per<Seat, std::unique_ptr<NodeState>>;
 
-// What all stretches together have counts.
-struct StretchCounts {
-  std::size_t stretches = 0, undone = 0, confirmed_late = 0, early = 0, checkpoints = 0, evaluations = 0;
+// What all intervals together have counts.
+struct IntervalCounts {
+  std::size_t intervals = 0, undone = 0, confirmed_late = 0, early = 0, checkpoints = 0, evaluations = 0;
   std::size_t better = 0, worse = 0;  // evaluations than the best one before
   std::size_t moved_too_early = 0;    // averages: their state is to be undone
 };
 
-// One member in one stretch.
-class StretchNode : public Member::Delegate {
+// One member in one interval.
+class IntervalNode : public Member::Delegate {
  public:
-  StretchNode(const schema::JobSpec& job, const Member::Options& options, NodeState& state, Random& random,
-              StretchCounts& counts, bool plants_fault)
+  IntervalNode(const schema::JobSpec& job, const Member::Options& options, NodeState& state, Random& random,
+               IntervalCounts& counts, bool plants_fault)
       : job_(job),
         self_(options.self),
         first_step_(options.first_round.value()),
@@ -153,7 +153,8 @@ class StretchNode : public Member::Delegate {
   const std::set<std::uint64_t>& checkpoints() const { return checkpoints_; }
   std::deque<std::pair<Seat, schema::SharedFrame>>& sent() { return sent_; }
 
-  // As a workers ends: what is under way is executed to its end, what waits is dropped, and nobody hears of either.
+  // Ends them as a worker pool does: what is under way is executed to its end, what waits is dropped, and no result is
+  // reported.
   void end_helpers() {
     while (!under_way_.empty())
       if (random_.one_in(2))
@@ -202,9 +203,9 @@ class StretchNode : public Member::Delegate {
     auto [of, task] = std::move(under_way_.back());
     under_way_.pop_back();
     daemon::TaskResult result = helper_->execute(task, [&, of = of](daemon::MadeFrame total) {
-      member_.on(daemon::TotalMade{of, std::move(total)});
+      member_.on_event(daemon::TotalMade{of, std::move(total)});
     });
-    member_.on(daemon::TaskDone{of, std::move(task), std::move(result)});
+    member_.on_event(daemon::TaskDone{of, std::move(task), std::move(result)});
   }
 
   // Member::Delegate
@@ -231,13 +232,14 @@ class StretchNode : public Member::Delegate {
     daemon::GradientReady event{
         {member_.members().view.number(), Step(step)}, bucket, draw_loss(job_.seed, self_.index(), step)};
     if (bucket == 0) event.statistics = draw_statistics(job_.seed, self_.index(), step);
-    member_.on(event);
+    member_.on_event(event);
   }
   void evaluate(Step step) override {
     ++counts_.evaluations;
     EXPECT_EQ(state_.replica->confirmed_rounds(), Round(step.value()));
     computing_.push_back([this, step] {
-      member_.on(daemon::Evaluated{{member_.members().view.number(), step}, {1 + step.value() * 3 % 11, 16, 0.5, 1}});
+      member_.on_event(
+          daemon::Evaluated{{member_.members().view.number(), step}, {1 + step.value() * 3 % 11, 16, 0.5, 1}});
     });
   }
   void reported(const std::optional<Member::Evaluation>& evaluation) override {
@@ -261,7 +263,7 @@ class StretchNode : public Member::Delegate {
     EXPECT_EQ(state_.replica->confirmed_rounds(), Round(step));
     EXPECT_GT(step, first_step_);
     if (checkpoint) {
-      EXPECT_TRUE(checkpoints_.insert(step).second) << "told twice";
+      EXPECT_TRUE(checkpoints_.insert(step).second) << "reported twice";
       ++counts_.checkpoints;
       held_ = Held{step, Replica::combine(state_.replica->segment_digests())};
       if (step + 1 == next_confirmed_) return;  // after its report
@@ -275,7 +277,7 @@ class StretchNode : public Member::Delegate {
   const std::uint64_t first_step_;
   NodeState& state_;
   Random& random_;
-  StretchCounts& counts_;
+  IntervalCounts& counts_;
   const bool plants_fault_;  // the average moves at the commit
   std::uint64_t next_confirmed_;
   Member member_;
@@ -296,16 +298,16 @@ class StretchNode : public Member::Delegate {
   std::optional<Held> held_;
 };
 
-// The members of one stretch and what is on its way between them.
-class Stretch {
+// The members of one interval and what is on its way between them.
+class Interval {
  public:
-  Stretch(const schema::JobSpec& job, const daemon::View& view, const std::vector<std::uint16_t>& weights,
-          std::uint64_t first_step, NodeStates& states, Random& random, StretchCounts& counts, bool plants_fault)
+  Interval(const schema::JobSpec& job, const daemon::View& view, const std::vector<std::uint16_t>& weights,
+           std::uint64_t first_step, NodeStates& states, Random& random, IntervalCounts& counts, bool plants_fault)
       : view_(view), random_(random) {
-    ++counts.stretches;
+    ++counts.intervals;
     const bool evaluates_first = first_step > 0 && first_step % job.evaluate_every == 0;
     for (const Rank rank : places<Rank>(view.size()))
-      nodes_.push_back(std::make_unique<StretchNode>(
+      nodes_.push_back(std::make_unique<IntervalNode>(
           job, options_of(job, view, view.seat(rank), weights, first_step, evaluates_first), *states[view.seat(rank)],
           random, counts, plants_fault));
     for (const auto& node : nodes_) {
@@ -314,10 +316,10 @@ class Stretch {
     }
   }
 
-  // For so many events, or until all have finished.
+  // Runs for so many events, or until all have finished.
   void run(std::uint64_t events) {
     for (; events > 0 && !testing::Test::HasFailure(); --events) {
-      std::vector<StretchNode::Act> acts;
+      std::vector<IntervalNode::Act> acts;
       for (auto& [ends, link] : links_)
         if (!link.empty()) acts.push_back([this, &ends = ends, &link = link] { deliver(ends, link); });
       for (const auto& node : nodes_) node->add_acts(acts);
@@ -329,7 +331,7 @@ class Stretch {
     for (const auto& node : nodes_)
       EXPECT_FALSE(node->member().failed()) << node->member().failed().value_or(schema::Fail()).message;
   }
-  StretchNode& node(Rank rank) { return *nodes_[rank]; }
+  IntervalNode& node(Rank rank) { return *nodes_[rank]; }
 
  private:
   using Ends = std::pair<Rank, Rank>;
@@ -348,7 +350,7 @@ class Stretch {
 
   const daemon::View view_;
   Random& random_;
-  Per<Rank, std::unique_ptr<StretchNode>> nodes_;
+  Per<Rank, std::unique_ptr<IntervalNode>> nodes_;
   std::map<Ends, Link> links_;
 };
 

@@ -1,7 +1,7 @@
-// A run that is cut at any moment into stretches equals the whole, bit for bit: each stretch has new members with an
+// A run that is cut at any moment into intervals equals the whole, bit for bit: each interval has new members with an
 // exchange that begins at its step. What they begin with is either a copy of a state that all had confirmed, as a run
-// that is resumed, or what they hold, as a run whose members change: who is a step ahead goes back, who has not yet
-// confirmed the state does so.
+// that is resumed, or what they hold, as a run whose members change: a member that is a step ahead goes back, one
+// that has not yet confirmed the state does so.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "tests/seeds.h"
-#include "tests/simulation/training/stretch.h"
+#include "tests/simulation/training/interval.h"
 
 namespace tg::simulation {
 namespace {
@@ -36,8 +36,8 @@ struct CutRun {
         if (same_members_ || random.one_in(2)) seats.push_back(seat);
   }
 
-  // To the end, in stretches of at most so many events of four members; fewer have fewer to a step.
-  void train(std::uint64_t most_events, StretchCounts& counts) {
+  // Trains to the end, in intervals of at most so many events of four members; fewer have fewer to a step.
+  void train(std::uint64_t most_events, IntervalCounts& counts) {
     for (std::uint32_t number = 1; first_step < kSteps && !testing::Test::HasFailure(); ++number) {
       ReferenceView reference;
       for (const Seat seat : seats) {
@@ -47,25 +47,25 @@ struct CutRun {
       views_by_step.resize(first_step);
       views_by_step.resize(kSteps, reference);
       ASSERT_LT(number, 2'000u) << "nothing happens any more";
-      Stretch stretch(job, daemon::View(number, seats), weights, first_step, states, random, counts, plants_fault_);
-      stretch.run(random.between(1, most_events * seats.size() * seats.size() / 16));
+      Interval interval(job, daemon::View(number, seats), weights, first_step, states, random, counts, plants_fault_);
+      interval.run(random.between(1, most_events * seats.size() * seats.size() / 16));
       if (testing::Test::HasFailure()) return;
       if (plants_fault_ || random.one_in(2))
         cut_in_place(counts);
       else
-        cut_to_copies(stretch, counts);
+        cut_to_copies(interval, counts);
       if (counts.moved_too_early > 0) return;
     }
   }
 
-  // Of the states that all members have confirmed the newest; the others may be of nodes that had no part in it.
-  void cut_to_copies(Stretch& stretch, StretchCounts& counts) {
+  // Cuts to the newest state that all members have confirmed; the others may belong to nodes that had no part in it.
+  void cut_to_copies(Interval& interval, IntervalCounts& counts) {
     std::map<std::uint64_t, std::uint64_t> digests;  // by step
     std::set<std::uint64_t> asked;
     for (std::size_t i = 0; i < seats.size(); ++i) {
       Replica& replica = *states[seats[i]]->replica;
       const Round before = replica.committed_rounds();
-      stretch.node(Rank(i)).member().rest();
+      interval.node(Rank(i)).member().rest();
       EXPECT_EQ(replica.committed_rounds(), replica.confirmed_rounds());
       counts.undone += replica.committed_rounds() < before;
       const std::uint64_t digest = Replica::combine(replica.segment_digests());
@@ -76,12 +76,12 @@ struct CutRun {
     first_step = digests.begin()->first;
     const StateArrays copy = states[seats.front()]->disk.at(first_step);
     for (std::size_t i = 0; i < seats.size(); ++i) {
-      const std::set<std::uint64_t>& own = stretch.node(Rank(i)).checkpoints();
+      const std::set<std::uint64_t>& own = interval.node(Rank(i)).checkpoints();
       for (const std::uint64_t step : own)
         if (step < first_step) asked.insert(step);
     }
     for (std::size_t i = 0; i < seats.size(); ++i)
-      for (const std::uint64_t step : asked) EXPECT_TRUE(stretch.node(Rank(i)).checkpoints().contains(step)) << step;
+      for (const std::uint64_t step : asked) EXPECT_TRUE(interval.node(Rank(i)).checkpoints().contains(step)) << step;
     if (!same_members_) choose_members();
     for (const Seat seat : seats) {
       NodeState& state = *states[seat];
@@ -92,8 +92,8 @@ struct CutRun {
     }
   }
 
-  // Of the states that the members hold the oldest: at most one step back. Some of them go on.
-  void cut_in_place(StretchCounts& counts) {
+  // Cuts to the oldest state that the members hold: at most one step back. Some of them continue.
+  void cut_in_place(IntervalCounts& counts) {
     first_step = UINT64_MAX;
     for (const Seat seat : seats) first_step = std::min(first_step, states[seat]->replica->committed_rounds().value());
     std::optional<std::uint64_t> digest;
@@ -141,10 +141,10 @@ struct CutRun {
   const bool same_members_, plants_fault_;
 };
 
-class Stretches : public testing::TestWithParam<Mode> {};
+class Intervals : public testing::TestWithParam<Mode> {};
 
 void expect_the_whole(const Mode& mode, bool same_members) {
-  StretchCounts counts;
+  IntervalCounts counts;
   for (const std::uint64_t seed : seeds(12)) {
     TG_SEED(seed);
     CutRun run(mode, seed, same_members);
@@ -152,12 +152,12 @@ void expect_the_whole(const Mode& mode, bool same_members) {
     run.expect_equal_to_the_whole();
     if (testing::Test::HasFailure()) return;
   }
-  std::printf("%zu stretches, %zu undone, %zu confirmed late, %zu early, %zu checkpoints, %zu evaluations\n",
-              counts.stretches, counts.undone, counts.confirmed_late, counts.early, counts.checkpoints,
+  std::printf("%zu intervals, %zu undone, %zu confirmed late, %zu early, %zu checkpoints, %zu evaluations\n",
+              counts.intervals, counts.undone, counts.confirmed_late, counts.early, counts.checkpoints,
               counts.evaluations);
   if (seed_asked_for()) return;
   EXPECT_EQ(counts.moved_too_early, 0u);
-  EXPECT_GT(counts.stretches, 30u);
+  EXPECT_GT(counts.intervals, 30u);
   EXPECT_GT(counts.undone, 0u);
   EXPECT_GT(counts.confirmed_late, 0u);
   EXPECT_GT(counts.early, 0u);
@@ -165,13 +165,13 @@ void expect_the_whole(const Mode& mode, bool same_members) {
   EXPECT_GT(counts.evaluations, 0u);
 }
 
-TEST_P(Stretches, OfTheSameMembersEqualTheWhole) { expect_the_whole(GetParam(), true); }
+TEST_P(Intervals, TheSameMembersEqualTheWhole) { expect_the_whole(GetParam(), true); }
 
-TEST_P(Stretches, OfOtherMembersEqualAReplayByTheirList) { expect_the_whole(GetParam(), false); }
+TEST_P(Intervals, OtherMembersEqualAReplayByTheirList) { expect_the_whole(GetParam(), false); }
 
 // What these tests would see of an average that does not wait.
-TEST(Stretch, AnAverageThatMovesAtTheCommitIsCaught) {
-  StretchCounts counts;
+TEST(Interval, AnAverageThatMovesAtTheCommitIsCaught) {
+  IntervalCounts counts;
   for (const std::uint64_t seed : seeds(12)) {
     TG_SEED(seed);
     CutRun run(kModes[0], seed, true, true);
@@ -181,7 +181,7 @@ TEST(Stretch, AnAverageThatMovesAtTheCommitIsCaught) {
   EXPECT_GT(counts.moved_too_early, 0u);
 }
 
-INSTANTIATE_TEST_SUITE_P(All, Stretches, testing::ValuesIn(kModes),
+INSTANTIATE_TEST_SUITE_P(All, Intervals, testing::ValuesIn(kModes),
                          [](const auto& test) { return std::string(test.param.name); });
 
 }  // namespace
