@@ -57,23 +57,23 @@ using namespace tg::daemon;  // NOLINT
 
 constexpr int kExitUsage = 2;
 constexpr int kExitError = 1;
-constexpr std::chrono::seconds kDevicePatience{30};  // eight devices may take half of it
-constexpr std::chrono::seconds kEndPatience{2 * schema::kShutdownMs / 1000};
+constexpr std::chrono::seconds kDeviceTimeout{30};  // eight devices may take half of it
+constexpr std::chrono::seconds kShutdownTimeout{2 * schema::kShutdownMs / 1000};
 
 // A standard stream that is closed would become a file's or a socket's descriptor, and the log would be written there.
-// What ends a write (a reader that has gone, ulimit -f, a terminal that takes nothing from the background) is an error
-// of that write, and ends or stops no node.
-void keep_standard_streams() {
+// A write that fails (the reader is gone, ulimit -f, a background process at a terminal) returns an error; no signal
+// ends or stops the node.
+void reserve_standard_streams() {
   int descriptor = ::open("/dev/null", O_RDWR);
   while (descriptor >= 0 && descriptor <= STDERR_FILENO) descriptor = ::open("/dev/null", O_RDWR);
   ::close(descriptor);
-  for (const int of_a_write : {SIGPIPE, SIGXFSZ, SIGTTOU}) std::signal(of_a_write, SIG_IGN);
+  for (const int number : {SIGPIPE, SIGXFSZ, SIGTTOU}) std::signal(number, SIG_IGN);
 }
 
-// Freed memory goes back to the system. By itself glibc keeps it for the thread that freed it, in up to eight arenas
-// for each processor, and as much in each as twice the largest block that ever was freed: bursts of answers that nobody
-// took left 212 MiB so, with 50 MiB in use. Larger than a block are a run's flat arrays alone, which are made once.
-void keep_little_freed_memory() {
+// Returns freed memory to the system. By default glibc keeps it for the thread that freed it, in up to eight arenas for
+// each processor, and in each up to twice the largest block that was ever freed: bursts of unread answers left 212 MiB
+// that way, with 50 MiB in use. Only a run's flat arrays are larger than kLargestBlock, and they are made once.
+void limit_freed_memory() {
   constexpr int kArenas = 4, kMaxKept = 4 << 20, kLargestBlock = 2 << 20;
   ::mallopt(M_ARENA_MAX, kArenas);
   ::mallopt(M_TRIM_THRESHOLD, kMaxKept);
@@ -89,26 +89,26 @@ void make_openmp_passive(char** argv) {
   execv(program.c_str(), argv);  // returns only if it failed; spinning is slow, not wrong
 }
 
-int fail(const Error& error) {
+int print_error(const Error& error) {
   LineWriter(STDERR_FILENO, [](std::uint64_t) { return ""; }).write("tgd: " + error.message);
   return error.kind == ErrorKind::kUsage ? kExitUsage : kExitError;
 }
 
 int print(const std::string& text) {
   if (std::fputs(text.c_str(), stdout) >= 0 && std::fflush(stdout) == 0) return 0;
-  return fail({ErrorKind::kIo, std::string("cannot write to stdout: ") + std::strerror(errno)});
+  return print_error({ErrorKind::kIo, std::string("cannot write to stdout: ") + std::strerror(errno)});
 }
 
-// Ends the process, and destroys nothing: an engine call that never came back may still run.
-[[noreturn]] void leave(int status) {
+// Ends the process without destructors: an engine call that never returned may still run.
+[[noreturn]] void exit_process(int status) {
   std::fflush(nullptr);
   _exit(status);
 }
 
-// For tests: the disk as the configured fault has it.
-void break_disk(const std::optional<schema::Fault>& fault) {
+// Injects the configured disk fault; for tests.
+void inject_disk_fault(const std::optional<schema::Fault>& fault) {
   if (!fault || !fault->disk) return;
-  const auto calls = std::make_shared<std::atomic<std::uint64_t>>(0);  // of the fault's kind, so far
+  const auto calls = std::make_shared<std::atomic<std::uint64_t>>(0);  // calls of the fault's kind
   engine::set_disk_fault([fault = *fault, calls](engine::DiskCall call) {
     if (static_cast<std::uint8_t>(call) != static_cast<std::uint8_t>(*fault.disk)) return 0;
     const std::uint64_t count = ++*calls;
@@ -124,11 +124,11 @@ engine::DeviceChoice device_choice(const schema::NodeConfig& config) {
   return {config.engine, {static_cast<int>(config.device), config.math}};
 }
 
-// The first device, or why a module that is installed gives none: no setting has been read. Asked on a thread that is
-// left behind where the device hangs.
+// The first device, or why an installed module has none, regardless of the configuration. A thread of its own asks the
+// device, and is abandoned if it hangs.
 std::string first_device() {
   const auto answer = std::make_shared<std::promise<std::string>>();
-  std::future<std::string> said = answer->get_future();
+  std::future<std::string> future = answer->get_future();
   std::thread([answer] {
     kernels::HostMemorySpace host(*kernels::available().back());
     const auto compute = engine::ComputeDevice::choose({}, host, schema::build_id());
@@ -137,12 +137,12 @@ std::string first_device() {
     else
       answer->set_value(!compute.ok() || compute->module_missing() ? "" : ", no device: " + compute->why_not());
   }).detach();
-  if (said.wait_for(kDevicePatience) == std::future_status::ready) return said.get();
-  return ", no device: it has not answered for " + std::to_string(kDevicePatience.count()) +
+  if (future.wait_for(kDeviceTimeout) == std::future_status::ready) return future.get();
+  return ", no device: it has not answered for " + std::to_string(kDeviceTimeout.count()) +
          " s; look at it with nvidia-smi";
 }
 
-// Names the variant of the kernels that auto takes here.
+// The line for --version, with the variant of the kernels that auto chooses here.
 std::string version_line() {
   const Result<const kernels::Kernels*> chosen = kernels::select("auto");
   return "tgd " + schema::build_id() + ", protocol " + std::to_string(schema::kProtocolVersion) + ", " +
@@ -150,7 +150,7 @@ std::string version_line() {
          "\n";
 }
 
-// What trains, and why it is not what may have been meant.
+// Logs the device that trains, or why the CPU does.
 void log_device(const engine::ComputeDevice& compute, const schema::ComputeStatus& status, Log& log) {
   if (compute.accelerator() != nullptr) {
     log.info("engine", {{"engine", status.engine},
@@ -165,7 +165,7 @@ void log_device(const engine::ComputeDevice& compute, const schema::ComputeStatu
   }
 }
 
-// As configured, but no more than processors that this process may use.
+// The configured number, but no more than the processors that this process may use.
 std::uint64_t compute_threads(const schema::NodeConfig& config, Log& log) {
   const auto processors = static_cast<std::uint64_t>(engine::usable_processors());
   if (config.threads == 0) return processors;
@@ -191,11 +191,11 @@ Result<std::unique_ptr<RunStore>> open_store(const schema::NodeConfig& config, L
   return store;
 }
 
-// --- what the parts tell each other ---
+// --- hooks between the parts ---
 
 ControlServer::Hooks control_hooks(EventQueue& queue, LinkTable& links, const DeviceWatch& device,
                                    const std::string& metrics_problem) {
-  const auto lost = [&queue](const Suspicion& verdict) {
+  const auto on_lost = [&queue](const Suspicion& verdict) {
     queue.post(PeerLost{.peer = verdict.seat, .message = verdict.message, .run_id = verdict.run_id});
   };
   const auto link = [&links](Seat peer) {
@@ -206,14 +206,14 @@ ControlServer::Hooks control_hooks(EventQueue& queue, LinkTable& links, const De
                     .incarnation = links[peer].incarnation};
   };
   return {.on_call = [&queue](ControlCall call) { queue.post(std::move(call)); },
-          .on_suspicion = lost,
+          .on_suspicion = on_lost,
           .on_prepare_progress =
               [&queue](Seat seat, const std::string& run) {
-                queue.post(PeerPrepares{seat, run});
+                queue.post(PrepareProgress{seat, run});
               },
           .on_stale_view =
               [&queue](Seat seat, const std::string& run, std::uint32_t lineage, std::uint32_t view) {
-                queue.post(PeerBeats{seat, run, lineage, view});
+                queue.post(ForeignHeartbeat{seat, run, lineage, view});
               },
           .link = link,
           .own_problem = [&metrics_problem] { return metrics_problem; },
@@ -222,38 +222,39 @@ ControlServer::Hooks control_hooks(EventQueue& queue, LinkTable& links, const De
 }
 
 MeshHooks mesh_hooks(const schema::NodeConfig& config, EventQueue& queue, ControlServer& control, Log& log) {
-  const auto lost = [&queue](Seat peer, const std::string& what) {
-    queue.post(PeerLost{.peer = peer, .message = what, .only_in_a_run = true});
+  const auto on_lost = [&queue](Seat peer, const std::string& what) {
+    queue.post(PeerLost{.peer = peer, .message = what, .only_during_run = true});
   };
-  const auto arrived = [&config, &queue, &log, lost](Seat from, schema::Frame frame, std::shared_ptr<const void> keep) {
-    const auto posted = queue.post_frame(
+  const auto on_frame = [&config, &queue, &log, on_lost](Seat from, schema::Frame frame,
+                                                         std::shared_ptr<const void> keep) {
+    const auto result = queue.post_frame(
         {.from = from, .frame = std::move(frame), .keep = std::move(keep), .at = std::chrono::steady_clock::now()});
-    if (posted != EventQueue::Posted::kFloods) return;
+    if (result != EventQueue::PostResult::kFloodBegins) return;
     const std::string& peer = config.peers[from].name;
     log.warning("flood-refused", {{"peer", peer}, {"most-bytes", schema::kMaxQueuedBytesPerPeer}});
-    lost(from, peer + " floods " + config.node + ": " + std::to_string(schema::kMaxQueuedBytesPerPeer >> 20) +
-                   " MiB of its frames wait");
+    on_lost(from, peer + " floods " + config.node + ": " + std::to_string(schema::kMaxQueuedBytesPerPeer >> 20) +
+                      " MiB of its frames are queued");
   };
   return {
-      .on_frame = arrived,
+      .on_frame = on_frame,
       .on_connection_changed = [&queue](Seat peer, bool up) { queue.post(ConnectionChanged{.peer = peer, .up = up}); },
-      .on_misbehaved = lost,
+      .on_misbehaved = on_lost,
       .on_traffic = [&control](Seat peer) { control.on_mesh_traffic(peer); }};
 }
 
-RunContext::Tell run_hooks(EventQueue& queue) {
-  return {.prepared = [&queue](RunPrepared event) { queue.post(std::move(event)); },
-          .fitted = [&queue](RunFitted event) { queue.post(std::move(event)); },
-          .happened = [&queue](StepHappened&& event) { queue.post(std::move(event)); },
-          .saved = [&queue](RunSaved event) { queue.post(std::move(event)); },
-          .checkpointed = [&queue](CheckpointWritten event) { queue.post(std::move(event)); },
-          .past_read = [&queue](HistoryRead event) { queue.post(std::move(event)); }};
+RunContext::Hooks run_hooks(EventQueue& queue) {
+  return {.on_prepared = [&queue](RunPrepared event) { queue.post(std::move(event)); },
+          .on_fitted = [&queue](RunFitted event) { queue.post(std::move(event)); },
+          .on_step_event = [&queue](RunStepEvent&& event) { queue.post(std::move(event)); },
+          .on_saved = [&queue](RunSaved event) { queue.post(std::move(event)); },
+          .on_checkpoint_written = [&queue](CheckpointWritten event) { queue.post(std::move(event)); },
+          .on_history_read = [&queue](HistoryRead event) { queue.post(std::move(event)); }};
 }
 
 // --- the node ---
 
-// Without its metrics a node is worth as much to the others.
-Status serve_metrics(const schema::NodeConfig& config, MetricsServer& server, Log& log) {
+// A node without its metrics port still takes part: a failure is only logged.
+Status start_metrics(const schema::NodeConfig& config, MetricsServer& server, Log& log) {
   if (config.metrics_host.empty()) return {};
   const std::string address = schema::host_and_port(config.metrics_host, config.metrics_port);
   Status started = server.start(config.metrics_host, config.metrics_port);
@@ -262,7 +263,8 @@ Status serve_metrics(const schema::NodeConfig& config, MetricsServer& server, Lo
   } else if (schema::is_loopback(config.metrics_host)) {
     log.info("metrics", {{"address", address}});
   } else {
-    log.warning("metrics-open", {{"address", address}, {"what", "whoever reaches this port can read; it has no keys"}});
+    log.warning("metrics-open",
+                {{"address", address}, {"what", "anyone who reaches this port can read; it has no keys"}});
   }
   return started;
 }
@@ -277,15 +279,14 @@ void log_ready(const RunContext& context) {
                           {"threads", context.machine.threads},
                           {"kernels", context.machine.kernels.name}});
   if (config.insecure)
-    log.warning("insecure",
-                {{"what",
-                  "no keys: whoever calls from an address of the peer lines or of control-allow may control "
-                  "this node"}});
+    log.warning("insecure", {{"what",
+                              "no keys: anyone at an address of the peer lines or of control-allow may control "
+                              "this node"}});
 }
 
-// What threads may still use that nobody can end, or nobody waits for: an engine call that never came back, the watch
-// over a device that hangs, CivetWeb's threads, which take up to two seconds to end. It lives as long as the process.
-struct Lasting {
+// The objects that live as long as the process, because threads that cannot be joined may use them: an engine call that
+// never returned, the watch over a device that hangs, CivetWeb's threads, which take up to two seconds to end.
+struct ProcessScope {
   const schema::NodeConfig& config;
   const kernels::Kernels& kernels;
   const engine::ComputeDevice& compute;
@@ -302,29 +303,29 @@ struct Lasting {
   MetricsServer metrics_server{responder};
 };
 
-// The node until a signal ends it, or until it cannot start. What is made here ends in the reverse order.
-int run_node(Lasting& lasting, EndSignals& end_signals, const std::vector<std::string>& config_warnings) {
-  const schema::NodeConfig& config = lasting.config;
+// Runs the node until a signal ends it. Returns the exit status. Its objects are destroyed in reverse order.
+int run_node(ProcessScope& scope, EndSignals& end_signals, const std::vector<std::string>& config_warnings) {
+  const schema::NodeConfig& config = scope.config;
   const std::string build = schema::build_id();
   Result<std::unique_ptr<Keyring>> keyring = Keyring::open(config);
-  if (!keyring.ok()) return fail(keyring.error());
+  if (!keyring.ok()) return print_error(keyring.error());
   Log log(config.node, config.log_level, config.log_format);
   Result<std::unique_ptr<RunStore>> store = open_store(config, log);
-  if (!store.ok()) return fail(store.error());
+  if (!store.ok()) return print_error(store.error());
   const Result<std::uint64_t> directory = directory_id(config.state_dir);
-  if (!directory.ok()) return fail(directory.error());
+  if (!directory.ok()) return print_error(directory.error());
   for (const std::string& warning : config_warnings) log.warning("configuration", {{"what", warning}});
-  log_device(lasting.compute, lasting.device.status(), log);
+  log_device(scope.compute, scope.device.status(), log);
 
   const std::uint64_t incarnation = draw_bits() | 1;  // never 0
   const std::uint64_t threads = compute_threads(config, log);
   const FaultInjection fault(config.fault);
   EventQueue queue(config.peers.size());
   LinkTable links(config, log);
-  std::string metrics_problem;  // written before anybody asks
+  std::string metrics_problem;  // written before the control server starts
   schema::FramePool pool;
-  ControlServer control(config, incarnation, build, **keyring, **store, lasting.progress, log,
-                        control_hooks(queue, links, lasting.device, metrics_problem));
+  ControlServer control(config, incarnation, build, **keyring, **store, scope.progress, log,
+                        control_hooks(queue, links, scope.device, metrics_problem));
   Mesh mesh(config, links, incarnation, build, **keyring, pool, log, mesh_hooks(config, queue, control, log));
   JobQueue saver;
   const RunContext context{
@@ -333,25 +334,25 @@ int run_node(Lasting& lasting, EndSignals& end_signals, const std::vector<std::s
                .build = build,
                .directory = *directory,
                .incarnation = incarnation},
-      .machine = {.kernels = lasting.kernels, .compute = lasting.compute, .threads = threads, .fault = fault},
+      .machine = {.kernels = scope.kernels, .compute = scope.compute, .threads = threads, .fault = fault},
       .network = {.mesh = mesh, .pool = pool},
       .disk = {.store = **store, .saver = saver},
-      .news = {.progress = lasting.progress, .metrics = lasting.metrics, .log = log},
-      .tell = run_hooks(queue)};
+      .news = {.progress = scope.progress, .metrics = scope.metrics, .log = log},
+      .hooks = run_hooks(queue)};
   ServiceManager service_manager(std::getenv("NOTIFY_SOCKET"), std::getenv("WATCHDOG_USEC"),
                                  std::getenv("WATCHDOG_PID"));
   Node node(context, queue, control, service_manager);
-  if (const Status served = serve_metrics(config, lasting.metrics_server, log); !served.ok())
+  if (const Status served = start_metrics(config, scope.metrics_server, log); !served.ok())
     metrics_problem = served.error().message;
 
-  if (const Status started = control.start(); !started.ok()) return fail(started.error());
-  if (const Status started = mesh.start(); !started.ok()) return fail(started.error());
+  if (const Status started = control.start(); !started.ok()) return print_error(started.error());
+  if (const Status started = mesh.start(); !started.ok()) return print_error(started.error());
   log_ready(context);
-  service_manager.ready();
+  service_manager.notify_ready();
   std::thread node_thread([&] { node.run(); });
-  const int signal_number = end_signals.wait(kEndPatience);
+  const int signal_number = end_signals.wait(kShutdownTimeout);
   log.info("shutting-down", {{"signal", strsignal(signal_number)}});
-  service_manager.stopping();
+  service_manager.notify_stopping();
   queue.post(ShutDown{});
   node_thread.join();
   queue.close();
@@ -359,43 +360,43 @@ int run_node(Lasting& lasting, EndSignals& end_signals, const std::vector<std::s
   return 0;
 }
 
-// What is made here is never destroyed: Lasting says why.
-[[noreturn]] void serve(const schema::NodeConfig& config, const std::vector<std::string>& config_warnings) {
+// The objects made here are never destroyed: see ProcessScope.
+[[noreturn]] void run_daemon(const schema::NodeConfig& config, const std::vector<std::string>& config_warnings) {
   EndSignals end_signals;  // before all other threads
   if (const Status enough = engine::reserve_descriptors(schema::descriptors_of(config.peers.size()),
                                                         "a mesh of " + std::to_string(config.peers.size()) + " nodes");
       !enough.ok())
-    leave(fail(enough.error()));
-  break_disk(config.fault);
+    exit_process(print_error(enough.error()));
+  inject_disk_fault(config.fault);
   const Result<const kernels::Kernels*> kernels = kernels::select(config.kernels);
-  if (!kernels.ok()) leave(fail(kernels.error()));
+  if (!kernels.ok()) exit_process(print_error(kernels.error()));
   kernels::HostMemorySpace host(**kernels);
   const Result<engine::ComputeDevice> compute =
       engine::ComputeDevice::choose(device_choice(config), host, schema::build_id());
-  if (!compute.ok()) leave(fail(compute.error()));
-  Lasting lasting{.config = config, .kernels = **kernels, .compute = *compute};
-  leave(run_node(lasting, end_signals, config_warnings));
+  if (!compute.ok()) exit_process(print_error(compute.error()));
+  ProcessScope scope{.config = config, .kernels = **kernels, .compute = *compute};
+  exit_process(run_node(scope, end_signals, config_warnings));
 }
 
-// Says all that is wrong. A thread that asks the resolver may still run.
+// Prints all problems. A thread that asks the resolver may still run.
 [[noreturn]] void check_config(const schema::CommandLine& line) {
   std::vector<std::string> problems = line.warnings;
   for (std::string& problem : config_problems(line.config)) problems.push_back(std::move(problem));
-  if (problems.empty()) leave(print("configuration OK (" + line.config.node + ")\n"));
-  for (const std::string& problem : problems) fail({ErrorKind::kUsage, problem});
-  leave(kExitUsage);
+  if (problems.empty()) exit_process(print("configuration OK (" + line.config.node + ")\n"));
+  for (const std::string& problem : problems) print_error({ErrorKind::kUsage, problem});
+  exit_process(kExitUsage);
 }
 
-// No node: it computes a run that has ended, and a signal ends it at once.
+// Recomputes a run that has ended, without a node. A signal ends it at once.
 int recompute(int argc, char** argv) {
   const Result<schema::RecomputeCommand> command = schema::parse_recompute_command(argc, argv);
-  if (!command.ok()) return fail(command.error());
+  if (!command.ok()) return print_error(command.error());
   if (!command->help.empty()) return print(command->help);
   make_openmp_passive(argv);
-  keep_little_freed_memory();
+  limit_freed_memory();
   const Status same = daemon::recompute({command->directory, command->data_dir, command->threads},
                                         [](const std::string& line) { print(line + "\n"); });
-  return same.ok() ? 0 : fail(same.error());
+  return same.ok() ? 0 : print_error(same.error());
 }
 
 Result<schema::JobSpec> read_job(const schema::SimulateCommand& command) {
@@ -411,45 +412,45 @@ Result<schema::JobSpec> read_job(const schema::SimulateCommand& command) {
   return job;
 }
 
-// No node either. A signal ends it while it prepares, and when a slice is done.
+// Simulates a run without a node. A signal ends it during preparation and after each slice.
 int simulate(int argc, char** argv) {
   const Result<schema::SimulateCommand> command = schema::parse_simulate_command(argc, argv);
-  if (!command.ok()) return fail(command.error());
+  if (!command.ok()) return print_error(command.error());
   if (!command->help.empty()) return print(command->help);
   make_openmp_passive(argv);
   const Result<schema::JobSpec> job = read_job(*command);
-  if (!job.ok()) return fail(job.error());
-  sigset_t ends;
-  sigemptyset(&ends);
-  for (const int number : {SIGINT, SIGTERM, SIGHUP}) sigaddset(&ends, number);
-  pthread_sigmask(SIG_BLOCK, &ends, nullptr);  // before all other threads
+  if (!job.ok()) return print_error(job.error());
+  sigset_t end_signals;
+  sigemptyset(&end_signals);
+  for (const int number : {SIGINT, SIGTERM, SIGHUP}) sigaddset(&end_signals, number);
+  pthread_sigmask(SIG_BLOCK, &end_signals, nullptr);  // before all other threads
   const Result<bool> complete = daemon::simulate(
       {*job, command->weights, command->data_dir,
        command->threads.value_or(static_cast<std::uint64_t>(std::max(engine::usable_processors(), 1))),
        command->all_replicas, command->gradients_every, command->output},
       [](const std::string& line) { print(line + "\n"); },
-      [&ends] {
+      [&end_signals] {
         constexpr timespec kNow{};
-        return sigtimedwait(&ends, nullptr, &kNow) > 0;
+        return sigtimedwait(&end_signals, nullptr, &kNow) > 0;
       });
-  if (!complete.ok()) return fail(complete.error());
+  if (!complete.ok()) return print_error(complete.error());
   return *complete ? 0 : kExitError;
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
-  keep_standard_streams();
-  if (argc > 1 && argv[1] == schema::kRecomputeCommand) leave(recompute(argc, argv));
-  if (argc > 1 && argv[1] == schema::kSimulateCommand) leave(simulate(argc, argv));
+  reserve_standard_streams();
+  if (argc > 1 && argv[1] == schema::kRecomputeCommand) exit_process(recompute(argc, argv));
+  if (argc > 1 && argv[1] == schema::kSimulateCommand) exit_process(simulate(argc, argv));
   Result<schema::CommandLine> parsed = schema::parse_node_command_line(argc, argv);
-  if (!parsed.ok()) return fail(parsed.error());
+  if (!parsed.ok()) return print_error(parsed.error());
   if (parsed->help) return print(parsed->help_text);
-  if (parsed->version) leave(print(version_line()));  // the thread that asks a device may still run
+  if (parsed->version) exit_process(print(version_line()));  // the thread that asks a device may still run
   if (std::string problem = own_address_problem(parsed->config.self().host); !problem.empty())
     parsed->warnings.push_back(std::move(problem));
   if (parsed->check_config) check_config(*parsed);
   make_openmp_passive(argv);
-  keep_little_freed_memory();
-  serve(parsed->config, parsed->warnings);
+  limit_freed_memory();
+  run_daemon(parsed->config, parsed->warnings);
 }

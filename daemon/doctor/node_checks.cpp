@@ -67,7 +67,7 @@ std::string disk_problem(const schema::NodeConfig& config) {
 
 std::string memory_problem(const schema::NodeConfig& config, std::uint64_t threads) {
   const schema::JobSpec job = usual_job();
-  const std::uint64_t need = least_run_bytes(job, engine::make_model(job.model), config.peers.size(), threads);
+  const std::uint64_t need = min_run_bytes(job, engine::make_model(job.model), config.peers.size(), threads);
   const Status fits = check_memory(need, 0, config.memory_mib << 20);
   return fits ? thread_problem(threads) : fits.error().message;
 }

@@ -10,12 +10,12 @@
 
 namespace tg::daemon {
 
-void AutoResume::hears_of(const std::string& run, std::uint64_t now_ms) {
+void AutoResume::on_foreign_heartbeat(const std::string& run, std::uint64_t now_ms) {
   elsewhere_ = run;
   elsewhere_until_ms_ = now_ms + kElsewhereMs;
 }
 
-// The newest run, if it was interrupted, its job lets it go on, and nobody left it here by order.
+// The newest run, if it was interrupted, its job allows an automatic resume, and this node was not removed from it.
 std::optional<RunRecord> AutoResume::interrupted() const {
   const std::vector<RunRecord> records = context_.disk.store.records();
   const auto newest =
@@ -26,23 +26,23 @@ std::optional<RunRecord> AutoResume::interrupted() const {
   return *newest;
 }
 
-std::optional<RunIdentity> AutoResume::due(const Nodes& nodes, std::uint64_t now_ms, std::uint64_t key) {
-  if (!on_elsewhere(now_ms).empty()) return std::nullopt;
+std::optional<RunIdentity> AutoResume::next_proposal(const Nodes& nodes, std::uint64_t now_ms, std::uint64_t key) {
+  if (!run_elsewhere(now_ms).empty()) return std::nullopt;
   const std::optional<RunRecord> record = interrupted();
   if (!record) return std::nullopt;
   const Per<Seat, std::string>& names = context_.self.names;
-  std::vector<Seat> all, there;
+  std::vector<Seat> all, reachable;
   for (const Seat seat : names.places()) all.push_back(seat);
-  const bool others_come_in = schema::parse_job(record->spec, "run.json")->join_limit_ms > 0;
-  const std::vector<Seat> awaited = others_come_in ? nodes.last_members(record->id) : all;
-  std::string away;
+  const bool can_join = schema::parse_job(record->spec, "run.json")->join_limit_ms > 0;
+  const std::vector<Seat> awaited = can_join ? nodes.last_members(record->id) : all;
+  std::string missing;
   for (const Seat seat : awaited)
-    if (!nodes.there(seat)) away += (away.empty() ? "" : ", ") + names[seat];
-  show_next(*record, away);
-  // A run that goes on without this node is told by the first beats of whoever has come.
-  std::ranges::copy_if(all, std::back_inserter(there), nodes.there);
-  if (there != std::exchange(there_, there)) there_since_ms_ = now_ms;
-  if (!away.empty() || awaited.front() != context_.self.config.seat() || now_ms < there_since_ms_ + kFirstBeatsMs ||
+    if (!nodes.is_reachable(seat)) missing += (missing.empty() ? "" : ", ") + names[seat];
+  show_next(*record, missing);
+  // If the run is active without this node, the first heartbeats of a reachable peer say so.
+  std::ranges::copy_if(all, std::back_inserter(reachable), nodes.is_reachable);
+  if (reachable != std::exchange(reachable_, reachable)) reachable_since_ms_ = now_ms;
+  if (!missing.empty() || awaited.front() != context_.self.config.seat() || now_ms < reachable_since_ms_ + kSettleMs ||
       now_ms < next_try_ms_)
     return std::nullopt;
   std::optional<RunIdentity> run = identity_of(*record, now_ms, key);
@@ -51,9 +51,9 @@ std::optional<RunIdentity> AutoResume::due(const Nodes& nodes, std::uint64_t now
 }
 
 std::optional<RunIdentity> AutoResume::identity_of(const RunRecord& record, std::uint64_t now_ms, std::uint64_t key) {
-  if (std::exchange(tried_, record.id) != record.id) pause_ms_ = kFirstTryMs;
-  const std::uint64_t pause_ms = std::exchange(pause_ms_, std::min(2 * pause_ms_, kLatestTryMs));
-  next_try_ms_ = now_ms + pause_ms + pause_ms * (key % 512) / 1024;  // two that speak at once do so once
+  if (std::exchange(tried_run_, record.id) != record.id) pause_ms_ = kFirstPauseMs;
+  const std::uint64_t pause_ms = std::exchange(pause_ms_, std::min(2 * pause_ms_, kMaxPauseMs));
+  next_try_ms_ = now_ms + pause_ms + pause_ms * (key % 512) / 1024;  // so that two proposers collide only once
   Result<RunIdentity> run = resumption_.identity_of(record, *schema::parse_job(record.spec, "run.json"), key);
   if (!run.ok()) {
     context_.news.log.warning("auto-resume", {{"run", record.id}, {"why", run.error().message}});
@@ -67,13 +67,13 @@ std::optional<RunIdentity> AutoResume::identity_of(const RunRecord& record, std:
   return *std::move(run);
 }
 
-// away: names of nodes that are not there.
-void AutoResume::show_next(const RunRecord& run, const std::string& away) const {
-  std::string next = "it goes on by itself as soon as its members are back";
-  if (!away.empty())
-    next += ": " + away + (away.find(',') == away.npos ? " is" : " are") + " not";
-  else if (!why_nothing_.empty())
-    next = "it does not go on by itself: " + why_nothing_;
+// away: the names of unreachable nodes.
+void AutoResume::show_next(const RunRecord& run, const std::string& missing) const {
+  std::string next = "resumes automatically when its members return";
+  if (!missing.empty())
+    next += " (missing: " + missing + ")";
+  else if (!failure_.empty())
+    next = "not resumed automatically: " + failure_;
   context_.disk.store.show_next(run.id, schema::clip_text(next, schema::kMaxReasonBytes));
 }
 

@@ -10,16 +10,16 @@ namespace tg::daemon {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-constexpr std::chrono::seconds kAskEvery{1}, kMaxSilence{10};
+constexpr std::chrono::seconds kPollInterval{1}, kMaxSilence{10};
 
 }  // namespace
 
 struct DeviceWatch::State {
-  std::mutex mutex;  // guards what follows
+  std::mutex mutex;  // guards the other members
   schema::ComputeStatus status;
   Clock::time_point answered = Clock::now();
 
-  void ask(const engine::ComputeDevice& compute) {
+  void poll(const engine::ComputeDevice& compute) {
     engine::DeviceMemory memory;
     std::string problem;
     try {
@@ -44,9 +44,9 @@ DeviceWatch::DeviceWatch(const engine::ComputeDevice& compute) : state_(std::mak
   status.why_cpu = compute.why_not();
   status.module_missing = compute.module_missing();
   if (compute.accelerator() == nullptr) return;
-  state_->ask(compute);
+  state_->poll(compute);
   std::thread([&compute, state = state_] {
-    for (;; std::this_thread::sleep_for(kAskEvery)) state->ask(compute);
+    for (;; std::this_thread::sleep_for(kPollInterval)) state->poll(compute);
   }).detach();
 }
 

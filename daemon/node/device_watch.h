@@ -1,4 +1,4 @@
-// Asks the node's device for its memory once a second, on its own thread: a device that hangs makes nothing else wait,
+// Polls the memory of the node's device once a second, on its own thread: a device that hangs makes nothing else wait,
 // and its state can still be reported. Without a device there is no thread. The thread is not joined at the end.
 #pragma once
 
@@ -11,7 +11,7 @@ namespace tg::daemon {
 
 class DeviceWatch {
  public:
-  // compute lives as long as the process.
+  // compute outlives the process's threads.
   explicit DeviceWatch(const engine::ComputeDevice& compute);
 
   schema::ComputeStatus status() const;  // any thread; does not wait for the device

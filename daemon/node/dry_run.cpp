@@ -28,7 +28,7 @@ double sample_seconds(const schema::StartReply& facts) {
   return facts.compute_seconds / static_cast<double>(facts.local_batch);
 }
 
-// Before the data are read: for what such data usually are, and as published where it would not take them.
+// The model before the data are read: for the usual data of that kind, or as published if it does not fit them.
 Result<engine::Model> expected(const schema::JobSpec& job) {
   Result<engine::Model> model = engine::make_model(expected_model(job));
   if (!model) model = engine::make_model(model_options(job));
@@ -75,25 +75,25 @@ void DryRun::plan(std::uint64_t token, const schema::ForecastRequest& request, c
   if (!busy.empty())
     return refuse({ErrorKind::kRefused, context_.self.config.node + " cannot measure now: " + busy +
                                             "; ask again later, or give --link and --compute"});
-  const std::size_t here = context_.self.names.size();
+  const std::size_t nodes = context_.self.names.size();
   RunIdentity identity{draw_bits(), schema::draw_run_id(to_word(job->model), unix_time_ms(), draw_bits()),
                        schema::canonical_job(*job), job->start_timeout_ms};
-  // As many samples for this node as it would have there.
+  // This node computes as many samples as it would in the requested mesh.
   const std::uint64_t batch = schema::resolved_global_batch(*job, request.nodes);
-  identity.global_batch = request.nodes == here ? batch : (batch + request.nodes - 1) / request.nodes * here;
-  identity.weights = request.nodes == here ? context_.weights() : Per<Seat, std::uint16_t>(here, 1);
+  identity.global_batch = request.nodes == nodes ? batch : (batch + request.nodes - 1) / request.nodes * nodes;
+  identity.weights = request.nodes == nodes ? context_.weights() : Per<Seat, std::uint16_t>(nodes, 1);
   plan_ = request;
   begin(token, std::move(identity), *std::move(job), false);
 }
 
 void DryRun::tick() {
   if (!run_) return;
-  if (const std::optional<schema::Vote> vote = run_->candidate().take_vote()) answer_with(*vote);
+  if (const std::optional<schema::Vote> vote = run_->preparation().take_vote()) on_vote(*vote);
 }
 
-void DryRun::answer_with(const schema::Vote& vote) {
+void DryRun::on_vote(const schema::Vote& vote) {
   if (!vote.accepted) return answer(Error{vote.kind, vote.message});
-  // The other members are taken to be like this one.
+  // The other members are assumed to be like this one.
   const std::vector<schema::Vote> votes(run_->view().view().size(), vote);
   const schema::Commit choice = choose_exchange(exchange_preference(run_->job()), votes).commit;
   schema::StartReply reply = run_->facts(choice);
@@ -129,9 +129,9 @@ Result<schema::ForecastReply> DryRun::predict(const schema::ForecastRequest& req
     }
     if (trains) assumed.push_back("data: " + facts->data_read);
   } else if (trains) {
-    assumed.push_back("data are taken to be of " + std::to_string(model.input.channels) + "x" +
+    assumed.push_back("data assumed: " + std::to_string(model.input.channels) + "x" +
                       std::to_string(model.input.height) + "x" + std::to_string(model.input.width) + " and " +
-                      std::to_string(model.classes) + " classes; a start takes what they are");
+                      std::to_string(model.classes) + " classes; a start reads them");
   }
   if (trains && request.compute_seconds > 0) {
     const std::uint64_t batch = schema::resolved_global_batch(job, request.nodes);
@@ -147,7 +147,7 @@ Result<schema::ForecastReply> DryRun::predict(const schema::ForecastRequest& req
   return reply;
 }
 
-void DryRun::give_way(Error why) {
+void DryRun::cancel(Error why) {
   if (run_) answer(std::move(why));
 }
 

@@ -1,6 +1,6 @@
-// What a start would do, without a run: prepares one as a start does, which times its computing and measures the link,
-// and answers `start --dry-run` with the facts and a prediction, `plan` with predictions of other meshes. One at a
-// time. Node's thread.
+// A dry run prepares a run as a start does, which times its computing and measures the link, but never begins it. It
+// answers `start --dry-run` with the facts and a prediction, and `plan` with predictions for other meshes. One dry run
+// at a time. Node's thread.
 #pragma once
 
 #include <cstdint>
@@ -14,30 +14,31 @@
 
 namespace tg::daemon {
 
-// What a step of a prepared run will take with this choice, added to its facts.
+// Adds to the facts how long a step of a prepared run will take with this choice.
 void add_prediction(schema::StartReply& facts, const RunContext& context, const Run& run, const schema::Commit& choice);
 
 class DryRun {
  public:
-  // Both outlive this.
+  // Both arguments outlive the object.
   DryRun(const RunContext& context, ControlServer& control) : context_(context), control_(control) {}
 
-  bool on() const { return run_ != nullptr; }
-  bool has(std::uint64_t key) const { return run_ && run_->identity().run_key == key; }
-  // pictures: predict nothing, show some of the data.
+  bool is_active() const { return run_ != nullptr; }
+  bool is_for(std::uint64_t key) const { return run_ && run_->identity().run_key == key; }
+  // pictures: show some of the data instead of a prediction.
   void begin(std::uint64_t token, RunIdentity identity, schema::JobSpec job, bool pictures);
-  // Prepares a run only for what the request does not tell: the time of computing, the link. busy: why nothing can be
-  // prepared now; "" = it can.
+  // Prepares a run only if the request lacks the computing time or the link's rate. busy: why nothing can be prepared
+  // now;
+  // "" = the node is free.
   void plan(std::uint64_t token, const schema::ForecastRequest& request, const std::string& busy);
-  void prepared(Result<std::shared_ptr<const PreparedView>> result) { run_->prepared(std::move(result)); }
-  void replied(Seat from, const schema::ProbeReply& reply) { run_->candidate().replied(from, reply); }
-  // Answers as soon as everything is known.
+  void on_prepared(Result<std::shared_ptr<const PreparedView>> result) { run_->on_prepared(std::move(result)); }
+  void on_probe_reply(Seat from, const schema::ProbeReply& reply) { run_->preparation().on_probe_reply(from, reply); }
+  // Answers once everything is known.
   void tick();
-  void give_way(Error why);  // to a run
+  void cancel(Error why);  // a run begins
 
  private:
-  void answer_with(const schema::Vote& vote);
-  // facts: of the run that was prepared for it, if there is one.
+  void on_vote(const schema::Vote& vote);
+  // facts: those of the prepared run, or null.
   Result<schema::ForecastReply> predict(const schema::ForecastRequest& request, const schema::JobSpec& job,
                                         const engine::Model& model, const schema::StartReply* facts) const;
   void answer(schema::ReplyBody reply);

@@ -27,23 +27,23 @@ struct EndSignals::State {
   sigset_t signals{};
   std::mutex mutex;
   std::condition_variable changed;
-  bool waiting = false;  // guarded by mutex, as what follows
-  int came = 0;
-  std::chrono::seconds patience{};
+  bool waiting = false;  // this and the following are guarded by mutex
+  int received = 0;
+  std::chrono::seconds timeout{};
 
-  void take() {
+  void handle() {
     int number = 0;
     sigwait(&signals, &number);
     {
       const std::lock_guard lock(mutex);
       if (!waiting) _exit(kExitAsked);
-      came = number;
+      received = number;
       changed.notify_all();
     }
-    std::this_thread::sleep_for(patience);
+    std::this_thread::sleep_for(timeout);
     LineWriter(STDERR_FILENO, [](std::uint64_t) { return ""; })
-        .write("tgd: something is stuck: no orderly end within " + std::to_string(patience.count()) +
-               " s; the process exits without it");
+        .write("tgd: something is stuck: no orderly shutdown within " + std::to_string(timeout.count()) +
+               " s; exiting now");
     _exit(kExitOverdue);
   }
 };
@@ -53,15 +53,15 @@ EndSignals::EndSignals() : state_(std::make_shared<State>()) {
   for (const int number : {SIGTERM, SIGINT}) sigaddset(&state_->signals, number);
   if (!ignored(SIGHUP)) sigaddset(&state_->signals, SIGHUP);
   pthread_sigmask(SIG_BLOCK, &state_->signals, nullptr);
-  std::thread([state = state_] { state->take(); }).detach();
+  std::thread([state = state_] { state->handle(); }).detach();
 }
 
-int EndSignals::wait(std::chrono::seconds patience) {
+int EndSignals::wait(std::chrono::seconds timeout) {
   std::unique_lock lock(state_->mutex);
   state_->waiting = true;
-  state_->patience = patience;
-  state_->changed.wait(lock, [this] { return state_->came != 0; });
-  return state_->came;
+  state_->timeout = timeout;
+  state_->changed.wait(lock, [this] { return state_->received != 0; });
+  return state_->received;
 }
 
 }  // namespace tg::daemon

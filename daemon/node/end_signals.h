@@ -1,7 +1,7 @@
-// The signals that end a node: SIGTERM, SIGINT and, unless nohup has it ignored, SIGHUP. A separate thread takes them,
-// so that a stuck thread cannot keep a node from ending: there is a limited time for an orderly end, then the process
-// exits with status 1. Before wait() is called there is nothing to put in order, and it exits at once. Made before
-// every other thread, because they inherit the mask of signals.
+// The signals that end a node: SIGTERM, SIGINT and, unless nohup ignores it, SIGHUP. A separate thread receives them,
+// so that a thread that hangs cannot keep the node from ending: the time for an orderly shutdown is limited, then the
+// process exits with status 1. Before wait() is called there is nothing to clean up, and the process exits at once.
+// Constructed before every other thread, because threads inherit the signal mask.
 #pragma once
 
 #include <chrono>
@@ -15,8 +15,8 @@ class EndSignals {
   EndSignals(const EndSignals&) = delete;
   EndSignals& operator=(const EndSignals&) = delete;
 
-  // Waits for a signal and returns its number. From then on the process has `patience` to end.
-  int wait(std::chrono::seconds patience);
+  // Waits for a signal and returns its number. From then on the process has `timeout` to end.
+  int wait(std::chrono::seconds timeout);
 
  private:
   struct State;

@@ -1,8 +1,7 @@
-// The one queue into the node's thread. Everything that happens to a node arrives here as an Event, in order.
-// Any thread posts; the node's thread pops. Frames are bounded in bytes: a peer whose frames take more than
-// kMaxQueuedBytesPerPeer is flooding, and its frames are dropped until the waiting ones are taken; if all together
-// take kMaxQueuedBytes, post_frame waits. Everything else is bounded by its sender: a few events for each piece of
-// work, call or connection.
+// The one queue into the node's thread: everything that happens to a node arrives here as an Event, in order. Any
+// thread posts; the node's thread pops. Frames are bounded in bytes: a peer with more than kMaxQueuedBytesPerPeer in
+// the queue is flooding, and its frames are dropped until the queued ones are popped; at kMaxQueuedBytes in all,
+// post_frame waits. Other events are bounded by their senders: a few for each task, call or connection.
 #pragma once
 
 #include <chrono>
@@ -29,52 +28,52 @@ struct FrameArrived {
   Seat from;
   schema::Frame frame;
   std::shared_ptr<const void> keep;
-  std::chrono::steady_clock::time_point at{};  // of its arrival, which may be long before its turn
+  std::chrono::steady_clock::time_point at{};  // it arrived, perhaps long before it is popped
 };
 struct ConnectionChanged {
   Seat peer;
   bool up = false;
 };
-struct PeerLost {  // liveness gave up on it, or it misbehaved
+struct PeerLost {  // liveness gave up on the peer, or the peer misbehaved
   Seat peer;
   std::string message;
-  bool only_in_a_run = false;  // a restart is news to a run only
-  std::string run_id = {};     // the run that liveness watched; empty = whichever there is
+  bool only_during_run = false;  // ignored without a run, as a restart is
+  std::string run_id = {};       // the run that liveness watched; empty = any
 };
-struct PeerPrepares {  // it, or this node, got on with preparing this run
+struct PrepareProgress {  // the peer, or this node, made progress in preparing this run
   Seat peer;
   std::string run_id;
 };
-struct PeerBeats {  // in another view, or run, than this node
+struct ForeignHeartbeat {  // the peer is in another view or run than this node
   Seat peer;
   std::string run_id;
   std::uint32_t lineage = 1, view = 0;
 };
-struct MistakesFound {  // or not
-  std::uint64_t key = 0;
+struct MisclassificationsFound {  // or an error
+  std::uint64_t search_key = 0;
   Result<schema::Misclassifications> result;
 };
-struct StatesFound {  // of a run that is to go on, on this node's disk
-  std::uint64_t key = 0;
+struct StatesFound {  // on this node's disk, of a run that is to be resumed
+  std::uint64_t run_key = 0;
   std::string run_id;
   RecoveryPoints found;
-  bool known = true;  // false: it is no run of this node's, found.rejected says why
+  bool known = true;  // false: this node has no such run, found.rejected says why
 };
 struct ShutDown {};
-using Event =
-    std::variant<FrameArrived, ConnectionChanged, PeerLost, PeerPrepares, PeerBeats, ControlCall, RunPrepared,
-                 RunFitted, StepHappened, RunSaved, CheckpointWritten, HistoryRead, MistakesFound, StatesFound, ShutDown>;
+using Event = std::variant<FrameArrived, ConnectionChanged, PeerLost, PrepareProgress, ForeignHeartbeat, ControlCall,
+                           RunPrepared, RunFitted, RunStepEvent, RunSaved, CheckpointWritten, HistoryRead,
+                           MisclassificationsFound, StatesFound, ShutDown>;
 
 class EventQueue {
  public:
-  enum class Posted : std::uint8_t {
+  enum class PostResult : std::uint8_t {
     kQueued,
-    kFloods,   // dropped; the first one of a flood
-    kDropped,  // dropped like those before it
+    kFloodBegins,  // dropped, as the first frame of a flood
+    kDropped,      // dropped, as the frames before it
   };
   explicit EventQueue(std::size_t nodes) : from_peers_(nodes) {}
 
-  // Wakes the other thread after giving the lock back, so that it finds the lock free.
+  // Wakes the node's thread after releasing the lock, so that it finds the lock free.
   void post(Event event) {
     {
       const std::lock_guard lock(mutex_);
@@ -82,13 +81,13 @@ class EventQueue {
     }
     changed_.notify_one();
   }
-  Posted post_frame(FrameArrived frame) {
-    // A probe's filler has done its work by arriving.
+  PostResult post_frame(FrameArrived frame) {
+    // A probe's filler is not needed after its arrival.
     if (auto* probe = std::get_if<schema::Probe>(&frame.frame.body)) {
       probe->filler = {};
       frame.frame.bytes = 0;
     }
-    // Only payloads lie in the message; what other frames say has been copied out of it, and is no larger.
+    // Only payloads refer to the message; the content of other frames has been copied out of it.
     const schema::FrameBody& body = frame.frame.body;
     if (!std::holds_alternative<schema::Chunk>(body) && !std::holds_alternative<schema::SnapshotChunk>(body))
       frame.keep.reset();
@@ -96,39 +95,39 @@ class EventQueue {
     {
       std::unique_lock lock(mutex_);
       FromPeer& from = from_peers_[frame.from];
-      if (from.floods || from.bytes + bytes > schema::kMaxQueuedBytesPerPeer) {
+      if (from.flooding || from.bytes + bytes > schema::kMaxQueuedBytesPerPeer) {
         ++dropped_;
-        return std::exchange(from.floods, true) ? Posted::kDropped : Posted::kFloods;
+        return std::exchange(from.flooding, true) ? PostResult::kDropped : PostResult::kFloodBegins;
       }
       room_.wait(lock, [&] { return frame_bytes_ + bytes <= schema::kMaxQueuedBytes || closed_; });
-      if (closed_) return Posted::kDropped;
+      if (closed_) return PostResult::kDropped;
       from.bytes += bytes;
       frame_bytes_ += bytes;
       events_.emplace_back(std::move(frame));
     }
     changed_.notify_one();
-    return Posted::kQueued;
+    return PostResult::kQueued;
   }
-  // at_most = 0 takes only what is there.
-  std::optional<Event> pop(std::chrono::microseconds at_most) {
+  // timeout = 0 does not wait.
+  std::optional<Event> pop(std::chrono::microseconds timeout) {
     std::optional<Event> event;
     {
       std::unique_lock lock(mutex_);
-      if (events_.empty() && at_most.count() == 0) return std::nullopt;
-      if (!changed_.wait_for(lock, at_most, [this] { return !events_.empty(); })) return std::nullopt;
+      if (events_.empty() && timeout.count() == 0) return std::nullopt;
+      if (!changed_.wait_for(lock, timeout, [this] { return !events_.empty(); })) return std::nullopt;
       event = std::move(events_.front());
       events_.pop_front();
-      if (const auto* frame = std::get_if<FrameArrived>(&*event)) taken(*frame);
+      if (const auto* frame = std::get_if<FrameArrived>(&*event)) on_popped(*frame);
     }
     room_.notify_one();
     return event;
   }
-  // Frames of floods.
+  // Counts the frames that floods lost.
   std::uint64_t dropped() const {
     const std::lock_guard lock(mutex_);
     return dropped_;
   }
-  void close() {  // nothing is popped any longer: threads waiting for room continue
+  void close() {  // nothing is popped any longer: threads that wait for room continue
     const std::lock_guard lock(mutex_);
     closed_ = true;
     room_.notify_all();
@@ -136,16 +135,16 @@ class EventQueue {
 
  private:
   struct FromPeer {
-    std::size_t bytes = 0;  // of its frames here
-    bool floods = false;    // until they are all taken
+    std::size_t bytes = 0;  // of its queued frames
+    bool flooding = false;  // until all of them are popped
   };
 
   static std::size_t bytes_of(const FrameArrived& frame) { return frame.frame.bytes + schema::kQueuedEventBytes; }
-  void taken(const FrameArrived& frame) {
+  void on_popped(const FrameArrived& frame) {
     FromPeer& from = from_peers_[frame.from];
     from.bytes -= bytes_of(frame);
     frame_bytes_ -= bytes_of(frame);
-    if (from.bytes == 0) from.floods = false;
+    if (from.bytes == 0) from.flooding = false;
   }
 
   mutable std::mutex mutex_;

@@ -16,22 +16,22 @@ namespace tg::daemon {
 namespace {
 
 constexpr std::uint64_t kTickMs = 20;
-constexpr int kGoodbyeLingerMs = 500;
-constexpr std::uint64_t kStoreMs = 60'000;  // between looks for runs that are too old, and for room to save one
+constexpr int kCloseLingerMs = 500;
+constexpr std::uint64_t kCleanupMs = 60'000;  // between deletions of old runs and retries of unsaved states
 
 std::uint64_t micros_of(std::chrono::steady_clock::time_point time) {
   return static_cast<std::uint64_t>(
       std::chrono::duration_cast<std::chrono::microseconds>(time.time_since_epoch()).count());
 }
 
-// For the run's Member; everything else that is no probe is for Membership.
-bool of_a_step(const schema::FrameBody& body) {
+// Whether the frame is for the run's Member; all others but probes are for Membership.
+bool is_step_frame(const schema::FrameBody& body) {
   return std::holds_alternative<schema::StepFrame>(body) || std::holds_alternative<schema::Scalers>(body) ||
          std::holds_alternative<schema::Chunk>(body) || std::holds_alternative<schema::Credit>(body) ||
          std::holds_alternative<schema::Report>(body) || std::holds_alternative<schema::Reached>(body);
 }
 
-// A proposer that stands still for less than peer-timeout may go on deciding.
+// A proposer that pauses for less than peer-timeout keeps its right to decide.
 MembershipOptions membership_options(const RunContext& context) {
   MembershipOptions options{.names = context.self.names,
                             .self = context.self.config.seat(),
@@ -61,14 +61,14 @@ Node::Node(const RunContext& context, EventQueue& queue, ControlServer& control,
                  .threads = context.machine.threads,
                  .mesh = context.network.mesh,
                  .pool = context.network.pool}),
-      mistakes_(context, queue, control),
+      search_(context, queue, control),
       bursts_(context.self.names.size()) {
-  for (const RunRecord& record : context.disk.store.records()) remember(record);
-  show_last_run();
+  for (const RunRecord& record : context.disk.store.records()) restore_run(record);
+  publish_last_run();
 }
 
-// In the metrics, where no run is going on.
-void Node::show_last_run() {
+// Without an active run the metrics show the last one.
+void Node::publish_last_run() {
   std::int64_t newest_ms = 0;
   for (const RunRecord& record : context_.disk.store.records()) {
     if (record.status.started_ms < newest_ms) continue;
@@ -77,13 +77,13 @@ void Node::show_last_run() {
   }
 }
 
-// What this node knows of a run that it was in before it was started, its vote among it.
-void Node::remember(const RunRecord& record) {
+// Restores what this node knows of a run from before its restart, including its vote.
+void Node::restore_run(const RunRecord& record) {
   membership_.add_past_run(record.key, past_run(record, context_.self.names, context_.self.config.seat()));
   if (schema::is_final(record.status.state)) return;
   Result<VoterState> vote = read_vote(context_.disk.store.directory(record.id));
   if (vote.ok() && vote->run_key == record.key) {
-    voted_in_[record.key] = record.id;
+    voted_runs_[record.key] = record.id;
     membership_.add_past_voter(*std::move(vote), record.id);
   } else if (!vote.ok() && vote.error().kind != ErrorKind::kNotFound) {
     context_.news.log.warning("vote", {{"run", record.id}, {"what", vote.error().message}});
@@ -92,26 +92,26 @@ void Node::remember(const RunRecord& record) {
 
 void Node::run() {
   while (!stopped_) {
-    take_events();
+    process_events();
     tick();
-    take_votes();
-    carry_out_all();
-    if (leaving_ && !run_) stopped_ = true;
+    forward_votes();
+    apply_actions();
+    if (shutting_down_ && !run_) stopped_ = true;
   }
-  context_.network.mesh.close(kGoodbyeLingerMs);
+  context_.network.mesh.close(kCloseLingerMs);
 }
 
-// Takes the events that are there, then does a task of work; waits where there is neither.
-void Node::take_events() {
+// Takes the queued events, then executes one task; waits if there is neither.
+void Node::process_events() {
   const auto take = [this](std::chrono::milliseconds at_most) {
     std::optional<Event> event = queue_.pop(at_most);
-    if (event) std::visit([this](auto& one) { on(one); }, *event);
+    if (event) std::visit([this](auto& one) { on_event(one); }, *event);
     return event.has_value();
   };
   std::size_t taken = 0;
-  while (!stopped_ && taken < (run_ ? run_->view().events_at_once() : 1) && take(std::chrono::milliseconds(0))) {
+  while (!stopped_ && taken < (run_ ? run_->view().max_events() : 1) && take(std::chrono::milliseconds(0))) {
     ++taken;
-    if (membership_.has_actions()) return;  // the next frame may be of the view that this one has decided
+    if (membership_.has_actions()) return;  // the next frame may belong to the view that this one has decided
   }
   if (run_ && run_->work()) {
     ++context_.news.progress.count;
@@ -123,15 +123,15 @@ void Node::take_events() {
   if (for_others) context_.news.progress.phase = waiting.phase;
   const Clock::time_point start = Clock::now();
   std::optional<Event> event = queue_.pop(std::chrono::milliseconds(kTickMs));
-  if (for_others) run_->view().waited(waiting, start);
-  if (event) std::visit([this](auto& one) { on(one); }, *event);
+  if (for_others) run_->view().on_waited(waiting, start);
+  if (event) std::visit([this](auto& one) { on_event(one); }, *event);
 }
 
-// What a vote says may be known long after the event that began it: the link's measurement has a deadline of its own.
-void Node::take_votes() {
+// A vote may be complete long after the event that began it: the link's measurement has a deadline of its own.
+void Node::forward_votes() {
   if (run_)
-    if (const std::optional<schema::Vote> vote = run_->candidate().take_vote())
-      membership_.on_prepared(run_->identity().run_key, *vote, steady_ms(), run_->candidate().data_names());
+    if (const std::optional<schema::Vote> vote = run_->preparation().take_vote())
+      membership_.on_prepared(run_->identity().run_key, *vote, steady_ms(), run_->preparation().data_names());
   dry_run_.tick();
 }
 
@@ -142,27 +142,27 @@ void Node::tick() {
   service_manager_.tick(now, control_.turns(), [this] { return service_status(); });
   context_.network.mesh.set_in_run(run_ != nullptr, run_ && !run_->begun());
   context_.network.mesh.tick(now);
-  for (const DisconnectGrace::Disconnect& lost : disconnect_grace_.take_due(now))
-    membership_.on_link_lost(lost.peer, lost.message, lost.up_again, now);
-  look_at_links(now);
+  for (const DisconnectGrace::Disconnect& disconnect : disconnect_grace_.take_due(now))
+    membership_.on_link_lost(disconnect.peer, disconnect.message, disconnect.up_again, now);
+  check_links(now);
   membership_.tick(now);
   examiner_.tick();
-  mistakes_.tick();
-  resume_by_itself(now);
+  search_.tick();
+  try_auto_resume(now);
   if (run_ && membership_.is_joining()) run_->request_chunks(now);
   publish_metrics();
-  if (!run_ && now - last_store_ms_ >= kStoreMs) {
-    last_store_ms_ = now;
+  if (!run_ && now - last_cleanup_ms_ >= kCleanupMs) {
+    last_cleanup_ms_ = now;
     context_.disk.store.delete_expired();
     save_unsaved();
   }
   if (!run_ || !run_->begun()) return;
-  if (fitted_ && now >= begins_ms_) {
-    RunFitted fitted = *std::exchange(fitted_, std::nullopt);
-    on(fitted);
+  if (early_fitted_ && now >= not_before_ms_) {
+    RunFitted fitted = *std::exchange(early_fitted_, std::nullopt);
+    on_event(fitted);
   }
   run_->pause(membership_.pause_reason());
-  if (run_->view().is_prepared() && run_->view().member().frozen()) ++context_.news.progress.count;  // it waits
+  if (run_->view().is_prepared() && run_->view().member().frozen()) ++context_.news.progress.count;  // no stall
   run_->tick();
   const std::uint64_t timeout = run_->view().step_timeout_ms();
   if (timeout == step_timeout_ms_) return;
@@ -181,7 +181,7 @@ void Node::publish_metrics() {
     const View& view = run_->view().view();
     for (const Seat seat : view.seats())
       if (seat != context_.self.config.seat() && !links.is_up(seat)) ++numbers.members_away;
-    numbers.members_away += run_->left();
+    numbers.members_away += run_->departed_count();
   }
   for (const Seat seat : context_.self.names.places()) {
     PeerNumbers& peer = numbers.peers[seat];
@@ -195,21 +195,21 @@ void Node::publish_metrics() {
   context_.news.metrics.publish(now);
 }
 
-// A start that waits says for whom; what waiting does not mend ends it.
-void Node::look_at_links(std::uint64_t now) {
-  std::string waits;
+// A start shows the nodes that it waits for; a problem that waiting does not solve ends it.
+void Node::check_links(std::uint64_t now) {
+  std::string text;
   for (const Seat peer : membership_.awaited()) {
     const std::optional<LinkProblem> problem = context_.network.mesh.links().problem(peer);
-    waits += (waits.empty() ? "waits for " : "; ") + context_.self.names[peer] + (problem ? ": " + problem->why : "");
+    text += (text.empty() ? "waiting for " : "; ") + context_.self.names[peer] + (problem ? ": " + problem->why : "");
     if (problem && !problem->may_recover) membership_.on_incompatible_peer(peer, problem->why, now);
   }
-  pending_.waits(waits);
+  pending_.show_wait(text);
 }
 
 void Node::save_unsaved() {
   for (const std::uint64_t key : context_.disk.store.save_unsaved()) {
     context_.disk.store.amend(key, [&](RunRecord& record) {
-      context_.news.log.info("saved-at-last", {{"run", record.id}});
+      context_.news.log.info("saved-late", {{"run", record.id}});
       membership_.on_saved(key, past_run(record, context_.self.names, context_.self.config.seat()).end.truth,
                            steady_ms());
     });
@@ -218,7 +218,7 @@ void Node::save_unsaved() {
 
 // --- events ---
 
-void Node::on(FrameArrived& event) {
+void Node::on_event(FrameArrived& event) {
   const schema::FrameHeader& header = event.frame.header;
   const schema::FrameBody& body = event.frame.body;
   if (const auto* probe = std::get_if<schema::Probe>(&body)) {
@@ -229,19 +229,19 @@ void Node::on(FrameArrived& event) {
     return;
   }
   if (const auto* reply = std::get_if<schema::ProbeReply>(&body)) {
-    if (is_current(header.run)) run_->candidate().replied(event.from, *reply);
-    if (dry_run_.has(header.run)) dry_run_.replied(event.from, *reply);
+    if (is_current(header.run)) run_->preparation().on_probe_reply(event.from, *reply);
+    if (dry_run_.is_for(header.run)) dry_run_.on_probe_reply(event.from, *reply);
     return examiner_.on_probe_reply(header.run, event.from, reply->burst);
   }
-  if (const auto* slice = std::get_if<schema::SnapshotChunk>(&body))
-    return on_snapshot_chunk(event.from, header, *slice);
-  if (!of_a_step(body)) return membership_.on_frame(event.from, header, body, steady_ms());
-  const bool takes = is_current(header.run) && run_->view().is_prepared() && (!run_->begun() || run_->goes_on());
-  if (takes && !view_links_.is_intact(event.from) && header.view == run_->view().view().number()) {
+  if (const auto* chunk = std::get_if<schema::SnapshotChunk>(&body))
+    return on_snapshot_chunk(event.from, header, *chunk);
+  if (!is_step_frame(body)) return membership_.on_frame(event.from, header, body, steady_ms());
+  const bool accepted = is_current(header.run) && run_->view().is_prepared() && (!run_->begun() || run_->is_active());
+  if (accepted && !view_links_.is_intact(event.from) && header.view == run_->view().view().number()) {
     ++dropped_frames_;
     return;
   }
-  if (!takes || !run_->view().member().on_frame(event.from, header, body, std::move(event.keep))) {
+  if (!accepted || !run_->view().member().on_frame(event.from, header, body, std::move(event.keep))) {
     ++dropped_frames_;
     ++rejected(Rejection::kOtherRun);
     return membership_.on_stale_view(event.from, header.run, header.view, steady_ms());
@@ -251,68 +251,68 @@ void Node::on(FrameArrived& event) {
   if (report != nullptr && report->last) membership_.on_peer_finished(event.from);
 }
 
-void Node::on_snapshot_chunk(Seat from, const schema::FrameHeader& header, const schema::SnapshotChunk& slice) {
+void Node::on_snapshot_chunk(Seat from, const schema::FrameHeader& header, const schema::SnapshotChunk& chunk) {
   if (!is_current(header.run) || run_->begun()) return;
   if (run_->has_snapshot()) return;
-  const Status taken = run_->on_snapshot_chunk(from, slice, steady_ms());
+  const Status taken = run_->on_snapshot_chunk(from, chunk, steady_ms());
   if (taken.ok() && !run_->has_snapshot()) return;
-  const Status right = taken.ok() ? run_->check_snapshot() : taken;
-  membership_.on_snapshot_done(header.run, right.ok() ? "" : right.error().message, steady_ms());
+  const Status verified = taken.ok() ? run_->check_snapshot() : taken;
+  membership_.on_snapshot_done(header.run, verified.ok() ? "" : verified.error().message, steady_ms());
 }
 
-void Node::on(HistoryRead& event) {
-  if (is_current(event.key) && run_->quiesced())
-    membership_.on_snapshot_offer(event.key, run_->begin_snapshot(event.views), steady_ms());
+void Node::on_event(HistoryRead& event) {
+  if (is_current(event.run_key) && run_->quiesced())
+    membership_.on_snapshot_offer(event.run_key, run_->begin_snapshot(event.views), steady_ms());
 }
 
-void Node::on(StepHappened& event) {
-  if (!is_current(event.key) || !run_->goes_on()) return;
+void Node::on_event(RunStepEvent& event) {
+  if (!is_current(event.run_key) || !run_->is_active()) return;
   ++context_.news.progress.count;
   std::visit([&member = run_->view().member()](const auto& one) { member.on_event(one); }, event.event);
 }
 
-void Node::on(RunSaved& event) {
+void Node::on_event(RunSaved& event) {
   if (!event.problem.empty()) context_.news.log.error("save-failed", {{"error", event.problem}});
-  if (is_current(event.key)) {
-    run_->keeper().saved(event);
-    return membership_.on_saved(event.key, run_->keeper().own_end(event.save, event.problem), steady_ms());
+  if (is_current(event.run_key)) {
+    run_->checkpointer().on_saved(event);
+    return membership_.on_saved(event.run_key, run_->checkpointer().outcome(event.save, event.problem), steady_ms());
   }
-  // Its disk took longer than anybody waited.
+  // The disk took longer than the other members waited.
   std::optional<schema::Ended> own;
-  context_.disk.store.amend(event.key, [&](RunRecord& record) {
+  context_.disk.store.amend(event.run_key, [&](RunRecord& record) {
     record.files = event.files;
     own = past_run(record, context_.self.names, context_.self.config.seat()).end.truth;
   });
   if (!own) return;
   own->save = event.save;
   own->problem = schema::clip_text(event.problem, schema::kMaxProblemBytes);
-  membership_.on_saved(event.key, *own, steady_ms());
+  membership_.on_saved(event.run_key, *own, steady_ms());
 }
 
-void Node::on(CheckpointWritten& event) {
-  if (is_current(event.key)) run_->checkpointed(event);
+void Node::on_event(CheckpointWritten& event) {
+  if (is_current(event.run_key)) run_->on_checkpoint_written(event);
 }
 
-void Node::on(RunPrepared& event) {
-  if (dry_run_.has(event.key)) return dry_run_.prepared(std::move(event.result));
-  if (is_current(event.key) && run_->number() == event.number) run_->prepared(std::move(event.result));
+void Node::on_event(RunPrepared& event) {
+  if (dry_run_.is_for(event.run_key)) return dry_run_.on_prepared(std::move(event.result));
+  if (is_current(event.run_key) && run_->number() == event.number) run_->on_prepared(std::move(event.result));
 }
 
-void Node::on(RunFitted& event) {
-  if (!is_current(event.key)) return;
-  if (steady_ms() < begins_ms_) {
-    fitted_ = std::move(event);
+void Node::on_event(RunFitted& event) {
+  if (!is_current(event.run_key)) return;
+  if (steady_ms() < not_before_ms_) {
+    early_fitted_ = std::move(event);
     return;
   }
-  const Status goes_on = run_->fitted(event.view, std::move(event.result));
-  if (!goes_on.ok() && event.view == View::kFirst)  // it could not even begin
-    return membership_.on_failed({ErrorKind::kRunFailed, context_.self.config.node, "prepare", goes_on.error().message},
+  const Status ready = run_->on_fitted(event.view, std::move(event.result));
+  if (!ready.ok() && event.view == View::kFirst)  // the run could not begin
+    return membership_.on_failed({ErrorKind::kRunFailed, context_.self.config.node, "prepare", ready.error().message},
                                  steady_ms());
-  if (!goes_on.ok()) return membership_.on_peer_lost(context_.self.config.seat(), goes_on.error().message, steady_ms());
-  if (run_->view().begun()) tell_change(true);
+  if (!ready.ok()) return membership_.on_peer_lost(context_.self.config.seat(), ready.error().message, steady_ms());
+  if (run_->view().begun()) log_view_change(true);
 }
 
-void Node::on(ConnectionChanged& event) {
+void Node::on_event(ConnectionChanged& event) {
   membership_.set_weight(event.peer, context_.network.mesh.links().weight(event.peer));
   if (event.up && disconnect_grace_.on_reconnected(event.peer)) return;
   if (event.up || !run_ || !run_->begun())
@@ -327,73 +327,73 @@ void Node::on(ConnectionChanged& event) {
                                     steady_ms(), context_.network.mesh.links()[event.peer].rekeying);
 }
 
-void Node::on(PeerLost& event) {
+void Node::on_event(PeerLost& event) {
   const auto state = membership_.state();
-  if (event.only_in_a_run && (!state || *state == schema::RunState::kPending)) return;
+  if (event.only_during_run && (!state || *state == schema::RunState::kPending)) return;
   const RunIdentity* current = membership_.current();
-  if (!event.run_id.empty() && (current == nullptr || current->id != event.run_id)) return;  // of a run that has ended
-  if (event.peer == context_.self.config.seat() && run_ && run_->keeper().writes_state())    // our own disk hangs
+  if (!event.run_id.empty() && (current == nullptr || current->id != event.run_id)) return;    // the run has ended
+  if (event.peer == context_.self.config.seat() && run_ && run_->checkpointer().is_writing())  // a hung disk
     return membership_.on_saved(run_->identity().run_key,
-                                run_->keeper().own_end(schema::SaveState::kNotSaved, event.message), steady_ms());
+                                run_->checkpointer().outcome(schema::SaveState::kNotSaved, event.message), steady_ms());
   membership_.on_peer_lost(event.peer, event.message, steady_ms());
 }
 
-void Node::on(PeerPrepares& event) {
+void Node::on_event(PrepareProgress& event) {
   const RunIdentity* current = membership_.current();
   if (current != nullptr && current->id == event.run_id) membership_.on_prepare_progress(event.peer, steady_ms());
 }
 
-void Node::on(PeerBeats& event) {
+void Node::on_event(ForeignHeartbeat& event) {
   const std::optional<RunRecord> record = context_.disk.store.recorded(event.run_id);
-  // Of a beginning that the run has left behind, or that has ended: who is still in it will hear of that.
+  // An older lineage, or a run that has ended: the peer will learn of that.
   if (record && record->has_begun() &&
       event.lineage < record->status.lineage + schema::is_authoritative(record->status.state))
     return;
-  auto_resume_.hears_of(event.run_id, steady_ms());
+  auto_resume_.on_foreign_heartbeat(event.run_id, steady_ms());
   membership_.on_heartbeat(event.peer, event.run_id, event.lineage, event.view, steady_ms());
-  if (leaving_ || (run_ && run_->begun())) return;
+  if (shutting_down_ || (run_ && run_->begun())) return;
   if (!(record && record->left_by_order)) membership_.on_run_discovered(event.run_id, steady_ms());
 }
 
-void Node::on(ShutDown&) {
+void Node::on_event(ShutDown&) {
   examiner_.stop_measuring("it is being shut down");
-  mistakes_.give_way({ErrorKind::kFailed, context_.self.config.node + " is being shut down"});
+  search_.cancel({ErrorKind::kFailed, context_.self.config.node + " is being shut down"});
   save_unsaved();
   membership_.shut_down(steady_ms());
-  carry_out_all();
-  leaving_ = true;  // until the run, if there is one, is saved
+  apply_actions();
+  shutting_down_ = true;  // the loop ends once the run, if any, is saved
 }
 
-void Node::on(ControlCall& event) {
+void Node::on_event(ControlCall& event) {
   if (const auto* request = std::get_if<schema::StartRequest>(&event.body)) return start(event.token, *request);
   if (const auto* request = std::get_if<schema::ResumeRequest>(&event.body)) return resume(event.token, *request);
   if (const auto* request = std::get_if<schema::StopRequest>(&event.body)) return stop(event.token, *request);
   if (const auto* request = std::get_if<schema::LeaveRequest>(&event.body)) return leave(event.token, *request);
   if (const auto* request = std::get_if<schema::ExamineRequest>(&event.body)) return examine(event.token, *request);
   if (const auto* request = std::get_if<schema::ForecastRequest>(&event.body))
-    return dry_run_.plan(event.token, *request, at_work());
+    return dry_run_.plan(event.token, *request, busy_reason());
   if (const auto* request = std::get_if<schema::MisclassificationsRequest>(&event.body)) {
-    const std::string why = at_work();
-    const std::string busy = why.empty() && examiner_.measuring() ? "links are measured (tgctl doctor)" : why;
-    return mistakes_.begin(event.token, *request, busy, draw_bits());
+    const std::string why = busy_reason();
+    const std::string busy = why.empty() && examiner_.measuring() ? "links are being measured (tgctl doctor)" : why;
+    return search_.begin(event.token, *request, busy, draw_bits());
   }
 }
 
-bool Node::busy() const {
-  return run_ || dry_run_.on() || examiner_.measuring() || mistakes_.on() ||
+bool Node::is_busy() const {
+  return run_ || dry_run_.is_active() || examiner_.measuring() || search_.is_active() ||
          !context_.news.progress.orphaned_threads.what().empty();
 }
 
-std::string Node::at_work() const {
+std::string Node::busy_reason() const {
   const RunIdentity* const current = membership_.current();
-  if (run_ || current != nullptr) return "run " + (run_ ? run_->identity() : *current).id + " is on";
-  if (dry_run_.on()) return "a run is being tried (start --dry-run, plan)";
-  if (mistakes_.on()) return "the model of an ended run is being evaluated (report --mistakes)";
+  if (run_ || current != nullptr) return "run " + (run_ ? run_->identity() : *current).id + " is active";
+  if (dry_run_.is_active()) return "a dry run is in progress (start --dry-run, plan)";
+  if (search_.is_active()) return "the model of an ended run is being evaluated (report --mistakes)";
   return context_.news.progress.orphaned_threads.what();
 }
 
 void Node::examine(std::uint64_t token, const schema::ExamineRequest& request) {
-  examiner_.examine(request, at_work(), draw_bits(), [this, token](Result<schema::Examination> found) {
+  examiner_.examine(request, busy_reason(), draw_bits(), [this, token](Result<schema::Examination> found) {
     found ? control_.reply(token, *std::move(found)) : control_.reply(token, found.error());
   });
 }
@@ -402,20 +402,20 @@ void Node::start(std::uint64_t token, const schema::StartRequest& request) {
   const auto refuse = [&](Error error) { control_.reply(token, std::move(error)); };
   Result<schema::JobSpec> job = schema::parse_job(request.spec, "job");
   if (!job.ok()) return refuse(job.error());
-  Result<std::vector<Seat>> asked = all_but(request.without);
-  if (!asked.ok()) return refuse(asked.error());
-  const std::size_t members = asked->empty() ? context_.self.names.size() : asked->size();
+  Result<std::vector<Seat>> members_asked = seats_without(request.without);
+  if (!members_asked.ok()) return refuse(members_asked.error());
+  const std::size_t members = members_asked->empty() ? context_.self.names.size() : members_asked->size();
   if (const Status valid = schema::validate_job(*job, members); !valid.ok()) return refuse(valid.error());
   RunIdentity identity{draw_bits(), request.run_id, schema::canonical_job(*job), job->start_timeout_ms};
-  identity.members = *std::move(asked);
+  identity.members = *std::move(members_asked);
   if (identity.id.empty()) identity.id = schema::draw_run_id(to_word(job->model), unix_time_ms(), draw_bits());
   if (context_.disk.store.exists(identity.id))
     return refuse({ErrorKind::kRefused, "run " + identity.id + " exists already; choose another --id"});
   if (request.dry_run) {
-    if (const Status free = nothing_left_behind(); !free.ok()) return refuse(free.error());
-    if (dry_run_.on() || run_ || mistakes_.on())
+    if (const Status free = check_orphaned_threads(); !free.ok()) return refuse(free.error());
+    if (dry_run_.is_active() || run_ || search_.is_active())
       return refuse(
-          {ErrorKind::kRefused, "this node is busy with a run or a measurement; ask again when it has ended"});
+          {ErrorKind::kRefused, "this node is busy with a run or a measurement; try again when it has ended"});
     identity.weights = context_.weights();
     identity.global_batch = schema::resolved_global_batch(*job, members);
     return dry_run_.begin(token, std::move(identity), std::move(job).value(), request.pictures);
@@ -424,25 +424,24 @@ void Node::start(std::uint64_t token, const schema::StartRequest& request) {
 }
 
 void Node::resume(std::uint64_t token, const schema::ResumeRequest& request) {
-  Result<RunIdentity> identity = resumption_.asked(request, draw_bits());
+  Result<RunIdentity> identity = resumption_.proposal_for(request, draw_bits());
   if (!identity.ok()) return control_.reply(token, identity.error());
-  if (identity->id == auto_resume_.on_elsewhere(steady_ms()))
-    return control_.reply(
-        token, Error{ErrorKind::kRefused,
-                     "run " + identity->id + " is on; " + context_.self.config.node + " comes into it by itself"});
-  Result<std::vector<Seat>> asked = all_but(request.without);
-  if (!asked.ok()) return control_.reply(token, asked.error());
-  identity->members = *std::move(asked);
+  if (identity->id == auto_resume_.run_elsewhere(steady_ms()))
+    return control_.reply(token, Error{ErrorKind::kRefused, "run " + identity->id + " is active; " +
+                                                                context_.self.config.node + " joins it automatically"});
+  Result<std::vector<Seat>> members_asked = seats_without(request.without);
+  if (!members_asked.ok()) return control_.reply(token, members_asked.error());
+  identity->members = *std::move(members_asked);
   propose(token, *identity);
 }
 
-// Who is asked to take part; empty: all nodes.
-Result<std::vector<Seat>> Node::all_but(const std::vector<std::string>& names) const {
+// The nodes that are asked to take part; empty = all.
+Result<std::vector<Seat>> Node::seats_without(const std::vector<std::string>& names) const {
   const Per<Seat, std::string>& all = context_.self.names;
   std::vector<Seat> seats = all.places_where([&](Seat seat) { return std::ranges::count(names, all[seat]) == 0; });
   for (const std::string& name : names) {
     if (name == context_.self.config.node)
-      return Error{ErrorKind::kUsage, "--without " + name + ": that is the asked node; ask another one: --address"};
+      return Error{ErrorKind::kUsage, "--without " + name + ": this node got the request; ask another one: --address"};
     if (std::ranges::count(all, name) == 0)
       return Error{ErrorKind::kUsage, "--without " + name + ": no node has that name; tgctl status shows them"};
   }
@@ -450,7 +449,7 @@ Result<std::vector<Seat>> Node::all_but(const std::vector<std::string>& names) c
   return seats;
 }
 
-// A run, new or to go on, on its way to all who are asked.
+// Proposes a new or resumed run to all nodes that are asked.
 void Node::propose(std::uint64_t token, const RunIdentity& identity) {
   membership_.start(token, identity, steady_ms());
   const RunIdentity* const current = membership_.current();
@@ -459,27 +458,27 @@ void Node::propose(std::uint64_t token, const RunIdentity& identity) {
     pending_.show(identity, *job, schema::RunState::kPending);
 }
 
-void Node::resume_by_itself(std::uint64_t now) {
-  if (leaving_ || (busy() && !mistakes_.on()) || !membership_.idle()) return;  // an evaluation gives way
+void Node::try_auto_resume(std::uint64_t now) {
+  if (shutting_down_ || (is_busy() && !search_.is_active()) || !membership_.idle()) return;  // a run ends a search
   const AutoResume::Nodes nodes{[this](Seat seat) {
                                   return seat == context_.self.config.seat() ||
                                          (context_.network.mesh.links().is_up(seat) && control_.is_up(seat));
                                 },
                                 [this](const std::string& run) { return membership_.voters_of(run); }};
-  if (const std::optional<RunIdentity> run = auto_resume_.due(nodes, now, draw_bits())) propose(kNobody, *run);
+  if (const auto run = auto_resume_.next_proposal(nodes, now, draw_bits())) propose(kNoClient, *run);
 }
 
-// What an earlier run still takes is not there for another one.
-Status Node::nothing_left_behind() const {
+// The resources of an earlier run's orphaned threads are not free for another run.
+Status Node::check_orphaned_threads() const {
   const std::string busy = context_.news.progress.orphaned_threads.what();
   if (busy.empty()) return {};
   return Error{ErrorKind::kRefused, context_.self.config.node + " is " + busy +
-                                        "; start again when tgctl status no longer says so, or restart tgd there"};
+                                        "; start the run when tgctl status no longer shows this, or restart tgd there"};
 }
 
 void Node::stop(std::uint64_t token, const schema::StopRequest& request) {
   const RunIdentity* current = membership_.current();
-  const Result<std::string> resolved = context_.disk.store.resolve(request.run);  // it knows the current run, too
+  const Result<std::string> resolved = context_.disk.store.resolve(request.run);  // also the current run
   if (!resolved.ok() && resolved.error().kind == ErrorKind::kUsage) return control_.reply(token, resolved.error());
   const std::string id = resolved.ok() ? *resolved : request.run;
   if (current != nullptr && current->id == id) {
@@ -493,27 +492,28 @@ void Node::stop(std::uint64_t token, const schema::StopRequest& request) {
   control_.reply(token, schema::StopReply{record->id, record->status.state});
 }
 
-// Out of the run that this node is in, or that is on without it, until it is told to come back; a record says so.
+// Leaves the current run, or stays out of one that is active without this node, until tgctl join; the record keeps it.
 void Node::leave(std::uint64_t token, const schema::LeaveRequest& request) {
   const std::string& node = context_.self.config.node;
   const bool begun = run_ && run_->begun();
   if (begun && !request.rejoin) {
-    const Status leaves = membership_.leave(steady_ms());
-    if (!leaves.ok()) return control_.reply(token, leaves.error());
+    const Status left = membership_.leave(steady_ms());
+    if (!left.ok()) return control_.reply(token, left.error());
     return control_.reply(token, schema::DoneReply{run_->identity().id, node, 0});
   }
   const std::optional<RunRecord> record =
-      begun ? std::nullopt : context_.disk.store.recorded(auto_resume_.on_elsewhere(steady_ms()));
+      begun ? std::nullopt : context_.disk.store.recorded(auto_resume_.run_elsewhere(steady_ms()));
   if (!record)
-    return control_.reply(token, Error{ErrorKind::kRefused, begun ? node + " is in run " + run_->identity().id
-                                                            : request.rejoin ? "no run is on that " + node + " has left"
-                                                                             : node + " is in no run"});
+    return control_.reply(token,
+                          Error{ErrorKind::kRefused, begun            ? node + " is in run " + run_->identity().id
+                                                     : request.rejoin ? "no active run that " + node + " has left"
+                                                                      : node + " is in no run"});
   if (!request.rejoin) membership_.stay_out();
   context_.disk.store.amend(record->key, [&](RunRecord& one) { one.left_by_order = !request.rejoin; });
   control_.reply(token, schema::DoneReply{record->id, node, 0});
 }
 
-// One line, as `systemctl status` shows it.
+// One line for `systemctl status`.
 std::string Node::service_status() const {
   std::size_t up = 1;
   for (const Seat seat : context_.self.names.places())
@@ -531,28 +531,28 @@ std::string Node::service_status() const {
 
 // --- what Membership has decided ---
 
-void Node::carry_out_all() {
-  take_outcome();
+void Node::apply_actions() {
+  report_outcome();
   for (std::vector<MembershipAction> actions = membership_.take_actions(); !actions.empty();
        actions = membership_.take_actions()) {
-    for (MembershipAction& action : actions) std::visit([this](auto& one) { carry_out(one); }, action);
-    take_outcome();
+    for (MembershipAction& action : actions) std::visit([this](auto& one) { apply(one); }, action);
+    report_outcome();
   }
 }
 
-void Node::take_outcome() {
-  if (!run_ || !run_->goes_on()) return;
+void Node::report_outcome() {
+  if (!run_ || !run_->is_active()) return;
   const Member& member = run_->view().member();
   if (run_->quiesced()) membership_.on_quiesced(run_->identity().run_key, steady_ms());
   if (member.stopping()) membership_.on_stopping();
   if (member.failed())
-    cannot_go_on(*member.failed());
+    report_failure(*member.failed());
   else if (member.finished())
     membership_.on_finished(*member.finished(), member.finish_reason(), steady_ms());
 }
 
-// The causes that end a run for all are told as such; what fails here, or a member that is not heard, costs a member.
-void Node::cannot_go_on(const schema::Fail& cause) {
+// Reports a cause that ends the run for all as such; a failure of this node, or a silent member, costs one member.
+void Node::report_failure(const schema::Fail& cause) {
   const Member& member = run_->view().member();
   if (member.frozen()) return;  // another view follows
   if (!member.unfit().empty())
@@ -562,43 +562,43 @@ void Node::cannot_go_on(const schema::Fail& cause) {
     if (context_.self.names[seat] == cause.node) membership_.on_peer_lost(seat, cause.message, steady_ms());
 }
 
-void Node::carry_out(SendFrame& action) {
+void Node::apply(SendFrame& action) {
   context_.network.mesh.send(action.to, schema::encode_frame(action.header, action.body, context_.network.pool));
 }
 
-void Node::carry_out(FindStates& action) {
-  // Who proposes has missed a beginning: that needs no look at the disk, and nobody shall see a run start.
+void Node::apply(FindStates& action) {
+  // The proposer has missed a resume: the answer needs no disk, and status must not show a run that starts.
   if (const std::uint32_t lineage = resumption_.known_lineage(action.run.id); lineage >= action.run.resume->lineage)
     return membership_.on_offer(action.run.run_key, {}, lineage, steady_ms());
   if (const Result<schema::JobSpec> job = schema::parse_job(action.run.spec, "proposal"); job.ok()) {
     pending_.show(action.run, *job, schema::RunState::kStarting);
-    control_.watch(action.run.id, job->step_timeout_ms);  // a member may die while it looks, too
+    control_.watch(action.run.id, job->step_timeout_ms);  // a member may die during the search, too
   }
   context_.news.progress.view = 0;
-  save_unsaved();  // a state that is only in memory is one as well, once it is on the disk
-  resumption_.find(action.run);
+  save_unsaved();  // a state in memory counts once it is on the disk
+  resumption_.find_states(action.run);
 }
 
-void Node::on(StatesFound& event) {
+void Node::on_event(StatesFound& event) {
   const std::uint32_t lineage = resumption_.known_lineage(event.run_id);
-  const std::uint64_t key = event.key;
-  membership_.on_offer(key, resumption_.offer(std::move(event)), lineage, steady_ms());
+  const std::uint64_t key = event.run_key;
+  membership_.on_offer(key, resumption_.make_offer(std::move(event)), lineage, steady_ms());
 }
 
-void Node::carry_out(PrepareRun& action) {
+void Node::apply(PrepareRun& action) {
   Result<schema::JobSpec> job = schema::parse_job(action.run.spec, "proposal");
   Status valid = job.ok() ? schema::validate_job(*job, action.view.size()) : Status(job.error());
   if (valid.ok() && !action.run.resume && !action.joins && action.run.id != pending_.id() &&
       context_.disk.store.exists(action.run.id))
     valid = Error{ErrorKind::kRefused,
-                  context_.self.config.node + " knows a run " + action.run.id + " already; choose another --id"};
-  const Error begins{ErrorKind::kRefused, "run " + action.run.id + " begins; ask again when it has ended"};
-  mistakes_.give_way(begins);
-  dry_run_.give_way(begins);
-  if (valid.ok()) valid = nothing_left_behind();  // by the two as well
+                  context_.self.config.node + " already has a run " + action.run.id + "; choose another --id"};
+  const Error refused{ErrorKind::kRefused, "run " + action.run.id + " begins; try again when it has ended"};
+  search_.cancel(refused);
+  dry_run_.cancel(refused);
+  if (valid.ok()) valid = check_orphaned_threads();  // including those of the two
   std::optional<SavedStart> start;
   if (valid.ok() && action.run.resume && !action.joins) {
-    Result<SavedStart> found = resumption_.start_of(action.run);
+    Result<SavedStart> found = resumption_.saved_start(action.run);
     if (found.ok())
       start = *std::move(found);
     else
@@ -625,16 +625,16 @@ void Node::carry_out(PrepareRun& action) {
       std::make_unique<Run>(context_, action.run, std::move(job).value(), action.view, std::move(start), action.joins);
 }
 
-void Node::carry_out(BeginRun& action) {
+void Node::apply(BeginRun& action) {
   TG_CHECK(is_current(action.run.run_key));
   choice_ = action.choice;
-  pending_.began();
-  step_timeout_ms_ = begins_ms_ = 0;
-  fitted_.reset();
-  changed_.reset();
+  pending_.clear();
+  step_timeout_ms_ = not_before_ms_ = 0;
+  early_fitted_.reset();
+  unlogged_change_.reset();
   view_links_.begin_view();
-  voted_in_[action.run.run_key] = action.run.id;
-  watch(action.run.id);
+  voted_runs_[action.run.run_key] = action.run.id;
+  watch_members(action.run.id);
   log_run(action.run.id);
   if (!choice_.why.empty()) context_.news.log.info("exchange-chosen", {{"run", action.run.id}, {"why", choice_.why}});
   if (const Status begun = run_->begin(choice_.commit); !begun.ok()) {
@@ -644,31 +644,31 @@ void Node::carry_out(BeginRun& action) {
   }
 }
 
-// The log goes into the run's folder as well.
+// Copies the log into the run's folder.
 void Node::log_run(const std::string& id) {
   const std::string directory = context_.disk.store.directory(id);
-  std::error_code ignored;  // whoever writes there says what is wrong
+  std::error_code ignored;  // the first write reports the error
   std::filesystem::create_directories(directory, ignored);
   context_.news.log.set_sink(
       [run_log = std::make_shared<LineWriter>(directory + "/log.txt", context_.news.log.lost_note())](
           std::string_view line) { run_log->write(std::string(line)); });
 }
 
-void Node::carry_out(DropRun& action) {
+void Node::apply(DropRun& action) {
   context_.news.progress.view = 0;
   control_.unwatch();
   if (is_current(action.run_key)) {
     context_.news.progress.phase = schema::Phase::kIdle;
-    context_.news.log.set_sink(nullptr);  // it may have been fed
+    context_.news.log.set_sink(nullptr);  // a joiner's log
     run_.reset();
   }
-  pending_.came_to_nothing();
+  pending_.discard();
 }
 
-void Node::carry_out(SaveRun& action) {
+void Node::apply(SaveRun& action) {
   TG_CHECK(is_current(action.run_key));
   if (run_->begun()) return run_->begin_save(action.state, action.reason);
-  // It could not even begin.
+  // The run could not begin.
   schema::Ended own;
   own.state = action.state;
   own.reason = action.reason;
@@ -677,26 +677,26 @@ void Node::carry_out(SaveRun& action) {
   membership_.on_saved(action.run_key, own, steady_ms());
 }
 
-void Node::carry_out(RecordEnd& action) {
+void Node::apply(RecordEnd& action) {
   context_.disk.store.amend(action.run_key, [&](RunRecord& record) {
     if (record.status.state != action.end.truth.state)
       context_.news.log.info(
-          "run-ended-otherwise",
-          {{"run", record.id}, {"said", to_word(record.status.state)}, {"is", to_word(action.end.truth.state)}});
+          "outcome-corrected",
+          {{"run", record.id}, {"recorded", to_word(record.status.state)}, {"state", to_word(action.end.truth.state)}});
     record_end(record, action.end, context_.self.names);
   });
-  if (run_ == nullptr) show_last_run();
+  if (run_ == nullptr) publish_last_run();
 }
 
-void Node::carry_out(EndRun& action) {
-  if (is_current(action.run_key)) tell_change(false);
+void Node::apply(EndRun& action) {
+  if (is_current(action.run_key)) log_view_change(false);
   context_.news.metrics.numbers().run_state = action.state;
   const bool begun = is_current(action.run_key) && run_->begun();
-  if (begun) auto_resume_.came_to("");
+  if (begun) auto_resume_.set_failure("");
   std::string reason = action.reason;
-  if (!begun && !schema::is_authoritative(action.state)) reason += absent_problems(reason);
+  if (!begun && !schema::is_authoritative(action.state)) reason += link_problems(reason);
   const Status recorded =
-      begun ? run_->keeper().ended(action.end) : pending_.record_end(action.id, action.state, reason);
+      begun ? run_->checkpointer().record_outcome(action.end) : pending_.record_end(action.id, action.state, reason);
   if (!recorded.ok())
     context_.news.log.error("record-failed", {{"run", action.id}, {"error", recorded.error().message}});
   if (action.by_user) context_.disk.store.amend(action.run_key, [](RunRecord& record) { record.left_by_order = true; });
@@ -710,59 +710,59 @@ void Node::carry_out(EndRun& action) {
   context_.news.progress.phase = schema::Phase::kIdle;
   context_.news.progress.view = 0;
   if (is_current(action.run_key)) run_.reset();
-  pending_.began();
-  for (const DisconnectGrace::Disconnect& lost :
-       disconnect_grace_.take_all())  // the next run has nothing to do with them
-    membership_.on_link_lost(lost.peer, lost.message, lost.up_again, steady_ms());
+  pending_.clear();
+  // The disconnects do not concern the next run.
+  for (const DisconnectGrace::Disconnect& disconnect : disconnect_grace_.take_all())
+    membership_.on_link_lost(disconnect.peer, disconnect.message, disconnect.up_again, steady_ms());
 }
 
-void Node::carry_out(AnswerStart& action) {
-  if (action.token == kNobody) {
+void Node::apply(AnswerStart& action) {
+  if (action.token == kNoClient) {
     const std::string why =
-        action.status.ok() ? "" : action.status.error().message + absent_problems(action.status.error().message);
-    auto_resume_.came_to(why);
+        action.status.ok() ? "" : action.status.error().message + link_problems(action.status.error().message);
+    auto_resume_.set_failure(why);
     if (!action.status.ok()) context_.news.log.warning("auto-resume", {{"run", action.run_id}, {"why", why}});
     return context_.disk.store.forget(action.status.ok() ? "" : action.run_id);
   }
   if (action.status.ok() && run_ && run_->identity().id == action.run_id) {
     schema::StartReply facts = run_->facts(choice_.commit);
-    facts.link_mbps = choice_.link_mbps;  // of the slowest member
+    facts.link_mbps = choice_.link_mbps;  // the slowest member's
     add_prediction(facts, context_, *run_, choice_.commit);
     return control_.reply(action.token, std::move(facts));
   }
-  if (action.status.ok() && action.from_step > 0 && membership_.idle()) {  // without this node, which lacks the state
+  if (action.status.ok() && action.from_step > 0 && membership_.idle()) {  // this node takes no part
     schema::StartReply facts;
     facts.run_id = action.run_id;
     facts.from_step = action.from_step;
     return control_.reply(action.token, std::move(facts));
   }
-  Error error = action.status.ok() ? Error{ErrorKind::kFailed, "the run ended at once"} : action.status.error();
+  Error error = action.status.ok() ? Error{ErrorKind::kFailed, "the run ended immediately"} : action.status.error();
   if (error.kind == ErrorKind::kRunFailed || error.kind == ErrorKind::kUnreachable)
-    error.message += absent_problems(error.message);
-  if (error.kind == ErrorKind::kUnreachable) error.kind = ErrorKind::kFailed;  // a peer is; this node has answered
-  // A start that was refused; one that FAILED has been written. Another of this run may go on.
+    error.message += link_problems(error.message);
+  if (error.kind == ErrorKind::kUnreachable) error.kind = ErrorKind::kFailed;  // a peer is unreachable, not this node
+  // A refused start leaves no record (a FAILED one has been written), unless another start of this run is active.
   if (const RunIdentity* const current = membership_.current(); current == nullptr || current->id != action.run_id) {
-    if (pending_.id() == action.run_id) pending_.began();
+    if (pending_.id() == action.run_id) pending_.clear();
     context_.disk.store.forget(action.run_id);
   }
   control_.reply(action.token, std::move(error));
 }
 
-void Node::carry_out(RestartProposal& action) {
+void Node::apply(RestartProposal& action) {
   action.run.run_key = draw_bits();
   propose(action.token, action.run);
 }
 
-void Node::carry_out(RequestStop& action) {
+void Node::apply(RequestStop& action) {
   if (is_current(action.run_key)) run_->request_stop();
 }
 
 // --- a view change ---
 
-void Node::carry_out(Freeze& action) {
+void Node::apply(Freeze& action) {
   FreezeReport report;
-  if (is_current(action.run_key) && run_->goes_on()) report = run_->freeze();
-  report.leaving = leaving_;
+  if (is_current(action.run_key) && run_->is_active()) report = run_->freeze();
+  report.leaving = shutting_down_;
   const std::chrono::milliseconds silence(context_.self.config.peer_timeout_ms);
   report.reachable = context_.self.names.places_where([&](Seat seat) {
     return seat != context_.self.config.seat() && context_.network.mesh.links().is_responsive(seat, silence);
@@ -770,52 +770,52 @@ void Node::carry_out(Freeze& action) {
   membership_.on_frozen(action.run_key, report, steady_ms());
 }
 
-void Node::carry_out(WriteVote& action) {
-  const auto run = voted_in_.find(action.run_key);
-  TG_CHECK(run != voted_in_.end(), action.run_key);
+void Node::apply(WriteVote& action) {
+  const auto run = voted_runs_.find(action.run_key);
+  TG_CHECK(run != voted_runs_.end(), action.run_key);
   const VoterState& vote = action.vote;
   const FaultInjection& fault = context_.machine.fault;
-  const bool decides = vote.promised.count == 0;  // the view is new, and nobody has asked about the next one
-  const std::uint64_t changed = decides ? vote.view.number - 1 : vote.view.number;
-  if (decides) fault.reached(schema::ChangePoint::kDecide, changed);
+  const bool is_decision = vote.promised.count == 0;  // the view is new, without a ballot for the next one
+  const std::uint64_t view_number = is_decision ? vote.view.number - 1 : vote.view.number;
+  if (is_decision) fault.reached(schema::ChangePoint::kDecide, view_number);
   const Status written = write_vote(context_.disk.store.directory(run->second), vote);
-  fault.reached(decides                             ? schema::ChangePoint::kDecided
+  fault.reached(is_decision                         ? schema::ChangePoint::kDecided
                 : vote.accepted_in == vote.promised ? schema::ChangePoint::kAccept
                                                     : schema::ChangePoint::kPromise,
-                changed);
+                view_number);
   if (!written.ok()) context_.news.log.error("vote-failed", {{"run", run->second}, {"error", written.error().message}});
   membership_.on_vote_written(action.run_key, written.ok(), steady_ms());
 }
 
-void Node::carry_out(InstallView& action) {
-  if (!is_current(action.run_key) || !run_->goes_on()) return;
+void Node::apply(InstallView& action) {
+  if (!is_current(action.run_key) || !run_->is_active()) return;
   context_.machine.fault.reached(schema::ChangePoint::kInstall, action.next.number - 1);
   const std::uint64_t now = steady_ms();
   const View next(action.next);
-  tell_change(false);
-  changed_ = action;
+  log_view_change(false);
+  unlogged_change_ = action;
   for (const Seat seat : context_.self.names.places())
     if (seat != context_.self.config.seat() && !next.has(seat)) context_.network.mesh.drop_queued(seat);
   view_links_.begin_view();
   for (const Seat seat : disconnect_grace_.disconnected()) view_links_.mark_broken(seat);
-  begins_ms_ = action.next.waits ? now + ViewChange::ViewChange::kFirstStepDelayMs : 0;
-  fitted_.reset();
+  not_before_ms_ = action.next.waits ? now + ViewChange::kFirstStepDelayMs : 0;
+  early_fitted_.reset();
   run_->pause("");
-  const Status goes_on = run_->change_view(next, Round(action.next.start), action.next.why);
-  watch(run_->identity().id);
-  if (!goes_on.ok()) membership_.on_peer_lost(context_.self.config.seat(), goes_on.error().message, now);
+  const Status ready = run_->change_view(next, Round(action.next.start), action.next.why);
+  watch_members(run_->identity().id);
+  if (!ready.ok()) membership_.on_peer_lost(context_.self.config.seat(), ready.error().message, now);
 }
 
-// One line for each: when this node had promised, learned what was decided, and began the first step, after it had
-// noticed that there was a reason.
-void Node::tell_change(bool begun) {
-  const std::optional<InstallView> change = std::exchange(changed_, std::nullopt);
+// One line per view change: when this node promised, learned the decision and began the first step, after it noticed
+// the reason.
+void Node::log_view_change(bool begun) {
+  const std::optional<InstallView> change = std::exchange(unlogged_change_, std::nullopt);
   if (!change) return;
   const ChangeTimes& times = change->times;
   const std::uint64_t noticed_ms = times.noticed_ms > 0    ? times.noticed_ms
                                    : times.promised_ms > 0 ? times.promised_ms
                                                            : times.decided_ms;
-  const auto after = [&](std::uint64_t ms) {
+  const auto since_noticed = [&](std::uint64_t ms) {
     return ms < noticed_ms || ms == 0 ? std::string("-") : std::to_string(ms - noticed_ms);
   };
   context_.news.log.warning("view-changed", {{"run", run_->identity().id},
@@ -823,73 +823,73 @@ void Node::tell_change(bool begun) {
                                              {"members", change->next.members.size()},
                                              {"from-step", change->next.start},
                                              {"why", change->next.why},
-                                             {"promised-ms", after(times.promised_ms)},
-                                             {"decided-ms", after(times.decided_ms)},
-                                             {"rebuilt-ms", begun ? after(steady_ms()) : "-"}});
+                                             {"promised-ms", since_noticed(times.promised_ms)},
+                                             {"decided-ms", since_noticed(times.decided_ms)},
+                                             {"rebuilt-ms", begun ? since_noticed(steady_ms()) : "-"}});
 }
 
-void Node::carry_out(LeaveView& action) {
+void Node::apply(LeaveView& action) {
   if (!is_current(action.run_key) || !run_->begun()) return;
-  tell_change(false);
-  context_.news.log.warning("left-out",
+  log_view_change(false);
+  context_.news.log.warning("evicted",
                             {{"run", run_->identity().id}, {"view", action.next.number}, {"why", action.next.why}});
   run_->leave(Round(action.next.start));
 }
 
-// --- a node comes into a run ---
+// --- a node joins a run ---
 
-void Node::carry_out(QuiesceRun& action) {
+void Node::apply(QuiesceRun& action) {
   if (is_current(action.run_key)) run_->request_quiesce();
 }
 
-void Node::carry_out(ReadHistory& action) {
-  if (is_current(action.run_key)) run_->read_past();
+void Node::apply(ReadHistory& action) {
+  if (is_current(action.run_key)) run_->read_history();
 }
 
-void Node::carry_out(SendSnapshotChunks& action) {
+void Node::apply(SendSnapshotChunks& action) {
   if (is_current(action.run_key)) run_->send_snapshot_chunks(action.to, action.want);
 }
 
-// Who is about to come into a run shows what it waits for, too.
-void Node::carry_out(NoteJoin& action) {
+// A joiner shows what it waits for, too.
+void Node::apply(NoteJoin& action) {
   if (is_current(action.run_key) && run_->begun()) return run_->note_join(action.what);
-  if (pending_.joins(action.what)) context_.news.log.info("joins", {{"what", action.what}});
+  if (pending_.show_join(action.what)) context_.news.log.info("joining", {{"what", action.what}});
 }
 
-void Node::carry_out(ReleaseRun& action) {
+void Node::apply(ReleaseRun& action) {
   if (!is_current(action.run_key)) return;
   if (!action.why.empty())
-    context_.news.log.warning("nobody-joins", {{"run", run_->identity().id}, {"why", action.why}});
+    context_.news.log.warning("join-cancelled", {{"run", run_->identity().id}, {"why", action.why}});
   run_->release();
 }
 
-void Node::carry_out(ReceiveSnapshot& action) {
+void Node::apply(ReceiveSnapshot& action) {
   if (!is_current(action.run_key) || run_->begun()) return;
   log_run(run_->identity().id);
-  voted_in_[action.run_key] = run_->identity().id;
-  const Status fed = run_->receive_snapshot(action.from, action.view, action.feed);
-  if (!fed.ok()) return membership_.on_snapshot_done(action.run_key, fed.error().message, steady_ms());
+  voted_runs_[action.run_key] = run_->identity().id;
+  const Status opened = run_->receive_snapshot(action.from, action.view, action.feed);
+  if (!opened.ok()) return membership_.on_snapshot_done(action.run_key, opened.error().message, steady_ms());
   run_->request_chunks(steady_ms());
 }
 
-void Node::carry_out(JoinRun& action) {
+void Node::apply(JoinRun& action) {
   TG_CHECK(is_current(action.run.run_key));
   choice_ = {action.choice, "", 0};
-  pending_.began();
+  pending_.clear();
   step_timeout_ms_ = 0;
-  begins_ms_ = action.next.waits ? steady_ms() + ViewChange::ViewChange::kFirstStepDelayMs : 0;
-  fitted_.reset();
-  changed_.reset();
+  not_before_ms_ = action.next.waits ? steady_ms() + ViewChange::kFirstStepDelayMs : 0;
+  early_fitted_.reset();
+  unlogged_change_.reset();
   view_links_.begin_view();
   for (const Seat seat : disconnect_grace_.disconnected()) view_links_.mark_broken(seat);
   const Status joined = run_->join(View(action.next), action.choice, action.next.why);
   if (!joined.ok()) context_.news.log.error("join-failed", {{"run", action.run.id}, {"error", joined.error().message}});
-  watch(action.run.id);
+  watch_members(action.run.id);
   if (!joined.ok()) membership_.on_peer_lost(context_.self.config.seat(), joined.error().message, steady_ms());
 }
 
-// The members of the run's present view.
-void Node::watch(const std::string& run) {
+// Tells liveness the members of the run's current view.
+void Node::watch_members(const std::string& run) {
   const View& view = run_->view().view();
   Per<Seat, bool> members(context_.self.names.size(), false);
   for (const Seat seat : view.seats()) members[seat] = true;
@@ -898,13 +898,13 @@ void Node::watch(const std::string& run) {
   control_.watch(run, run_->view().step_timeout_ms(), members);
 }
 
-// What is wrong with links, as far as `said` does not say it.
-std::string Node::absent_problems(const std::string& said) const {
+// The links' problems that `said` does not mention.
+std::string Node::link_problems(const std::string& shown) const {
   std::string text;
   for (const Seat seat : context_.self.names.places())
     if (const std::optional<LinkProblem> problem = context_.network.mesh.links().problem(seat);
-        problem && said.find(problem->why) == std::string::npos)
-      text += (text.empty() && said.ends_with('?') ? " " : "; ") + context_.self.names[seat] + ": " + problem->why;
+        problem && shown.find(problem->why) == std::string::npos)
+      text += (text.empty() && shown.ends_with('?') ? " " : "; ") + context_.self.names[seat] + ": " + problem->why;
   return text;
 }
 

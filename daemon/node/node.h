@@ -1,15 +1,15 @@
-// The node: one thread that takes every event, asks Membership what follows, and carries it out on the mesh, the run
-// and the control server. The place to start reading the daemon.
+// The node: one thread that takes every event, asks Membership what follows, and applies it to the mesh, the run and
+// the control server. The place to start reading the daemon.
 //
 //   mesh thread ----frames-------+                               +--> Membership (who takes part) --> start, end of Run
 //   control thread --calls-------+--> EventQueue --> Node::run --+--> Member of the Run (steps)   --> mesh, threads
 //   compute thread --gradients---+                               +--> DryRun (--dry-run, plan)    --> ControlServer
 //   exchange helpers --results---+                               +--> Examiner (doctor)          --> ControlServer
 //
-// Each event goes straight to who decides; whether it is the current run's is checked here and nowhere else. Events
-// come first, and between two of them one task of the exchange's work (Run::work), so that neither the link nor a
-// peer's frame waits for long; helpers execute tasks beside it. Constructed and connected in main.cpp; run() returns
-// after ShutDown was posted and carried out.
+// Each event goes straight to its owner; only the node checks whether it belongs to the current run. Events come first,
+// and between two of them the thread runs one task of the exchange (Run::work), so that neither the link nor a peer's
+// frame waits for long; helpers execute tasks beside it. Constructed and connected in main.cpp; run() returns after
+// ShutDown was posted and handled.
 #pragma once
 
 #include <chrono>
@@ -28,7 +28,7 @@
 #include "daemon/node/auto_resume.h"
 #include "daemon/node/dry_run.h"
 #include "daemon/node/event_queue.h"
-#include "daemon/node/mistake_search.h"
+#include "daemon/node/misclassification_search.h"
 #include "daemon/node/pending_run.h"
 #include "daemon/node/resumption.h"
 #include "daemon/node/service_manager.h"
@@ -41,80 +41,80 @@ class Node {
  public:
   Node(const RunContext& context, EventQueue& queue, ControlServer& control, ServiceManager& service_manager);
 
-  // Until shut down. The calling thread becomes the node's thread.
+  // Returns after ShutDown. The calling thread becomes the node's thread.
   void run();
 
  private:
   using Clock = std::chrono::steady_clock;
-  static constexpr std::uint64_t kNobody = 0;  // the token of a call that nobody waits for
-  void take_events();
+  static constexpr std::uint64_t kNoClient = 0;  // the token of a start without a request
+  void process_events();
   void tick();
-  void take_votes();
-  void look_at_links(std::uint64_t now);
+  void forward_votes();
+  void check_links(std::uint64_t now);
   void publish_metrics();
-  void tell_change(bool begun);
-  bool busy() const;            // nothing can be measured now
-  std::string at_work() const;  // why nothing that disturbs may be done, "" = it may
+  void log_view_change(bool begun);
+  bool is_busy() const;             // no run can be resumed now
+  std::string busy_reason() const;  // why no measurement may begin; "" = it may
 
   // --- events ---
-  void on(FrameArrived& event);
-  void on(ConnectionChanged& event);
-  void on(PeerLost& event);
-  void on(PeerPrepares& event);
-  void on(PeerBeats& event);
-  void on(ControlCall& event);
-  void on(RunPrepared& event);
-  void on(RunFitted& event);
-  void on(StepHappened& event);
-  void on(RunSaved& event);
-  void on(CheckpointWritten& event);
-  void on(StatesFound& event);
-  void on(HistoryRead& event);
-  void on(MistakesFound& event) { mistakes_.on_found(event); }
-  void on(ShutDown& event);
+  void on_event(FrameArrived& event);
+  void on_event(ConnectionChanged& event);
+  void on_event(PeerLost& event);
+  void on_event(PrepareProgress& event);
+  void on_event(ForeignHeartbeat& event);
+  void on_event(ControlCall& event);
+  void on_event(RunPrepared& event);
+  void on_event(RunFitted& event);
+  void on_event(RunStepEvent& event);
+  void on_event(RunSaved& event);
+  void on_event(CheckpointWritten& event);
+  void on_event(StatesFound& event);
+  void on_event(HistoryRead& event);
+  void on_event(MisclassificationsFound& event) { search_.on_result(event); }
+  void on_event(ShutDown& event);
   void start(std::uint64_t token, const schema::StartRequest& request);
   void resume(std::uint64_t token, const schema::ResumeRequest& request);
   void propose(std::uint64_t token, const RunIdentity& identity);
-  Result<std::vector<Seat>> all_but(const std::vector<std::string>& names) const;
-  void resume_by_itself(std::uint64_t now);
+  Result<std::vector<Seat>> seats_without(const std::vector<std::string>& names) const;
+  void try_auto_resume(std::uint64_t now);
   void stop(std::uint64_t token, const schema::StopRequest& request);
   void leave(std::uint64_t token, const schema::LeaveRequest& request);
   void examine(std::uint64_t token, const schema::ExamineRequest& request);
-  Status nothing_left_behind() const;
-  void remember(const RunRecord& record);
-  void show_last_run();
-  void watch(const std::string& run);
-  void cannot_go_on(const schema::Fail& cause);
+  Status check_orphaned_threads() const;
+  void restore_run(const RunRecord& record);
+  void publish_last_run();
+  void watch_members(const std::string& run);
+  void report_failure(const schema::Fail& cause);
   void save_unsaved();
-  void on_snapshot_chunk(Seat from, const schema::FrameHeader& header, const schema::SnapshotChunk& slice);
+  void on_snapshot_chunk(Seat from, const schema::FrameHeader& header, const schema::SnapshotChunk& chunk);
   void log_run(const std::string& id);
 
   // --- what Membership has decided ---
-  void carry_out_all();  // until neither membership nor the run has anything left to say
-  void take_outcome();
-  void carry_out(SendFrame& action);
-  void carry_out(FindStates& action);
-  void carry_out(PrepareRun& action);
-  void carry_out(BeginRun& action);
-  void carry_out(DropRun& action);
-  void carry_out(SaveRun& action);
-  void carry_out(EndRun& action);
-  void carry_out(RecordEnd& action);
-  void carry_out(AnswerStart& action);
-  void carry_out(RestartProposal& action);
-  void carry_out(RequestStop& action);
-  void carry_out(Freeze& action);
-  void carry_out(WriteVote& action);
-  void carry_out(InstallView& action);
-  void carry_out(LeaveView& action);
-  void carry_out(QuiesceRun& action);
-  void carry_out(ReadHistory& action);
-  void carry_out(SendSnapshotChunks& action);
-  void carry_out(NoteJoin& action);
-  void carry_out(ReleaseRun& action);
-  void carry_out(ReceiveSnapshot& action);
-  void carry_out(JoinRun& action);
-  std::string absent_problems(const std::string& said) const;
+  void apply_actions();  // until membership and the run have no more actions
+  void report_outcome();
+  void apply(SendFrame& action);
+  void apply(FindStates& action);
+  void apply(PrepareRun& action);
+  void apply(BeginRun& action);
+  void apply(DropRun& action);
+  void apply(SaveRun& action);
+  void apply(EndRun& action);
+  void apply(RecordEnd& action);
+  void apply(AnswerStart& action);
+  void apply(RestartProposal& action);
+  void apply(RequestStop& action);
+  void apply(Freeze& action);
+  void apply(WriteVote& action);
+  void apply(InstallView& action);
+  void apply(LeaveView& action);
+  void apply(QuiesceRun& action);
+  void apply(ReadHistory& action);
+  void apply(SendSnapshotChunks& action);
+  void apply(NoteJoin& action);
+  void apply(ReleaseRun& action);
+  void apply(ReceiveSnapshot& action);
+  void apply(JoinRun& action);
+  std::string link_problems(const std::string& shown) const;
   std::string service_status() const;
 
   bool is_current(std::uint64_t key) const { return run_ && run_->identity().run_key == key; }
@@ -128,23 +128,23 @@ class Node {
   ServiceManager& service_manager_;
   Membership membership_;
   std::unique_ptr<Run> run_;
-  ExchangeChoice choice_;  // of the current run
-  DryRun dry_run_;         // what a start would do
+  ExchangeChoice choice_;  // the current run's
+  DryRun dry_run_;
   Resumption resumption_;
   AutoResume auto_resume_;
-  PendingRun pending_;  // what status shows before it begins
-  Examiner examiner_;   // doctor
-  MistakeSearch mistakes_;
+  PendingRun pending_;  // as status shows it
+  Examiner examiner_;
+  MisclassificationSearch search_;
   BurstMeter bursts_;
   DisconnectGrace disconnect_grace_;
   ViewLinks view_links_;
-  std::uint64_t dropped_frames_ = 0;  // of steps, but of another run or view; logged with the end of a run
-  bool leaving_ = false, stopped_ = false;
-  std::map<std::uint64_t, std::string> voted_in_;  // runs whose votes are written here, by key
-  std::optional<InstallView> changed_;             // not in the log yet: its first step has not begun
-  std::optional<RunFitted> fitted_;                // kept until the view may begin
-  std::uint64_t begins_ms_ = 0;                    // the present view, not before
-  std::uint64_t last_tick_ms_ = 0, step_timeout_ms_ = 0, last_store_ms_ = 0;
+  std::uint64_t dropped_frames_ = 0;  // step frames of another run or view; logged at the end of a run
+  bool shutting_down_ = false, stopped_ = false;
+  std::map<std::uint64_t, std::string> voted_runs_;  // run ids by run key: their votes are written here
+  std::optional<InstallView> unlogged_change_;       // its first step has not begun
+  std::optional<RunFitted> early_fitted_;            // waits until the view may begin
+  std::uint64_t not_before_ms_ = 0;                  // the earliest beginning of the current view
+  std::uint64_t last_tick_ms_ = 0, step_timeout_ms_ = 0, last_cleanup_ms_ = 0;
 };
 
 }  // namespace tg::daemon

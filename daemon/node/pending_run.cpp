@@ -19,16 +19,16 @@ void PendingRun::show(const RunIdentity& run, const schema::JobSpec& job, schema
     if (run.members.empty() || std::ranges::count(run.members, seat) > 0)
       status.members.push_back({.node = context_.self.names[seat], .state = state});
   status.lineage = run.lineage();
-  context_.disk.store.show_resuming(run.id);  // or coming into, where there is a record of it
+  context_.disk.store.show_resuming(run.id);  // or joining; only if there is a record
   context_.disk.store.update(status);
 }
 
-void PendingRun::waits(const std::string& why) {
-  if (why != std::exchange(waits_, why)) show_reason(why);
+void PendingRun::show_wait(const std::string& why) {
+  if (why != std::exchange(wait_, why)) show_reason(why);
 }
 
-bool PendingRun::joins(const std::string& how_far) {
-  if (how_far.empty() || how_far == std::exchange(joins_, how_far)) return false;
+bool PendingRun::show_join(const std::string& how_far) {
+  if (how_far.empty() || how_far == std::exchange(join_, how_far)) return false;
   show_reason(how_far);
   return true;
 }
@@ -41,7 +41,7 @@ void PendingRun::show_reason(const std::string& reason) {
   }
 }
 
-void PendingRun::came_to_nothing() { context_.disk.store.forget(std::exchange(id_, "")); }
+void PendingRun::discard() { context_.disk.store.forget(std::exchange(id_, "")); }
 
 Status PendingRun::record_end(const std::string& run, schema::RunState state, const std::string& reason) {
   RunRecord record;

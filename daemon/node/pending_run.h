@@ -1,5 +1,5 @@
-// The run that this node is asked to begin, or to come into, as status shows it until it is on: in memory alone, for a
-// proposal that comes to nothing leaves no record. Node's thread.
+// A run that this node is asked to begin or to join, as status shows it until it is active. It is kept in memory only:
+// a proposal that fails leaves no record. Node's thread.
 #pragma once
 
 #include <string>
@@ -15,13 +15,13 @@ class PendingRun {
  public:
   explicit PendingRun(const RunContext& context) : context_(context) {}
 
-  const std::string& id() const { return id_; }  // "": none
+  const std::string& id() const { return id_; }  // "" = none
   void show(const RunIdentity& run, const schema::JobSpec& job, schema::RunState state);
-  void waits(const std::string& why);      // "": no longer. A start, for its members
-  bool joins(const std::string& how_far);  // false: nothing new
-  void began() { id_.clear(); }            // or ended: its record says the rest
-  void came_to_nothing();
-  // Of a run that never began here, and that has ended for all.
+  void show_wait(const std::string& why);      // a start waits for members; "" = no longer
+  bool show_join(const std::string& how_far);  // false: already shown
+  void clear() { id_.clear(); }                // the run began or ended: it has a record
+  void discard();
+  // Writes the record of a run that ended for all and never began here.
   Status record_end(const std::string& run, schema::RunState state, const std::string& reason);
 
  private:
@@ -29,7 +29,7 @@ class PendingRun {
 
   const RunContext& context_;
   std::string id_;
-  std::string waits_, joins_;  // as it was shown last
+  std::string wait_, join_;  // the texts shown last
 };
 
 }  // namespace tg::daemon

@@ -13,17 +13,17 @@ namespace tg::daemon {
 namespace {
 
 // State 0 of the first lineage.
-schema::StateId beginning_of(const RunRecord& record) { return {1, View::kFirst, 0, record.initial_digest}; }
+schema::StateId initial_state(const RunRecord& record) { return {1, View::kFirst, 0, record.initial_digest}; }
 
-// Who began the run, and with which weights. Members may have left it since, and others come in.
-ViewInterval beginners(const RunRecord& record, const std::string& directory) {
+// The interval of the run's first view: its members and their weights. Later views may have others.
+ViewInterval first_interval(const RunRecord& record, const std::string& directory) {
   ViewInterval now = interval_of(record);
   if (record.view == View::kFirst && record.status.lineage == 1) return now;
   return first_view_in(directory + "/" + kViewsFile, 1).value_or(std::move(now));
 }
 
-// A key that no resume may change, and that differs; "" if there is none.
-std::string changed_past(const schema::JobSpec& then, const schema::JobSpec& now) {
+// The first key that differs although no resume may change it; "" = none.
+std::string changed_key(const schema::JobSpec& then, const schema::JobSpec& now) {
   for (const schema::Option<schema::JobSpec>& option : schema::job_options())
     if (!option.resumable && option.get(then) != option.get(now)) return option.name;
   return "";
@@ -31,16 +31,16 @@ std::string changed_past(const schema::JobSpec& then, const schema::JobSpec& now
 
 }  // namespace
 
-// --- what is to be proposed ---
+// --- proposals ---
 
-Result<RunIdentity> Resumption::asked(const schema::ResumeRequest& request, std::uint64_t key) const {
+Result<RunIdentity> Resumption::proposal_for(const schema::ResumeRequest& request, std::uint64_t key) const {
   const std::optional<RunRecord> record = context_.disk.store.recorded(request.run);
   if (!record)
     return Error{ErrorKind::kNotFound,
                  "no run '" + request.run + "' on " + context_.self.config.node + "; list the runs: tgctl list"};
   if (!record->has_begun())
     return Error{ErrorKind::kRefused,
-                 "run " + record->id + " never began: there is nothing to go on from; start it anew"};
+                 "run " + record->id + " never began: it has no state to resume from; start it again"};
   const Result<schema::JobSpec> before = schema::parse_job(record->spec, "run.json");
   if (!before.ok()) return before.error();
   const Result<schema::JobSpec> job = schema::resumed_job(*before, request.settings);
@@ -57,11 +57,11 @@ Result<RunIdentity> Resumption::asked(const schema::ResumeRequest& request, std:
 Result<RunIdentity> Resumption::identity_of(const RunRecord& record, const schema::JobSpec& job,
                                             std::uint64_t key) const {
   const Per<Seat, std::string>& names = context_.self.names;
-  const ViewInterval first = beginners(record, context_.disk.store.directory(record.id));
+  const ViewInterval first = first_interval(record, context_.disk.store.directory(record.id));
   if (const Status valid = schema::validate_job(job, first.members.size()); !valid.ok()) return valid.error();
   RunIdentity run{key, record.id, schema::canonical_job(job), job.start_timeout_ms};
-  if (const std::string why = why_none(run, record); !why.empty()) return Error{ErrorKind::kRefused, why};
-  // The members' shares of a batch stay what they were, whatever the nodes' configurations say now.
+  if (const std::string why = refusal_reason(run, record); !why.empty()) return Error{ErrorKind::kRefused, why};
+  // The members keep their shares of a batch, whatever the nodes' configurations say now.
   run.weights.assign(names.size(), 1);
   for (std::size_t i = 0; i < first.weights.size() && i < first.members.size(); ++i)
     for (const Seat seat : names.places())
@@ -72,33 +72,34 @@ Result<RunIdentity> Resumption::identity_of(const RunRecord& record, const schem
   return run;
 }
 
-// Why this node has nothing for such a resume, whatever lies on its disk; "" if nothing speaks against it.
-std::string Resumption::why_none(const RunIdentity& run, const std::optional<RunRecord>& record) const {
+// Why this node cannot take part in such a resume, whatever is on its disk; "" = it can.
+std::string Resumption::refusal_reason(const RunIdentity& run, const std::optional<RunRecord>& record) const {
   const std::string& node = context_.self.config.node;
   if (!record || !record->has_begun())
-    return node + " has no run " + run.id + ": its state directory is another one, or was emptied";
+    return node + " has no run " + run.id + ": its state directory was replaced or emptied";
   const std::vector<std::string> all(context_.self.names.begin(), context_.self.names.end());
   const std::vector<std::string> then_all =
-      record->nodes.empty() ? beginners(*record, context_.disk.store.directory(record->id)).members : record->nodes;
+      record->nodes.empty() ? first_interval(*record, context_.disk.store.directory(record->id)).members
+                            : record->nodes;
   if (then_all != all)
-    return "run " + run.id + " was trained in a mesh of " + schema::joined(then_all) +
-           ", and the nodes of this one are " + schema::joined(all) + "; a run goes on in the mesh it had";
+    return "run " + run.id + " was trained in a mesh of " + schema::joined(then_all) + ", and this mesh is " +
+           schema::joined(all) + "; a run can only be resumed in the mesh that began it";
   const Result<schema::JobSpec> then = schema::parse_job(record->spec, "run.json"),
                                 now = schema::parse_job(run.spec, "proposal");
   if (!then.ok()) return node + ": " + then.error().message;
   if (!now.ok()) return node + ": " + now.error().message;
-  if (const std::string key = changed_past(*then, *now); !key.empty())
-    return node + " has another job for run " + run.id + ": " + key + " differs; its run.json was changed";
+  if (const std::string key = changed_key(*then, *now); !key.empty())
+    return node + " has another job for run " + run.id + ": " + key + " differs; the file run.json was edited";
   return "";
 }
 
 // --- as a member ---
 
-void Resumption::find(const RunIdentity& run) {
+void Resumption::find_states(const RunIdentity& run) {
   const std::optional<RunRecord> record = context_.disk.store.recorded(run.id);
-  std::string why = why_none(run, record);
+  std::string why = refusal_reason(run, record);
   if (why.empty() && run.resume->unasked && record->left_by_order)
-    why = context_.self.config.node + " was told to leave run " + run.id;
+    why = context_.self.config.node + " was removed from run " + run.id;
   if (!why.empty()) return queue_.post(StatesFound{run.run_key, run.id, {.states = {}, .rejected = {why}}, false});
   context_.disk.saver.post([&context = context_, &queue = queue_, id = run.id, key = run.run_key] {
     const auto advance = [&context] { ++context.news.progress.count; };
@@ -108,19 +109,19 @@ void Resumption::find(const RunIdentity& run) {
   });
 }
 
-schema::Offer Resumption::offer(StatesFound event) {
+schema::Offer Resumption::make_offer(StatesFound event) {
   schema::Offer offer;
   found_ = std::move(event.found.states);
   for (const RecoveryPoint& found : found_)
     if (offer.states.size() < schema::kMaxStates) offer.states.push_back(found.id);
-  // The beginning needs no file: the job says all of it.
+  // The initial state needs no file: it follows from the job.
   if (const std::optional<RunRecord> record = context_.disk.store.recorded(event.run_id); event.known && record) {
     if (offer.states.size() == schema::kMaxStates) offer.states.pop_back();
-    offer.states.push_back(beginning_of(*record));
+    offer.states.push_back(initial_state(*record));
   }
   for (const std::string& refused : event.found.rejected) {
     offer.problem += (offer.problem.empty() ? "" : "; ") + refused;
-    context_.news.log.warning("state-refused", {{"run", event.run_id}, {"what", refused}});
+    context_.news.log.warning("state-rejected", {{"run", event.run_id}, {"what", refused}});
   }
   offer.problem = schema::clip_text(offer.problem, schema::kMaxReasonBytes);
   return offer;
@@ -131,13 +132,13 @@ std::uint32_t Resumption::known_lineage(const std::string& run) const {
   return record && record->has_begun() ? record->status.lineage : 0;
 }
 
-Result<SavedStart> Resumption::start_of(const RunIdentity& run) const {
+Result<SavedStart> Resumption::saved_start(const RunIdentity& run) const {
   const std::optional<RunRecord> record = context_.disk.store.recorded(run.id);
   if (!record) return Error{ErrorKind::kNotFound, context_.self.config.node + " has no run " + run.id};
   SavedStart start;
   start.state = *run.resume->start;
   start.directory = context_.disk.store.directory(run.id);
-  start.from_the_beginning = start.state == beginning_of(*record);
+  start.from_the_beginning = start.state == initial_state(*record);
   for (const RecoveryPoint& found : found_)
     if (found.id == start.state) start.counters = found.facts.counters;
   start.data_hash = record->data_hash;

@@ -1,6 +1,6 @@
-// Going on with a run that has ended, as this node's record and disk see it: what a client asks for becomes a run to be
-// proposed, the states that are whole are found, and the chosen one is handed to the run. Who takes part, and which
-// state is chosen, Membership decides. Node's thread; the disk is read on the saver's.
+// Resumes an ended run from this node's record and disk: it turns a client's request into a proposal, finds the states
+// that are intact, and hands the chosen one to the run. Membership decides which nodes take part and which state is
+// chosen. Node's thread; the disk is read on the saver's.
 #pragma once
 
 #include <cstdint>
@@ -21,25 +21,25 @@ class Resumption {
  public:
   Resumption(const RunContext& context, EventQueue& queue) : context_(context), queue_(queue) {}
 
-  // The run that the client wants to go on, to be proposed under this key; or why it cannot.
-  Result<RunIdentity> asked(const schema::ResumeRequest& request, std::uint64_t key) const;
-  // This run with this job, to be proposed under this key with the lineage that follows; or why it cannot go on.
+  // Returns the run to propose under this key for a client's request, or why it cannot be resumed.
+  Result<RunIdentity> proposal_for(const schema::ResumeRequest& request, std::uint64_t key) const;
+  // The same for a run and a job; the proposal has the next lineage.
   Result<RunIdentity> identity_of(const RunRecord& record, const schema::JobSpec& job, std::uint64_t key) const;
 
   // --- as a member ---
-  // Looks for this run's states, on the saver's thread: StatesFound follows.
-  void find(const RunIdentity& run);
-  schema::Offer offer(StatesFound event);
-  std::uint32_t known_lineage(const std::string& run) const;  // 0: no record
-  // The state that was chosen, with what its record says that the bits depend on.
-  Result<SavedStart> start_of(const RunIdentity& run) const;
+  // Looks for the run's states on the saver's thread; StatesFound follows.
+  void find_states(const RunIdentity& run);
+  schema::Offer make_offer(StatesFound event);
+  std::uint32_t known_lineage(const std::string& run) const;  // 0 = no record
+  // Returns the chosen state, with everything in its record on which the bits depend.
+  Result<SavedStart> saved_start(const RunIdentity& run) const;
 
  private:
-  std::string why_none(const RunIdentity& run, const std::optional<RunRecord>& record) const;
+  std::string refusal_reason(const RunIdentity& run, const std::optional<RunRecord>& record) const;
 
   const RunContext& context_;
   EventQueue& queue_;
-  std::vector<RecoveryPoint> found_;  // of the run that was asked for last
+  std::vector<RecoveryPoint> found_;  // by the last find_states()
 };
 
 }  // namespace tg::daemon

@@ -1,7 +1,7 @@
-// Tells the service manager how this process is: systemd, for a service of Type=notify. Speaks sd_notify's protocol, a
-// datagram to the socket that NOTIFY_SOCKET names. It is small and stable; libsystemd would bring libraries for
-// compression and cryptography into a daemon that faces a network. Without a service manager every call does nothing;
-// no call ever waits. ready and stopping: any thread; tick: the node's.
+// The connection to the service manager: systemd, for a service of Type=notify. It sends datagrams of sd_notify's
+// protocol to the socket that NOTIFY_SOCKET names. The protocol is small and stable; libsystemd would bring libraries
+// for compression and cryptography into a daemon that faces a network. Without a service manager every call does
+// nothing; no call ever waits. Any thread may call notify_ready and notify_stopping; the node's thread calls tick.
 #pragma once
 
 #include <cstdint>
@@ -12,25 +12,24 @@ namespace tg::daemon {
 
 class ServiceManager {
  public:
-  // As the environment says: NOTIFY_SOCKET, WATCHDOG_USEC, WATCHDOG_PID (null where not set).
+  // The values of NOTIFY_SOCKET, WATCHDOG_USEC and WATCHDOG_PID; null if not set.
   ServiceManager(const char* socket, const char* watchdog_micros, const char* watchdog_pid);
   ~ServiceManager();
   ServiceManager(const ServiceManager&) = delete;
   ServiceManager& operator=(const ServiceManager&) = delete;
 
-  void ready();  // the ports are open
-  void stopping();
-  // Called as often as the node's thread goes round. Feeds the watchdog, four times in its span, if `turns` has grown
-  // since: what the node's thread does not do itself, other threads do. Each second, asks for the status, one line, and
-  // tells it if it is another one.
+  void notify_ready();  // the ports are open
+  void notify_stopping();
+  // Called in every turn of the node's loop. Feeds the watchdog four times in its interval, if `turns` (those of the
+  // control thread) has grown since. Asks for the status, one line, once a second, and sends it if it changed.
   void tick(std::uint64_t now_ms, std::uint64_t turns, const std::function<std::string()>& status);
 
  private:
-  bool tell(const std::string& message) const;
+  bool notify(const std::string& message) const;
 
-  std::string address_;  // as bind(2) takes it: the name in the file system, or behind a zero byte
+  std::string address_;  // as bind(2) takes it: a path, or a name after a zero byte
   int socket_ = -1;
-  std::uint64_t feed_every_ms_ = 0;  // 0 = there is no watchdog
+  std::uint64_t feed_every_ms_ = 0;  // 0 = no watchdog
   std::uint64_t fed_ms_ = 0, fed_turns_ = 0, status_ms_ = 0;
   std::string status_;
 };

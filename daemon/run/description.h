@@ -1,6 +1,6 @@
-// What the artefacts say about a model, so that it can be used without this program: network, preprocessing, classes.
-// One JSON object, in the metadata of each of their files (store/artefacts.h); nothing in it is of the node. `tgctl
-// fetch` makes model.json of it.
+// The description of a model in the artefacts, so that it can be used without this program: network, preprocessing,
+// classes. It is one JSON object in the metadata of each file (store/artefacts.h), and independent of the node. `tgctl
+// fetch` writes it as model.json.
 //
 //   {"model": WORD, "parameters": n, "input": {"shape": [C, H, W], "order": "CHW", "channels": "RGB"},
 //    "preprocessing": recipe.h, "data": {"kind": WORD, "stored": [C, H, W], "test_samples": n, "test_share": x,
@@ -18,8 +18,8 @@
 
 namespace tg::daemon {
 
-// Above this (tens of thousands of classes with long names) the names are left out: "classes" is null. If it is still
-// larger (mean and deviation of each of a hundred thousand features) it is an error.
+// Above this size (tens of thousands of classes with long names) the names are omitted: "classes" is null. A
+// description that is still larger (mean and deviation of each of a hundred thousand features) is an error.
 inline constexpr std::size_t kMaxDescriptionBytes = std::size_t{4} << 20;
 static_assert(2 * kMaxDescriptionBytes < engine::kMaxHeaderBytes, "as a text in a header, each byte is two at most");
 

@@ -7,7 +7,7 @@
 
 namespace tg::daemon {
 
-void show_beginning(const Beginning& beginning, schema::RunStatus& status) {
+void fill_first_status(const RunBeginning& beginning, schema::RunStatus& status) {
   const Prepared& prepared = beginning.prepared;
   status.state = schema::RunState::kRunning;
   status.since_ms = unix_time_ms();
@@ -23,7 +23,7 @@ void show_beginning(const Beginning& beginning, schema::RunStatus& status) {
   status.data_read = prepared.read.summary;
 }
 
-RunRecord first_record(const Beginning& beginning, const std::string& spec, const schema::RunStatus& status,
+RunRecord first_record(const RunBeginning& beginning, const std::string& spec, const schema::RunStatus& status,
                        MemberRecord own, std::vector<std::string> nodes, std::vector<std::string> members,
                        std::vector<std::uint16_t> weights) {
   RunRecord record;

@@ -1,4 +1,4 @@
-// What a run's status and record say at its beginning, of a run of the mesh and of one that is simulated alike.
+// A run's status and record at its beginning, for a run of the mesh and for a simulated one.
 #pragma once
 
 #include <cstdint>
@@ -13,18 +13,18 @@
 
 namespace tg::daemon {
 
-struct Beginning {
-  const schema::JobSpec& job;  // as it was prepared: its steps are those of its epochs
+struct RunBeginning {
+  const schema::JobSpec& job;  // prepared: its steps are set
   const Prepared& prepared;
   std::uint64_t global_batch = 0;
   std::string exchange, coding;
 };
-// Fills status with what does not depend on what came before. Reads the clock.
-void show_beginning(const Beginning& beginning, schema::RunStatus& status);
+// Fills the fields of status that do not depend on an earlier lineage. Reads the clock.
+void fill_first_status(const RunBeginning& beginning, schema::RunStatus& status);
 
-// spec: the canonical job. status: filled already. own: whose record it is; nodes: all, by seat; the members are
-// those of the first view. The key, the view and the builds are the caller's.
-RunRecord first_record(const Beginning& beginning, const std::string& spec, const schema::RunStatus& status,
+// spec: the canonical job. status: already filled. own: this node's row. nodes: all, by seat. members: the first
+// view's. The caller adds the key, the view and the builds.
+RunRecord first_record(const RunBeginning& beginning, const std::string& spec, const schema::RunStatus& status,
                        MemberRecord own, std::vector<std::string> nodes, std::vector<std::string> members,
                        std::vector<std::uint16_t> weights);
 MemberRecord member_record(const std::string& node, const Prepared& prepared, const PreparedView& view,

@@ -19,19 +19,19 @@ namespace tg::daemon {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-constexpr int kProbes = 3;           // timed forward + backward passes; the median counts
-constexpr double kLongProbe = 5.0;   // seconds after which one is enough
-constexpr double kSplitProbe = 1.0;  // seconds of them, at least, where they split the batch
+constexpr int kProbes = 3;              // timed forward + backward passes; the median counts
+constexpr double kMaxProbe = 5.0;       // seconds; a longer pass is the only one
+constexpr double kMinSplitProbe = 1.0;  // seconds of all passes together if they split the batch
 
-// Two training batches, of which one is filled while the other is trained on, and one to evaluate.
+// Two training batches, one of which is filled during training on the other, and one to evaluate.
 std::uint64_t sample_bytes(const engine::Model& model, int batch) {
   return static_cast<std::uint64_t>(2 * batch + evaluation_samples(model.input)) * model.input.elements() *
          sizeof(float);
 }
 
-std::uint64_t least_bytes(const PreparationOptions& options, const ViewPart& part, const engine::Model& model,
-                          bool on_device) {
-  return least_run_bytes(options.job, model, part.weights.size(), options.threads) -
+std::uint64_t min_bytes(const PreparationOptions& options, const ViewPart& part, const engine::Model& model,
+                        bool on_device) {
+  return min_run_bytes(options.job, model, part.weights.size(), options.threads) -
          (on_device ? space_bytes(options.job, model) : 0);
 }
 
@@ -46,7 +46,7 @@ std::uint64_t reserve_of(const PreparationOptions& options, const ViewPart& part
 Status check_shares(const ViewPart& part) {
   if (part.global_batch >= part.weights.size() && part.share().count > 0) return {};
   return Error{ErrorKind::kInvalidJob, "the global batch of " + std::to_string(part.global_batch) +
-                                           " does not reach all " + std::to_string(part.weights.size()) +
+                                           " is too small for " + std::to_string(part.weights.size()) +
                                            " members; raise global-batch"};
 }
 
@@ -56,7 +56,7 @@ Status check_whole_run(const PreparationOptions& options, const Prepared& prepar
   const bool on_device = compute.accelerator() != nullptr;
   const int batch = part.share().count;
   const std::uint64_t samples = on_device && !replays(options.job) ? sample_bytes(model, batch) : 0;
-  if (Status fits = check_memory(least_bytes(options, part, model, on_device) + samples, 0, options.memory_bytes);
+  if (Status fits = check_memory(min_bytes(options, part, model, on_device) + samples, 0, options.memory_bytes);
       !fits.ok())
     return fits;
   if (!on_device) return {};
@@ -67,9 +67,9 @@ Status check_whole_run(const PreparationOptions& options, const Prepared& prepar
 
 namespace {
 
-// The one place that chooses the engine. Its activations get the memory that everything else leaves; where the last
-// part of a batch is shorter, its engine is made first, since the other one evaluates too, with as many samples at once
-// as the rest allows. host_bytes: that the whole run may take of the host's.
+// The one place that chooses the engine. Its activations get the memory that everything else leaves. If the last part
+// of a batch is shorter, its engine is made first, because the other engine also evaluates, with as many samples at
+// once as the remaining memory allows. host_bytes: the limit of host memory for the whole run.
 Result<std::unique_ptr<engine::Engine>> make_engine(const PreparationOptions& options, const ViewPart& part,
                                                     const engine::Model& model, int batch, std::uint64_t host_bytes,
                                                     const engine::ComputeDevice& compute,
@@ -80,12 +80,12 @@ Result<std::unique_ptr<engine::Engine>> make_engine(const PreparationOptions& op
         model,
         {job.seed, static_cast<std::uint32_t>(part.self.index()), job.replay_zeros, job.replay_gradients.value_or("")},
         compute.space());
-  const engine::MicroBatchOptions in_parts{batch, static_cast<int>(job.micro_batch), advance};
-  const engine::PartSizes sizes = engine::part_sizes(batch, in_parts.micro_batch);
-  const bool on_device = compute.accelerator() != nullptr;  // the state lies there already
+  const engine::MicroBatchOptions micro_batches{batch, static_cast<int>(job.micro_batch), advance};
+  const engine::PartSizes sizes = engine::part_sizes(batch, micro_batches.micro_batch);
+  const bool on_device = compute.accelerator() != nullptr;  // the state is already there
   const std::uint64_t others = (on_device ? reserve_of(options, part, model)
-                                          : least_bytes(options, part, model, false) + sample_bytes(model, batch)) +
-                               engine::micro_batch_bytes(model, batch, in_parts.micro_batch);
+                                          : min_bytes(options, part, model, false) + sample_bytes(model, batch)) +
+                               engine::micro_batch_bytes(model, batch, micro_batches.micro_batch);
   const std::uint64_t allowed = on_device ? compute.memory().free : host_bytes;
   const auto make = [&](int samples, int evaluated, std::uint64_t taken) {
     return compute.make_engine(model, {static_cast<int>(options.threads), samples, evaluated, job.seed,
@@ -100,7 +100,7 @@ Result<std::unique_ptr<engine::Engine>> make_engine(const PreparationOptions& op
   Result<std::unique_ptr<engine::Engine>> engine =
       make(sizes.each, evaluation_samples(model.input), last ? last->activation_bytes() : 0);
   if (!engine.ok() || sizes.each == batch) return engine;
-  return engine::make_micro_batches(std::move(engine).value(), compute.space(), in_parts, std::move(last));
+  return engine::make_micro_batches(std::move(engine).value(), compute.space(), micro_batches, std::move(last));
 }
 
 Status make_engine(const PreparationOptions& options, const ViewPart& part, std::uint64_t host_bytes,
@@ -116,8 +116,8 @@ Status make_engine(const PreparationOptions& options, const ViewPart& part, std:
   return {};
 }
 
-// Seconds of a forward + backward. Also makes the libraries compile their code before the first step is timed;
-// gradients that are replayed are made here.
+// Returns the seconds of a forward + backward. This also makes the libraries compile their code before the first step,
+// and the replay engine its gradients.
 double probe(const PreparationOptions& options, const ViewPart& part, const Prepared& prepared,
              kernels::MemorySpace& space, TrainingKit& kit, const std::function<void()>& advance) {
   const engine::Share share = part.share();
@@ -131,21 +131,21 @@ double probe(const PreparationOptions& options, const ViewPart& part, const Prep
   const auto advanced = [&](std::size_t, std::size_t) { advance(); };
   const bool splits = options.job.split == schema::Split::kSpeed && !replays(options.job) && !options.start;
   std::vector<double> seconds;
-  double spent = 0;
-  for (int i = 0; i <= kProbes || (splits && spent < kSplitProbe); ++i) {
+  double total_seconds = 0;
+  for (int i = 0; i <= kProbes || (splits && total_seconds < kMinSplitProbe); ++i) {
     const Clock::time_point start = Clock::now();
-    // A pass over a large batch takes minutes, a layer of it seconds.
+    // A pass over a large batch takes minutes, one layer seconds.
     kit.engine->forward(prepared.replica->parameters().address(), batch, advanced);
     kit.engine->backward(static_cast<float>(part.factor()), kit.gradients.floats().address(), advanced);
-    const double took = std::chrono::duration<double>(Clock::now() - start).count();
-    spent += took;
-    if (i > 0 || took > kLongProbe) seconds.push_back(took);
-    if (took > kLongProbe) break;
+    const double seconds_taken = std::chrono::duration<double>(Clock::now() - start).count();
+    total_seconds += seconds_taken;
+    if (i > 0 || seconds_taken > kMaxProbe) seconds.push_back(seconds_taken);
+    if (seconds_taken > kMaxProbe) break;
   }
   return median(std::move(seconds));
 }
 
-// What is known of it once the kit has its engine.
+// The facts of the view, once the kit has its engine.
 std::shared_ptr<const PreparedView> view_of(const PreparationOptions& options, const ViewPart& part,
                                             const TrainingKit& kit, double step_seconds,
                                             const engine::ComputeDevice& compute) {
@@ -171,7 +171,7 @@ std::unique_ptr<engine::BatchSource> batches_of(const PreparationOptions& option
                                                 const Prepared& prepared, Step first, std::uint64_t steps,
                                                 kernels::MemorySpace& space) {
   if (replays(options.job)) return nullptr;
-  // Samples in memory are copied faster than any model takes them; others are decoded or drawn.
+  // Samples in memory are copied faster than any model uses them; others are decoded or drawn.
   const int threads = prepared.data->train.source == nullptr ? 1 : std::max(1, static_cast<int>(prepared.threads));
   return std::make_unique<engine::BatchSource>(
       prepared.data, engine::BatchSource::Options{options.job.seed, part.global_batch, part.share(), first.value(),
@@ -200,14 +200,14 @@ Result<TrainingKit> prepare_view(const PreparationOptions& options, const ViewPa
 
 namespace {
 
-// Gradients that are replayed are of a rank.
-bool keeps_engine(const PreparationOptions& options, const TrainingKit& kit, const ViewPart& part) {
+// Replayed gradients depend on the rank.
+bool can_keep_engine(const PreparationOptions& options, const TrainingKit& kit, const ViewPart& part) {
   return kit.engine && kit.part.share().count == part.share().count &&
          (!replays(options.job) || kit.part.self == part.self);
 }
 
-// Of the host's memory that the run may take, most of which it has: state and gradient, if they lie there.
-std::uint64_t bytes_for_all(const PreparationOptions& options, const TrainingKit& kit, bool on_device) {
+// The limit of host memory for the run, which already holds state and gradient if they are in host memory.
+std::uint64_t allowed_host_bytes(const PreparationOptions& options, const TrainingKit& kit, bool on_device) {
   const Prepared& run = *kit.prepared;
   if (options.memory_bytes != 0 || on_device) return allowed_memory(options.memory_bytes);
   const std::uint64_t held = run.replica->bytes() + kit.gradients.floats().size() * sizeof(float);
@@ -218,19 +218,19 @@ Status refit_kit(const PreparationOptions& options, TrainingKit& kit, const View
                  const engine::ComputeDevice& compute, const std::function<void()>& advance) {
   if (Status valid = check_shares(part); !valid.ok()) return valid;
   const engine::Share before = kit.part.share(), share = part.share();
-  const bool same_engine = keeps_engine(options, kit, part);
+  const bool same_engine = can_keep_engine(options, kit, part);
   const bool same_batches = same_engine && (kit.batches || replays(options.job)) && before.first == share.first &&
                             kit.part.global_batch == part.global_batch;
   const double sample_seconds = kit.view->step_seconds / kit.view->local_batch;
   if (same_engine) {
-    if (!same_batches) kit.engine->forget_prefetch();  // else it belongs to the next step, or is forgotten with it
+    if (!same_batches) kit.engine->forget_prefetch();  // else it serves the next step
   } else {
     kit.engine.reset();
   }
   if (!same_batches) kit.batches.reset();
   kit.part = part;
   if (!same_engine) {
-    const std::uint64_t host_bytes = bytes_for_all(options, kit, compute.accelerator() != nullptr);
+    const std::uint64_t host_bytes = allowed_host_bytes(options, kit, compute.accelerator() != nullptr);
     if (Status made = make_engine(options, part, host_bytes, compute, advance, kit); !made.ok()) return made;
   }
   kit.view = view_of(options, part, kit, sample_seconds * share.count, compute);
@@ -247,10 +247,10 @@ Status refit(const PreparationOptions& options, TrainingKit& kit, const ViewPart
     const Status fitted = refit_kit(options, kit, part, first, compute, advance);
     return fitted.ok() ? fitted : Status(on_node(options, fitted.error()));
   } catch (const std::bad_alloc&) {
-    return Error{ErrorKind::kRefused, options.node + " has not enough memory for its share of " +
+    return Error{ErrorKind::kRefused, options.node + " does not have enough memory for its share of " +
                                           std::to_string(part.share().count) + " samples" + options.unsaved_note};
   } catch (const std::exception& error) {
-    return Error{ErrorKind::kFailed, options.node + " cannot go on with its share of " +
+    return Error{ErrorKind::kFailed, options.node + " cannot continue with its share of " +
                                          std::to_string(part.share().count) + " samples: " + error.what()};
   }
 }

@@ -1,4 +1,4 @@
-// What a run is prepared from on this node (preparation.h), and fitted to a view with (fitting.h). Values.
+// The options to prepare a run on this node (prepare.h) and to fit it to a view (fitting.h). Values.
 #pragma once
 
 #include <cstddef>
@@ -15,16 +15,16 @@
 
 namespace tg::daemon {
 
-// Where a resumed run begins, and what its record says that its bits depend on.
+// The state from which a resumed run begins, and the facts of its record on which its bits depend.
 struct SavedStart {
   schema::StateId state;
-  std::string directory;                    // of the run
-  std::shared_ptr<const RunRecord> record;  // as it was before
-  bool from_the_beginning = false;          // no file is needed
+  std::string directory;                    // the run's
+  std::shared_ptr<const RunRecord> record;  // before the resume
+  bool from_the_beginning = false;          // state 0: no file is needed
   schema::StateCounters counters;
   std::uint64_t model_hash = 0, data_hash = 0;
-  std::string engine_build;   // "" = may be another one
-  std::uint64_t threads = 0;  // 0 = may be other ones
+  std::string engine_build;   // "" = any
+  std::uint64_t threads = 0;  // 0 = any
 };
 
 struct PreparationOptions {
@@ -32,14 +32,14 @@ struct PreparationOptions {
   std::string data_dir;  // job.data_dir, or the node's
   std::uint64_t threads = 1;
   std::string node;                // for messages
-  std::string unsaved_note = {};   // for the error that less is left than is configured
-  std::uint64_t memory_bytes = 0;  // that the run may take at most; 0 = what is left on this machine
-  std::string memory_dir = {};     // where to remember what was found out of pictures
+  std::string unsaved_note = {};   // the end of an error about memory
+  std::uint64_t memory_bytes = 0;  // the run's limit; 0 = what is free on this machine
+  std::string memory_dir = {};     // the folder of what was measured on pictures
   std::optional<SavedStart> start = {};
-  // A line of progress, now and then, while data are read; any thread.
-  std::function<void(const std::string&)> say = [](const std::string&) {};
-  // The same after every image, and 0 of 0 at the end.
-  std::function<void(std::size_t done, std::size_t of)> images = [](std::size_t, std::size_t) {};
+  // Called with a line of progress at intervals while data are read; any thread.
+  std::function<void(const std::string&)> log_progress = [](const std::string&) {};
+  // Called after every image, and with 0 of 0 at the end; any thread.
+  std::function<void(std::size_t done, std::size_t of)> show_images = [](std::size_t, std::size_t) {};
 };
 
 }  // namespace tg::daemon

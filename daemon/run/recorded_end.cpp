@@ -35,7 +35,7 @@ PastRun past_run(const RunRecord& record, const Per<Seat, std::string>& names, S
   PastRun run;
   run.id = record.id;
   run.members.assign(names.size(), false);
-  // Who left wants to know as well how the run ended.
+  // A former member also needs the outcome.
   for (const Seat seat : names.places())
     run.members[seat] = record.view > View::kFirst || std::ranges::count(record.member_names, names[seat]) > 0;
   schema::Ended& own = run.end.truth;

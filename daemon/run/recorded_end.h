@@ -1,4 +1,4 @@
-// A run's end between its record on this disk and what members tell each other of it. Pure.
+// Converts a run's outcome between its record on this disk and the members' messages. Pure.
 #pragma once
 
 #include <string>
@@ -8,10 +8,10 @@
 
 namespace tg::daemon {
 
-// Puts the truth into the record, the own row and those of the others. names: of all nodes.
+// Writes the outcome into the record: its status, the own row and the other members' rows. names: all nodes'.
 void record_end(RunRecord& record, const RunOutcome& end, const Per<Seat, std::string>& names);
 
-// A recorded run as this node would report it; no other node has been heard in this process.
+// A recorded run as this node reports it after a restart, when it has heard no other node.
 PastRun past_run(const RunRecord& record, const Per<Seat, std::string>& names, Seat self);
 
 }  // namespace tg::daemon

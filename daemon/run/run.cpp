@@ -10,7 +10,7 @@
 #include "daemon/membership/choose_exchange.h"
 #include "daemon/run/fitting.h"
 #include "daemon/run/memory_check.h"
-#include "daemon/run/preparation.h"
+#include "daemon/run/prepare.h"
 #include "daemon/run/sample_to_wire.h"
 #include "daemon/step/job_data.h"
 #include "daemon/step/job_layout.h"
@@ -21,7 +21,7 @@
 namespace tg::daemon {
 namespace {
 
-// Unsaved states of earlier runs count; where the machine is asked what is left, they are gone from it already.
+// The node's limit without the unsaved states of earlier runs; 0 = the machine's free memory, which excludes them.
 std::uint64_t memory_for_a_run(const RunContext& context) {
   const std::uint64_t configured = context.self.config.memory_mib << 20, held = context.disk.store.unsaved().bytes;
   return configured == 0 ? 0 : std::max<std::uint64_t>(configured, held + 1) - held;
@@ -32,8 +32,8 @@ std::string unsaved_note(const RunContext& context) {
   return daemon::unsaved_note(held.bytes, held.runs);
 }
 
-PreparationOptions preparation(const RunContext& context, const RunIdentity& identity, const schema::JobSpec& job,
-                               const std::optional<SavedStart>& start) {
+PreparationOptions preparation_options(const RunContext& context, const RunIdentity& identity,
+                                       const schema::JobSpec& job, const std::optional<SavedStart>& start) {
   return {.job = job,
           .data_dir = context.data_dir_for(job),
           .threads = context.threads_for(job),
@@ -42,11 +42,11 @@ PreparationOptions preparation(const RunContext& context, const RunIdentity& ide
           .memory_bytes = memory_for_a_run(context),
           .memory_dir = context.self.config.state_dir + "/data",
           .start = start,
-          .say =
+          .log_progress =
               [&log = context.news.log, id = identity.id](const std::string& line) {
                 log.info("preparing", {{"run", id}, {"progress", line}});
               },
-          .images =
+          .show_images =
               [&progress = context.news.progress](std::size_t done, std::size_t of) {
                 progress.images_done = done;
                 progress.images = of;
@@ -59,13 +59,13 @@ ViewPart part_of(const RunContext& context, const RunIdentity& identity, const V
           .global_batch = identity.global_batch};
 }
 
-// The compute thread of the run, which prepares at once; its reports are events of this run.
+// Makes the run's compute thread, which begins to prepare; its events carry the run key.
 std::unique_ptr<Trainer> make_trainer(const RunContext& context, const RunIdentity& identity,
                                       const schema::JobSpec& job, const View& view,
                                       const std::optional<SavedStart>& start, std::uint64_t number,
                                       const std::shared_ptr<Timeline>& timeline, bool joins) {
-  PreparationOptions options = preparation(context, identity, job, start);
-  if (joins) options.job.initial.clear();  // it is given the state
+  PreparationOptions options = preparation_options(context, identity, job, start);
+  if (joins) options.job.initial.clear();  // the donor sends the state
   const engine::ComputeDevice& compute = context.machine.compute;
   const Trainer::Makers makers{
       [options, part = part_of(context, identity, view), &compute](const std::function<void()>& advance) {
@@ -74,36 +74,36 @@ std::unique_ptr<Trainer> make_trainer(const RunContext& context, const RunIdenti
       [options, &compute](TrainingKit& kit, const ViewPart& part, Step first, const std::function<void()>& advance) {
         return refit(options, kit, part, first, compute, advance);
       }};
-  const Trainer::Hooks hooks{[&context, key = identity.run_key, number](auto result) {
-                               context.tell.prepared({key, number, std::move(result)});
+  const Trainer::Hooks hooks{[&context, run_key = identity.run_key, number](auto result) {
+                               context.hooks.on_prepared({run_key, number, std::move(result)});
                              },
-                             [&context, key = identity.run_key](std::uint32_t of, auto result) {
-                               context.tell.fitted({key, of, std::move(result)});
+                             [&context, run_key = identity.run_key](std::uint32_t of, auto result) {
+                               context.hooks.on_fitted({run_key, of, std::move(result)});
                              },
-                             [&context, key = identity.run_key](StepEvent&& event) {
-                               context.tell.happened({key, std::move(event)});
+                             [&context, run_key = identity.run_key](StepEvent&& event) {
+                               context.hooks.on_step_event({run_key, std::move(event)});
                              }};
   return std::make_unique<Trainer>(Trainer::Options{.job = job, .run = identity.id}, makers, context.news.progress,
                                    context.machine.fault, timeline, hooks);
 }
 
-// On the node's thread.
-std::uint64_t next_number() {
+// Node's thread.
+std::uint64_t next_object_number() {
   static std::uint64_t made = 0;
   return ++made;
 }
 
-// Members of a view that are none of the other.
-std::vector<std::string> only_in(const View& view, const View& other, const Per<Seat, std::string>& names) {
+// The members of a view that are not in the other.
+std::vector<std::string> members_not_in(const View& view, const View& other, const Per<Seat, std::string>& names) {
   std::vector<std::string> members;
   for (const Seat seat : view.seats())
     if (!other.has(seat)) members.push_back(names[seat]);
   return members;
 }
 
-// What people read of the end of a view.
-std::string difference(const std::vector<std::string>& left) {
-  return left.empty() ? "the same members go on" : "without " + schema::joined(left);
+// The reason of a view change, for people.
+std::string change_reason(const std::vector<std::string>& departed) {
+  return departed.empty() ? "same members" : "without " + schema::joined(departed);
 }
 
 }  // namespace
@@ -111,12 +111,13 @@ std::string difference(const std::vector<std::string>& left) {
 Run::Run(const RunContext& context, RunIdentity identity, schema::JobSpec job, View view,
          std::optional<SavedStart> start, bool joins)
     : context_(context),
-      number_(next_number()),
+      number_(next_object_number()),
       identity_(std::move(identity)),
       job_(std::move(job)),
-      journal_(context, identity_.id),
-      keeper_(context, identity_.run_key, job_),
-      candidate_(context, identity_.run_key, job_, identity_.global_batch, joins ? std::vector<Seat>() : view.seats()),
+      reporter_(context, identity_.id),
+      checkpointer_(context, identity_.run_key, job_),
+      preparation_(context, identity_.run_key, job_, identity_.global_batch,
+                   joins ? std::vector<Seat>() : view.seats()),
       start_(std::move(start)),
       trainer_(make_trainer(context, identity_, job_, view, start_, number_, timeline_, joins)),
       view_(std::in_place, parts(), std::move(view)) {}
@@ -126,8 +127,8 @@ RunView::Parts Run::parts() {
           .identity = identity_,
           .job = job_,
           .trainer = *trainer_,
-          .journal = journal_,
-          .keeper = keeper_,
+          .reporter = reporter_,
+          .checkpointer = checkpointer_,
           .timeline = timeline_};
 }
 
@@ -135,14 +136,14 @@ Run::~Run() = default;
 
 // --- before it begins ---
 
-void Run::prepared(Result<std::shared_ptr<const PreparedView>> result) {
+void Run::on_prepared(Result<std::shared_ptr<const PreparedView>> result) {
   if (result.ok()) {
     fitted_ = result.value();
     prepared_ = fitted_->run;
     job_.steps = prepared_->steps;
-    view_->prepared(prepared_, evaluates_first());
+    view_->on_prepared(prepared_, evaluates_first());
   }
-  candidate_.prepared(std::move(result));
+  preparation_.on_prepared(std::move(result));
 }
 
 engine::ModelOptions Run::model() const {
@@ -164,7 +165,7 @@ schema::StartReply Run::facts(const schema::Commit& choice) const {
   reply.exchange = to_word(layouts.layout.exchange);
   reply.coding = to_word(layouts.layout.coding);
   reply.compute_seconds = fitted_->step_seconds / fitted_->local_batch * static_cast<double>(reply.local_batch);
-  reply.link_mbps = candidate_.link_mbps();
+  reply.link_mbps = preparation_.link_mbps();
   reply.memory_bytes = member_bytes(job_, prepared_->model, layouts, workers_for(context_.threads_for(job_))) +
                        fitted_->activation_bytes - fitted_->device_bytes;
   reply.device_bytes = fitted_->device_bytes + fitted_->device_reserve;
@@ -195,11 +196,11 @@ Status Run::show_data(schema::StartReply& reply) const {
 
 // --- the beginning ---
 
-// Without room for the copy that checkpoints are written from, training waits for them.
+// copies: whether there is memory to copy the state for a checkpoint; if not, training pauses for it.
 Status Run::check_memory_of(const schema::StartReply& facts, bool& copies) const {
   const engine::Model& model = prepared_->model;
   const std::uint64_t held = prepared_->replica->bytes() + model.segments.padded_count() * sizeof(float) +
-                             fitted_->activation_bytes - fitted_->device_bytes;  // there it has been taken already
+                             fitted_->activation_bytes - fitted_->device_bytes;  // all of it is allocated
   const std::uint64_t allowed = memory_for_a_run(context_);
   copies = check_memory(facts.memory_bytes, held, allowed).ok();
   if (copies) return {};
@@ -209,13 +210,13 @@ Status Run::check_memory_of(const schema::StartReply& facts, bool& copies) const
                                       ", coding = " + facts.coding + " was chosen)" + unsaved_note(context_)};
 }
 
-Beginning Run::beginning(const schema::StartReply& facts) const {
+RunBeginning Run::beginning(const schema::StartReply& facts) const {
   return {job_, *prepared_, identity_.global_batch, facts.exchange, facts.coding};
 }
 
 schema::RunStatus Run::first_status(const schema::StartReply& facts) const {
   schema::RunStatus status;
-  show_beginning(beginning(facts), status);
+  fill_first_status(beginning(facts), status);
   status.id = identity_.id;
   status.started_ms = status.since_ms;
   status.from_step = facts.from_step;
@@ -231,7 +232,7 @@ schema::RunStatus Run::first_status(const schema::StartReply& facts) const {
   status.initial_digest = before.initial_digest;
   status.counters() = start_->counters;
   if (start_->record->key != identity_.run_key) return status;
-  // It joins.
+  // This node joins.
   status.from_step = before.from_step;
   status.departed = before.departed;
   std::erase_if(status.departed, [this](const auto& one) { return one.node == context_.self.config.node; });
@@ -241,7 +242,7 @@ schema::RunStatus Run::first_status(const schema::StartReply& facts) const {
 RunRecord Run::first_record(const schema::StartReply& facts) const {
   const RunContext::Self& self = context_.self;
   RunRecord record = daemon::first_record(
-      beginning(facts), identity_.spec, journal_.status(),
+      beginning(facts), identity_.spec, reporter_.status(),
       member_record(self.config.node, *prepared_, *fitted_, context_.machine.kernels, context_.machine.compute),
       {self.names.begin(), self.names.end()}, view_->member_names(), view_->view().weights());
   record.key = identity_.run_key;
@@ -254,9 +255,9 @@ RunRecord Run::first_record(const schema::StartReply& facts) const {
 
 Status Run::begin(const schema::Commit& choice) {
   TG_CHECK(prepared_ != nullptr && !begun());
-  const bool other_shares = view_->settle(View(View::kFirst, choice.members));
-  if (Status entered = enter(choice); !entered.ok()) return entered;
-  if (other_shares) {
+  const bool shares_changed = view_->settle(View(View::kFirst, choice.members));
+  if (Status entered = record_beginning(choice); !entered.ok()) return entered;
+  if (shares_changed) {
     choice_ = choice;
     trainer_->refit(view_->view().number(), part_of(context_, identity_, view_->view()),
                     Step(prepared_->replica->committed_rounds().value()));
@@ -267,37 +268,37 @@ Status Run::begin(const schema::Commit& choice) {
   return begun;
 }
 
-// What is recorded and told of the beginning on this node.
-Status Run::enter(const schema::Commit& choice) {
+// Records and reports the beginning on this node.
+Status Run::record_beginning(const schema::Commit& choice) {
   const schema::StartReply facts = this->facts(choice);
   bool copies = true;
   if (Status fits = check_memory_of(facts, copies); !fits.ok()) return fits;
   if (job_.trace) timeline_->start(context_.self.config.node, context_.self.config.seat().index());
-  journal_.enter(view_->numbers());
-  journal_.begin(first_status(facts), prepared_, static_cast<double>(job_.checkpoint_every_ms) / 1000);
-  if (Status written = keeper_.begin(first_record(facts), prepared_, copies); !written.ok()) return written;
-  // The line of an evaluation that is still due is written with it.
-  if (Status opened = journal_.open_metrics(context_.disk.store.directory(identity_.id), start_.has_value(),
-                                            facts.from_step - (evaluates_first() ? 1 : 0));
+  reporter_.begin_view(view_->numbers());
+  reporter_.begin(first_status(facts), prepared_, static_cast<double>(job_.checkpoint_every_ms) / 1000);
+  if (Status written = checkpointer_.begin(first_record(facts), prepared_, copies); !written.ok()) return written;
+  // If the first state is still to be evaluated, its row is written with the evaluation.
+  if (Status opened = reporter_.open_metrics(context_.disk.store.directory(identity_.id), start_.has_value(),
+                                             facts.from_step - (evaluates_first() ? 1 : 0));
       !opened.ok())
     return opened;
   if (start_)
-    keeper_.write_checkpoint(keeper_.name_of(start_->state.step, start_->state.digest), journal_.refreshed(),
-                             journal_.metrics());
+    checkpointer_.write_checkpoint(checkpointer_.state_id(start_->state.step, start_->state.digest),
+                                   reporter_.refreshed(), reporter_.metrics());
   log_beginning(facts);
   if (job_.checkpoint_every_ms > 0 && !copies) {
-    journal_.note(context_.self.config.node +
-                  " has no memory for a copy: training waits while a checkpoint is written");
-    context_.news.log.warning("checkpoint-without-copy", {{"run", identity_.id}, {"what", journal_.status().reason}});
+    reporter_.set_note(context_.self.config.node +
+                       " has no memory to copy the state: training pauses while a checkpoint is written");
+    context_.news.log.warning("checkpoint-without-copy", {{"run", identity_.id}, {"what", reporter_.status().reason}});
   }
   return {};
 }
 
-// Of the state that it is resumed from: a crash, or a shutdown, may have come between its commit and its evaluation. Of
-// some members alone, perhaps: so that all say the same, each asks only which step it is.
+// Whether the state of a resume is evaluated first: a crash or shutdown may have come between its commit and its
+// evaluation, perhaps on some members only. The answer depends on the step alone, so that all members agree.
 bool Run::evaluates_first() const { return start_ && !start_->from_the_beginning && is_evaluated(start_->state.step); }
 
-// By the schedule: nobody evaluates what has learned nothing.
+// Whether the schedule has an evaluation at this step; step 0 has none.
 bool Run::is_evaluated(std::uint64_t step) const {
   if (step == 0 || prepared_->data->test.labels.empty()) return false;
   return step == job_.steps || (job_.evaluate_every > 0 && step % job_.evaluate_every == 0);
@@ -311,7 +312,7 @@ void Run::log_beginning(const schema::StartReply& facts) const {
                            {"seed", job_.seed},
                            {"exchange", facts.exchange},
                            {"coding", facts.coding},
-                           {"link-mbps", candidate_.link_mbps()},
+                           {"link-mbps", preparation_.link_mbps()},
                            {"kernels", context_.machine.kernels.name},
                            {"engine", fitted_->engine_build},
                            {"device", context_.machine.compute.name()},
@@ -329,38 +330,38 @@ void Run::log_beginning(const schema::StartReply& facts) const {
     log.info("batch-split", {{"run", identity_.id}, {"samples", uneven}});
 }
 
-// --- while it goes on ---
+// --- during the run ---
 
 void Run::request_stop() {
-  if (!goes_on()) return;
+  if (!is_active()) return;
   view_->member().request_stop();
-  journal_.state(schema::RunState::kStopping, journal_.status().reason);
+  reporter_.set_state(schema::RunState::kStopping, reporter_.status().reason);
 }
 
 void Run::tick() {
-  if (!goes_on() || view_->member().failed()) return;
-  if (view_->member().stopping() && journal_.status().state == schema::RunState::kRunning)
-    journal_.state(schema::RunState::kStopping, journal_.status().reason);
-  journal_.publish(false);  // a run that stands still shows where
+  if (!is_active() || view_->member().failed()) return;
+  if (view_->member().stopping() && reporter_.status().state == schema::RunState::kRunning)
+    reporter_.set_state(schema::RunState::kStopping, reporter_.status().reason);
+  reporter_.publish(false);  // also during a stall
   if (!view_->member().frozen()) view_->tick();
 }
 
-void Run::checkpointed(const CheckpointWritten& outcome) {
-  const std::optional<std::string> problem = keeper_.checkpointed(outcome);
-  if (keeper_.saving()) return;
-  if (problem || lacks_checkpoint_) journal_.note(problem.value_or(""));
-  lacks_checkpoint_ = problem.has_value();
+void Run::on_checkpoint_written(const CheckpointWritten& outcome) {
+  const std::optional<std::string> problem = checkpointer_.on_checkpoint_written(outcome);
+  if (checkpointer_.is_saving()) return;
+  if (problem || checkpoint_failed_) reporter_.set_note(problem.value_or(""));
+  checkpoint_failed_ = problem.has_value();
 }
 
-// --- a change of its members ---
+// --- a view change ---
 
 FreezeReport Run::freeze() {
-  TG_CHECK(goes_on());
+  TG_CHECK(is_active());
   Member& member = view_->member();
   if (!member.frozen()) {
-    if (unfit_.empty()) unfit_ = view_->stuck();
+    if (unfit_.empty()) unfit_ = view_->stall_reason();
     member.freeze();
-    if (view_->begun()) {  // else an engine is being made, which is of use to the next view too
+    if (view_->begun()) {  // else an engine is being made, which the next view can use
       trainer_->abandon();
       context_.news.progress.phase = schema::Phase::kIdle;
     }
@@ -372,74 +373,75 @@ FreezeReport Run::freeze() {
           .can_undo = member.can_go_back()};
 }
 
-// In this order: nobody writes the state any more; it goes to where the next view begins, which is told as the old
-// view's; the new view takes over.
+// The order matters: first nothing writes the state any more; then it is taken to the first state of the next view, and
+// recorded as the old view's last; then the new view takes over.
 Status Run::change_view(View next, Round start, const std::string& why) {
-  TG_CHECK(goes_on() && view_->member().frozen(), start.value());
+  TG_CHECK(is_active() && view_->member().frozen(), start.value());
   snapshot_source_.reset();
-  view_->end_helpers();
+  view_->stop_helpers();
   trainer_->abandon();
   Member& before = view_->member();
-  const bool stops = before.stopping();
-  if (before.quiesced()) journal_.note("");
+  const bool stopping = before.stopping();
+  if (before.quiesced()) reporter_.set_note("");
   const bool can_undo = prepared_->replica->committed_rounds() > start;
   before.install(start);
-  if (can_undo) journal_.drop_unconfirmed();
+  if (can_undo) reporter_.drop_unconfirmed();
   if (unfit_.empty()) unfit_ = before.unfit();
   read_digests();
-  const bool reports = is_evaluated(start.value()) || start.value() == job_.steps;
-  if (!reports) journal_.write_without_report();
-  const schema::StateId from = keeper_.name_of(start.value(), journal_.status().digest);
-  const std::vector<std::string> left = only_in(view_->view(), next, context_.self.names);
-  const std::vector<std::string> joined = only_in(next, view_->view(), context_.self.names);
-  const std::string words = why.empty() ? difference(left) : why;
+  const bool report_follows = is_evaluated(start.value()) || start.value() == job_.steps;
+  if (!report_follows) reporter_.write_without_report();
+  const schema::StateId from = checkpointer_.state_id(start.value(), reporter_.status().digest);
+  const std::vector<std::string> departed = members_not_in(view_->view(), next, context_.self.names);
+  const std::vector<std::string> joined = members_not_in(next, view_->view(), context_.self.names);
+  const std::string reason = why.empty() ? change_reason(departed) : why;
   view_.emplace(parts(), std::move(next));
-  journal_.enter(view_->numbers());
-  journal_.change_view(view_->view().number(), start.value(), {left, joined}, words);
-  view_->prepared(prepared_, is_evaluated(start.value()));
-  keeper_.change_view(journal_.refreshed(),
-                      {view_->view().number(), view_->member_names(), view_->view().weights(), from},
-                      "CHANGED: " + words);
-  // A newcomer keeps what it was fed: so all have a state in common.
-  if (!joined.empty()) keeper_.write_checkpoint(from, journal_.refreshed(), journal_.metrics());
-  if (stops) view_->member().request_stop();
-  journal_.publish(true);
-  if (!unfit_.empty()) return unfit(Error{ErrorKind::kRunFailed, unfit_});
+  reporter_.begin_view(view_->numbers());
+  reporter_.on_view_changed(view_->view().number(), start.value(), {departed, joined}, reason);
+  view_->on_prepared(prepared_, is_evaluated(start.value()));
+  checkpointer_.on_view_changed(reporter_.refreshed(),
+                                {view_->view().number(), view_->member_names(), view_->view().weights(), from},
+                                "CHANGED: " + reason);
+  // A joiner keeps the state that it received: so all have a state in common.
+  if (!joined.empty()) checkpointer_.write_checkpoint(from, reporter_.refreshed(), reporter_.metrics());
+  if (stopping) view_->member().request_stop();
+  reporter_.publish(true);
+  if (!unfit_.empty()) return mark_unfit(Error{ErrorKind::kRunFailed, unfit_});
   trainer_->refit(view_->view().number(), part_of(context_, identity_, view_->view()), Step(start.value()));
   return {};
 }
 
-// --- a newcomer ---
+// --- a join ---
 
 void Run::request_quiesce() {
-  if (goes_on()) view_->member().request_quiesce();
+  if (is_active()) view_->member().request_quiesce();
 }
 
 void Run::note_join(const std::string& what) {
-  if (!goes_on()) return;
+  if (!is_active()) return;
   ++context_.news.progress.count;
-  if (quiesced()) journal_.note(what);
+  if (quiesced()) reporter_.set_note(what);
 }
 
 void Run::release() {
-  if (!goes_on()) return;
+  if (!is_active()) return;
   snapshot_source_.reset();
-  if (quiesced()) journal_.note("");
+  if (quiesced()) reporter_.set_note("");
   view_->member().release();
 }
 
-void Run::read_past() {
-  journal_.metrics()->flush();
-  context_.disk.saver.post([&context = context_, key = identity_.run_key, id = identity_.id] {
-    std::ifstream file(context.disk.store.directory(id) + "/" + kViewsFile, std::ios::binary);  // none: no view before
-    context.tell.past_read({key, std::string(std::istreambuf_iterator<char>(file), {})});
+void Run::read_history() {
+  reporter_.metrics()->flush();
+  context_.disk.saver.post([&context = context_, run_key = identity_.run_key, id = identity_.id] {
+    std::ifstream file(context.disk.store.directory(id) + "/" + kViewsFile,
+                       std::ios::binary);  // may be absent
+    context.hooks.on_history_read({run_key, std::string(std::istreambuf_iterator<char>(file), {})});
   });
 }
 
 schema::SnapshotOffer Run::begin_snapshot(std::string views) {
   RunStore& store = context_.disk.store;
   const Result<schema::SliceReply> metrics = store.read_slice(identity_.id, kMetricsFile, 0, 0);
-  SnapshotSource::Past past{record_to_json(keeper_.record_with(journal_.refreshed())), std::move(views),
+  SnapshotSource::Past past{record_to_json(checkpointer_.record_with(reporter_.refreshed())), std::move(views),
                             metrics.ok() ? metrics->total_bytes : 0};
   past.read_metrics = [&store, id = identity_.id](std::uint64_t at, std::span<std::byte> to) -> Status {
     const Result<schema::SliceReply> slice = store.read_slice(id, kMetricsFile, at, to.size());
@@ -449,57 +451,58 @@ schema::SnapshotOffer Run::begin_snapshot(std::string views) {
     return {};
   };
   snapshot_source_ = std::make_unique<SnapshotSource>(std::move(past), *prepared_->replica);
-  return {keeper_.name_of(journal_.status().digest_step, journal_.status().digest), snapshot_source_->parts()};
+  return {checkpointer_.state_id(reporter_.status().digest_step, reporter_.status().digest), snapshot_source_->parts()};
 }
 
-void Run::send_snapshot_chunks(Seat to, const schema::SnapshotRequest& want) {
+void Run::send_snapshot_chunks(Seat to, const schema::SnapshotRequest& request) {
   if (!snapshot_source_ || !quiesced()) return;
   ++context_.news.progress.count;
   const schema::FrameHeader header{identity_.run_key, view_->view().number(), 0};
-  const Status sent = snapshot_source_->want(want, [&](std::uint64_t at, std::span<const std::byte> bytes) {
+  const Status sent = snapshot_source_->want(request, [&](std::uint64_t at, std::span<const std::byte> bytes) {
     context_.network.mesh.send({to},
                                schema::encode_frame(header, schema::SnapshotChunk{at, bytes}, context_.network.pool));
   });
-  if (!sent.ok()) context_.news.log.warning("feed-failed", {{"run", identity_.id}, {"why", sent.error().message}});
+  if (!sent.ok()) context_.news.log.warning("snapshot-failed", {{"run", identity_.id}, {"why", sent.error().message}});
 }
 
-Status Run::receive_snapshot(Seat from, std::uint32_t view, const schema::SnapshotOffer& feed) {
+Status Run::receive_snapshot(Seat from, std::uint32_t view, const schema::SnapshotOffer& offer) {
   TG_CHECK(prepared_ != nullptr && !begun());
   snapshot_sink_.reset();
   const std::string metrics = context_.disk.store.directory(identity_.id) + "/" + kMetricsFile;
-  fed_metrics_ = std::make_unique<engine::AtomicFile>(metrics);
-  if (Status opened = fed_metrics_->open(); !opened.ok()) return opened;
-  Result<std::unique_ptr<SnapshotSink>> intake = SnapshotSink::of(
-      feed, *prepared_->replica,
-      [&file = *fed_metrics_](std::span<const std::byte> bytes) { return file.write(bytes.data(), bytes.size()); });
-  if (!intake.ok()) return intake.error();
-  snapshot_sink_ = *std::move(intake);
+  received_metrics_ = std::make_unique<engine::AtomicFile>(metrics);
+  if (Status opened = received_metrics_->open(); !opened.ok()) return opened;
+  Result<std::unique_ptr<SnapshotSink>> sink =
+      SnapshotSink::of(offer, *prepared_->replica, [&file = *received_metrics_](std::span<const std::byte> bytes) {
+        return file.write(bytes.data(), bytes.size());
+      });
+  if (!sink.ok()) return sink.error();
+  snapshot_sink_ = *std::move(sink);
   donor_ = from;
   donor_view_ = view;
   return {};
 }
 
-Status Run::on_snapshot_chunk(Seat from, const schema::SnapshotChunk& slice, std::uint64_t now_ms) {
+Status Run::on_snapshot_chunk(Seat from, const schema::SnapshotChunk& chunk, std::uint64_t now_ms) {
   if (!snapshot_sink_ || from != donor_ || begun()) return {};
   ++context_.news.progress.count;
-  if (Status taken = snapshot_sink_->take(slice, now_ms); !taken.ok()) return taken;
+  if (Status taken = snapshot_sink_->take(chunk, now_ms); !taken.ok()) return taken;
   request_chunks(now_ms);
   return {};
 }
 
 void Run::request_chunks(std::uint64_t now_ms) {
   if (!snapshot_sink_ || begun()) return;
-  if (const std::optional<schema::SnapshotRequest> want = snapshot_sink_->due(now_ms))
-    context_.network.mesh.send({donor_},
-                               schema::encode_frame({identity_.run_key, donor_view_, 0}, *want, context_.network.pool));
+  if (const std::optional<schema::SnapshotRequest> request = snapshot_sink_->due(now_ms))
+    context_.network.mesh.send(
+        {donor_}, schema::encode_frame({identity_.run_key, donor_view_, 0}, *request, context_.network.pool));
 }
 
 Status Run::check_snapshot() const {
   TG_CHECK(has_snapshot());
   const std::uint64_t digest = Replica::combine(prepared_->replica->segment_digests());
   if (digest == snapshot_sink_->state().digest) return {};
-  return Error{ErrorKind::kCorrupt, "the state of step " + std::to_string(snapshot_sink_->state().step) + " came as " +
-                                        hex_digest(digest) + ", and the members have " +
+  return Error{ErrorKind::kCorrupt, "the received state of step " + std::to_string(snapshot_sink_->state().step) +
+                                        " has digest " + hex_digest(digest) + ", and the members have " +
                                         hex_digest(snapshot_sink_->state().digest)};
 }
 
@@ -514,73 +517,73 @@ Status Run::join(View view, const schema::Commit& choice, const std::string& why
   start.counters = record->status;
   start.record = std::make_shared<const RunRecord>(*record);
   start_ = std::move(start);
-  if (Status kept = fed_metrics_->commit(); !kept.ok()) return kept;
+  if (Status kept = received_metrics_->commit(); !kept.ok()) return kept;
   view_.emplace(parts(), std::move(view));
-  view_->prepared(prepared_, is_evaluated(start_->state.step));
+  view_->on_prepared(prepared_, is_evaluated(start_->state.step));
   ViewInterval before = interval_of(*record);
   before.ended = schema::clip_text("CHANGED: " + why, schema::kMaxReasonBytes);
-  keeper_.joins(snapshot_sink_->views(), std::move(before));
-  if (Status entered = enter(choice); !entered.ok()) return entered;
+  checkpointer_.set_history(snapshot_sink_->views(), std::move(before));
+  if (Status entered = record_beginning(choice); !entered.ok()) return entered;
   choice_ = choice;
   snapshot_sink_.reset();
-  fed_metrics_.reset();
+  received_metrics_.reset();
   trainer_->refit(view_->view().number(), part_of(context_, identity_, view_->view()), Step(start_->state.step));
   return {};
 }
 
 void Run::leave(Round start) {
-  if (!goes_on()) return;
+  if (!is_active()) return;
   freeze();
-  view_->end_helpers();
+  view_->stop_helpers();
   const Round committed = prepared_->replica->committed_rounds();
   if (committed != start && !(committed == start.next() && view_->member().can_go_back())) return;
   view_->member().install(start);
-  if (committed != start) journal_.drop_unconfirmed();
+  if (committed != start) reporter_.drop_unconfirmed();
 }
 
 void Run::pause(const std::string& why) {
-  if (!goes_on()) return;
-  const bool paused = journal_.status().state == schema::RunState::kPaused;
-  if (!why.empty()) return paused ? journal_.note(why) : journal_.state(schema::RunState::kPaused, why);
+  if (!is_active()) return;
+  const bool paused = reporter_.status().state == schema::RunState::kPaused;
+  if (!why.empty()) return paused ? reporter_.set_note(why) : reporter_.set_state(schema::RunState::kPaused, why);
   if (!paused) return;
-  journal_.state(view_->member().stopping() ? schema::RunState::kStopping : schema::RunState::kRunning, "");
+  reporter_.set_state(view_->member().stopping() ? schema::RunState::kStopping : schema::RunState::kRunning, "");
 }
 
-Status Run::fitted(std::uint32_t view, Result<std::shared_ptr<const PreparedView>> result) {
-  if (!goes_on() || view != view_->view().number() || view_->member().frozen()) return {};
-  if (!result.ok()) return unfit(result.error());
+Status Run::on_fitted(std::uint32_t view, Result<std::shared_ptr<const PreparedView>> result) {
+  if (!is_active() || view != view_->view().number() || view_->member().frozen()) return {};
+  if (!result.ok()) return mark_unfit(result.error());
   fitted_ = *std::move(result);
   bool copies = true;
   if (const Status fits = check_memory_of(facts(*choice_), copies); !fits.ok())
-    return unfit(Error{fits.error().kind, context_.self.config.node + ": " + fits.error().message});
-  keeper_.fitted(*fitted_, copies);
-  if (const Status begun = view_->begin(*choice_); !begun.ok()) return unfit(begun.error());
+    return mark_unfit(Error{fits.error().kind, context_.self.config.node + ": " + fits.error().message});
+  checkpointer_.on_fitted(*fitted_, copies);
+  if (const Status begun = view_->begin(*choice_); !begun.ok()) return mark_unfit(begun.error());
   return {};
 }
 
-Status Run::unfit(const Error& error) {
+Status Run::mark_unfit(const Error& error) {
   unfit_ = error.message;
   return error;
 }
 
-// --- its end ---
+// --- the end ---
 
 void Run::begin_save(schema::RunState state, const std::string& reason) {
   const Round committed = prepared_->replica->committed_rounds();
   view_->member().rest();
-  // Of use to a resume only, and a COMPLETED run has none.
-  const bool one_ahead = state != schema::RunState::kCompleted && prepared_->replica->committed_rounds() < committed;
+  // Only a resume needs it, and a COMPLETED run is never resumed.
+  const bool undone = state != schema::RunState::kCompleted && prepared_->replica->committed_rounds() < committed;
   read_digests();
-  journal_.state(state, reason);
-  const std::optional<schema::RunStatus> ahead = one_ahead ? journal_.take_unconfirmed() : std::nullopt;
-  keeper_.begin_save(journal_.refreshed(), ahead, journal_.take_metrics(), timeline_);
+  reporter_.set_state(state, reason);
+  const std::optional<schema::RunStatus> ahead = undone ? reporter_.take_unconfirmed() : std::nullopt;
+  checkpointer_.begin_save(reporter_.refreshed(), ahead, reporter_.take_metrics(), timeline_);
 }
 
-// Of the last state. A device that has failed no longer says them: the last known ones stay, with their step.
+// Reads the digests of the last state. If the device has failed, the last known ones stay, with their step.
 void Run::read_digests() {
   try {
-    journal_.digest(Replica::combine(prepared_->replica->segment_digests()),
-                    prepared_->replica->confirmed_rounds().value());
+    reporter_.set_digest(Replica::combine(prepared_->replica->segment_digests()),
+                         prepared_->replica->confirmed_rounds().value());
   } catch (const std::exception& error) {
     context_.news.log.warning("digest-failed", {{"run", identity_.id}, {"error", error.what()}});
   }

@@ -1,15 +1,14 @@
-// A run's life on this node: what lasts for the run (who it is, the compute thread, the journal of its news, the keeper
-// of its states) and what lasts for a view (RunView). Node's thread; the compute thread and the helpers post their
-// events to the node, which hands them straight to the view's member.
+// A run on this node: the parts that last for the run (identity, compute thread, run reporter, checkpointer), and the
+// part that lasts for a view (RunView). Node's thread; the compute thread and the helpers post their events to the
+// node, which passes them straight to the view's member.
 //
-//   Candidate: prepared, link measured -> vote;  begin -> the member's steps and reports ... -> finished or failed
-//   -> begin_save ... context.tell.saved() -> ended: the verdict is recorded
-//   where the commit has other weights than it was prepared for: begin -> fitted -> the first view's steps
-//   where the members change: freeze -> change_view -> fitted -> the next view's steps
-//   where it is on without this node: prepared -> receive_snapshot, slices -> join -> fitted -> the next view's steps
+//   RunPreparation: prepared, link measured -> vote;  begin -> the member's steps and reports ... -> finished or failed
+//   -> begin_save ... context.hooks.on_saved() -> the outcome is recorded
+//   the commit's weights differ from the prepared ones: begin -> on_fitted -> the first view's steps
+//   the members change: freeze -> change_view -> on_fitted -> the next view's steps
+//   this node joins: on_prepared -> receive_snapshot, chunks -> join -> on_fitted -> the next view's steps
 //
-// It decides nothing about membership: outcomes (failed, stopping, finished) are taken by the Node and told to
-// Membership.
+// The run decides nothing about membership: the Node reports its outcomes (failed, stopping, finished) to Membership.
 #pragma once
 
 #include <cstdint>
@@ -20,12 +19,12 @@
 #include "daemon/membership/run_identity.h"
 #include "daemon/membership/run_outcome.h"
 #include "daemon/membership/voter.h"
-#include "daemon/run/candidate.h"
+#include "daemon/run/checkpointer.h"
 #include "daemon/run/first_record.h"
-#include "daemon/run/journal.h"
-#include "daemon/run/keeper.h"
 #include "daemon/run/preparation_options.h"
 #include "daemon/run/run_context.h"
+#include "daemon/run/run_preparation.h"
+#include "daemon/run/run_reporter.h"
 #include "daemon/run/run_view.h"
 #include "daemon/step/snapshot.h"
 #include "daemon/step/threads/timeline.h"
@@ -38,116 +37,114 @@ namespace tg::daemon {
 
 class Run {
  public:
-  // start: of a run that is resumed. joins: one that is on without this node; view is then what the next one may be.
+  // start: the state of a resumed run. joins: the run is active without this node; view is then the expected next one.
   Run(const RunContext& context, RunIdentity identity, schema::JobSpec job, View view,
       std::optional<SavedStart> start = {}, bool joins = false);
   ~Run();
 
   // --- before it begins ---
-  void prepared(Result<std::shared_ptr<const PreparedView>> result);
-  // It takes the probe's answers and makes the vote.
-  Candidate& candidate() { return candidate_; }
+  void on_prepared(Result<std::shared_ptr<const PreparedView>> result);
+  // Takes the probe's answers and makes the vote.
+  RunPreparation& preparation() { return preparation_; }
   Status begin(const schema::Commit& choice);
 
-  // --- while it goes on ---
+  // --- during the run ---
   RunView& view() { return *view_; }
-  // What its thread may do now, between two events.
-  bool work() { return goes_on() && view_->work(); }
-  Waiting waiting() { return goes_on() ? view_->member().waiting() : Waiting{}; }
+  // Executes one task between two events; false if there is none.
+  bool work() { return is_active() && view_->work(); }
+  Waiting waiting() { return is_active() ? view_->member().waiting() : Waiting{}; }
   void request_stop();
   void tick();
 
-  // --- a change of its members. Begun, and not saving ---
-  // From now on nothing is committed in this view. What it returns tells of the state in memory. Said as often as it is
-  // asked for.
+  // --- a view change. The run has begun, and is not saving ---
+  // Commits nothing more in this view, and reports the state in memory. Idempotent.
   FreezeReport freeze();
-  // Frozen: the next view takes up the run where these rounds are committed, with this node. Its frames may come from
-  // now on. why: the view before ended, for people; "" = what the two lists say. An error says why this node cannot go
-  // on as a member of it.
+  // Continues the frozen run in the next view from these committed rounds, and accepts its frames. why: the reason of
+  // the change, for people; "" = the difference of the members. An error says why this node cannot be a member.
   Status change_view(View next, Round start, const std::string& why = "");
-  // The engine has its share of that view, or not: its first step begins, or an error as above. Of an earlier view
-  // nothing.
-  Status fitted(std::uint32_t view, Result<std::shared_ptr<const PreparedView>> result);
+  // The engine for that view's share is ready, or failed: begins the first step, or returns an error as above. Ignored
+  // if the view has changed.
+  Status on_fitted(std::uint32_t view, Result<std::shared_ptr<const PreparedView>> result);
 
-  // --- a newcomer. The members are held ---
+  // --- a join. The members are quiesced ---
   void request_quiesce();
-  bool quiesced() { return goes_on() && view_->begun() && view_->member().quiesced(); }
-  // What they wait for, which is progress. Then, or at any time before: they go on.
+  bool quiesced() { return is_active() && view_->begun() && view_->member().quiesced(); }
+  // note_join() shows what the members wait for, and counts as progress; release() lets them continue.
   void note_join(const std::string& what);
   void release();
-  // As the giver. read_past() is answered by context.tell.past_read(), and that begins the feed.
-  void read_past();
+  // The donor: read_history() ends with context.hooks.on_history_read(), after which the snapshot begins.
+  void read_history();
   schema::SnapshotOffer begin_snapshot(std::string views);
-  void send_snapshot_chunks(Seat to, const schema::SnapshotRequest& want);
-  // As the newcomer, prepared: from whom. An error ends the join; no news: the state is not whole yet.
-  Status receive_snapshot(Seat from, std::uint32_t view, const schema::SnapshotOffer& feed);
-  Status on_snapshot_chunk(Seat from, const schema::SnapshotChunk& slice, std::uint64_t now_ms);
+  void send_snapshot_chunks(Seat to, const schema::SnapshotRequest& request);
+  // The joiner, once prepared. from: the donor. An error ends the join.
+  Status receive_snapshot(Seat from, std::uint32_t view, const schema::SnapshotOffer& offer);
+  Status on_snapshot_chunk(Seat from, const schema::SnapshotChunk& chunk, std::uint64_t now_ms);
   void request_chunks(std::uint64_t now_ms);
   bool has_snapshot() const { return snapshot_sink_ && snapshot_sink_->whole(); }
-  // Whether what was fed is the state that was promised; takes as long as reading it.
+  // Checks the digest of the received state; takes as long as reading it.
   Status check_snapshot() const;
-  // Fed: a member of that view, which begins with this state. Its frames may come from now on. Errors as of begin().
+  // Becomes a member of that view, which begins with the received state, and accepts its frames. Errors: see begin().
   Status join(View view, const schema::Commit& choice, const std::string& why);
 
-  // Too few members are there to go on: why, and the way out; "" = that is over.
+  // Pauses the run without a quorum. why: the reason and the remedy; "" = the run continues.
   void pause(const std::string& why);
-  // The others go on without this node, from these rounds: if it stands there, or one ahead, that is its state.
+  // The others continue without this node from these rounds: if it is there, or one ahead, it keeps that state.
   void leave(Round start);
 
-  // --- its end ---
-  // No step is taken any more. Writes the confirmed state and what a crash from then on leaves, on the saver's thread;
-  // context.tell.saved() tells.
+  // --- the end ---
+  // Takes no more steps. The saver's thread writes the confirmed state and the artefacts; context.hooks.on_saved()
+  // follows.
   void begin_save(schema::RunState state, const std::string& reason);
-  Keeper& keeper() { return keeper_; }
-  void checkpointed(const CheckpointWritten& outcome);
+  Checkpointer& checkpointer() { return checkpointer_; }
+  void on_checkpoint_written(const CheckpointWritten& outcome);
 
   // --- state ---
-  std::uint64_t number() const { return number_; }  // of this object, as in RunPrepared
+  std::uint64_t number() const { return number_; }  // this object's, as in RunPrepared
   const RunIdentity& identity() const { return identity_; }
   const schema::JobSpec& job() const { return job_; }
   bool begun() const { return choice_.has_value(); }
-  bool goes_on() const { return begun() && !keeper_.saving(); }
-  std::size_t left() const { return journal_.status().departed.size(); }  // former members
-  engine::ModelOptions model() const;                                     // of its data. Prepared
-  // What this choice means: facts, no predictions. Prepared.
+  bool is_active() const { return begun() && !checkpointer_.is_saving(); }
+  std::size_t departed_count() const { return reporter_.status().departed.size(); }  // former members
+  engine::ModelOptions model() const;                                                // for its data. Prepared
+  // Returns the facts that follow from this choice, without predictions. Prepared.
   schema::StartReply facts(const schema::Commit& choice) const;
   // Adds pictures of the first training samples; reads their files. Prepared.
   Status show_data(schema::StartReply& reply) const;
 
  private:
-  Status enter(const schema::Commit& choice);
+  Status record_beginning(const schema::Commit& choice);
   RunView::Parts parts();
-  Beginning beginning(const schema::StartReply& facts) const;
+  RunBeginning beginning(const schema::StartReply& facts) const;
   schema::RunStatus first_status(const schema::StartReply& facts) const;
   RunRecord first_record(const schema::StartReply& facts) const;
   Status check_memory_of(const schema::StartReply& facts, bool& copies) const;
   bool evaluates_first() const;
   bool is_evaluated(std::uint64_t step) const;
-  Status unfit(const Error& error);
+  Status mark_unfit(const Error& error);
   void log_beginning(const schema::StartReply& facts) const;
   void read_digests();
 
   const RunContext& context_;
   const std::uint64_t number_;
   const RunIdentity identity_;
-  schema::JobSpec job_;  // prepared: its steps are those of its epochs
-  const std::shared_ptr<Timeline> timeline_ = std::make_shared<Timeline>();  // shared with their threads
-  Journal journal_;
-  Keeper keeper_;
-  bool lacks_checkpoint_ = false;  // the last one that was due, and its reason says so
-  Candidate candidate_;
+  schema::JobSpec job_;                                                      // prepared: its steps are set
+  const std::shared_ptr<Timeline> timeline_ = std::make_shared<Timeline>();  // shared with the threads
+  RunReporter reporter_;
+  Checkpointer checkpointer_;
+  bool checkpoint_failed_ = false;  // the last one failed, and the note says so
+  RunPreparation preparation_;
   std::shared_ptr<const Prepared> prepared_;
-  std::shared_ptr<const PreparedView> fitted_;       // for the present view
-  std::optional<SavedStart> start_;                  // of a run that is resumed, or joined
-  std::unique_ptr<SnapshotSource> snapshot_source_;  // as a giver
-  std::unique_ptr<SnapshotSink> snapshot_sink_;      // as a newcomer
-  std::unique_ptr<engine::AtomicFile> fed_metrics_;
+  std::shared_ptr<const PreparedView> fitted_;       // for the current view
+  std::optional<SavedStart> start_;                  // the run was resumed or joined
+  std::unique_ptr<SnapshotSource> snapshot_source_;  // the donor's
+  std::unique_ptr<SnapshotSink> snapshot_sink_;      // the joiner's
+  std::unique_ptr<engine::AtomicFile> received_metrics_;
   Seat donor_;
   std::uint32_t donor_view_ = 0;
-  std::optional<schema::Commit> choice_;  // once it has begun
-  std::string unfit_;                     // why this node cannot go on as a member; "" if it can
-  std::unique_ptr<Trainer> trainer_;      // its thread goes before what it uses
-  std::optional<RunView> view_;           // the present one. Last: its helpers read the trainer's gradients
+  std::optional<schema::Commit> choice_;  // set by begin() or join()
+  std::string unfit_;                     // why this node cannot be a member; "" = it can
+  std::unique_ptr<Trainer> trainer_;      // its thread ends before what it uses
+  std::optional<RunView> view_;           // the current one. Last: its helpers read the trainer's gradients
 };
 
 }  // namespace tg::daemon

@@ -1,4 +1,4 @@
-// What a node lends its runs, and what their threads tell it.
+// The parts of a node that its runs use, and the events that their threads send back.
 #pragma once
 
 #include <cstdint>
@@ -23,52 +23,52 @@
 
 namespace tg::daemon {
 
-// Events for the node's thread. key: of the run that they belong to.
+// Events for the node's thread.
 struct RunPrepared {
-  std::uint64_t key = 0;
-  std::uint64_t number = 0;  // of the Run: one that came to nothing may have had the same key
+  std::uint64_t run_key = 0;
+  std::uint64_t number = 0;  // the Run's: a failed start may have had the same key
   Result<std::shared_ptr<const PreparedView>> result;
 };
-struct RunFitted {  // to a view, or not
-  std::uint64_t key = 0;
+struct RunFitted {  // to a view, or an error
+  std::uint64_t run_key = 0;
   std::uint32_t view = 0;
   Result<std::shared_ptr<const PreparedView>> result;
 };
-struct StepHappened {
-  std::uint64_t key = 0;
+struct RunStepEvent {
+  std::uint64_t run_key = 0;
   StepEvent event;
 };
 
-struct RunSaved {  // or not
-  std::uint64_t key = 0;
+struct RunSaved {  // or not: see save
+  std::uint64_t run_key = 0;
   schema::SaveState save = schema::SaveState::kNotSaved;
-  std::string problem;                         // why not
-  FileMarks files;                             // that were written
-  std::shared_ptr<const Artefacts> artefacts;  // of a state that is only in memory
+  std::string problem;                         // why it was not saved
+  FileMarks files;                             // the files that were written
+  std::shared_ptr<const Artefacts> artefacts;  // a state that is only in memory
 };
-struct HistoryRead {  // views.jsonl, as far as it was to be written by then
-  std::uint64_t key = 0;
+struct HistoryRead {  // views.jsonl with everything posted to the saver before
+  std::uint64_t run_key = 0;
   std::string views;
 };
-struct CheckpointWritten {  // or not
-  std::uint64_t key = 0;
+struct CheckpointWritten {  // or an error
+  std::uint64_t run_key = 0;
   std::uint64_t step = 0;
   Status status;
 };
 
-// Everything that it refers to outlives the runs.
+// The parts of a node that its runs use. All of them outlive the runs.
 struct RunContext {
   struct Self {
     const schema::NodeConfig& config;
-    Per<Seat, std::string> names;  // of all nodes
+    Per<Seat, std::string> names;  // all nodes'
     std::string build;
-    std::uint64_t directory = 0;    // number of the state directory (store/directory_id.h)
-    std::uint64_t incarnation = 0;  // of this process
+    std::uint64_t directory = 0;    // the state directory's number (store/directory_id.h)
+    std::uint64_t incarnation = 0;  // this process's
   };
   struct Machine {
     const kernels::Kernels& kernels;
-    const engine::ComputeDevice& compute;  // and the memory space of gradients and state
-    std::uint64_t threads = 1;             // for a job that does not say
+    const engine::ComputeDevice& compute;  // with the memory space of gradients and state
+    std::uint64_t threads = 1;             // for a job without its own number
     const FaultInjection& fault;
   };
   struct Network {
@@ -79,31 +79,31 @@ struct RunContext {
     RunStore& store;
     JobQueue& saver;
   };
-  struct News {  // where it is shown
+  struct News {
     Progress& progress;
     Metrics& metrics;
     Log& log;
   };
-  struct Tell {  // the node's thread. Called by any thread; does not block
-    std::function<void(RunPrepared)> prepared;
-    std::function<void(RunFitted)> fitted;
-    std::function<void(StepHappened&&)> happened;
-    std::function<void(RunSaved)> saved;
-    std::function<void(CheckpointWritten)> checkpointed;
-    std::function<void(HistoryRead)> past_read;
+  struct Hooks {  // post to the node's thread. Any thread calls them; they do not block
+    std::function<void(RunPrepared)> on_prepared;
+    std::function<void(RunFitted)> on_fitted;
+    std::function<void(RunStepEvent&&)> on_step_event;
+    std::function<void(RunSaved)> on_saved;
+    std::function<void(CheckpointWritten)> on_checkpoint_written;
+    std::function<void(HistoryRead)> on_history_read;
   };
   Self self;
   Machine machine;
   Network network;
   Disk disk;
   News news;
-  Tell tell;
+  Hooks hooks;
 
   std::uint64_t threads_for(const schema::JobSpec& job) const { return job.threads ? job.threads : machine.threads; }
   const std::string& data_dir_for(const schema::JobSpec& job) const {
     return job.data_dir.empty() ? self.config.data_dir : job.data_dir;
   }
-  // The weights of all nodes' shares of a batch, as far as they have told.
+  // The weights of all nodes' shares of a batch, as far as they are known.
   Per<Seat, std::uint16_t> weights() const {
     Per<Seat, std::uint16_t> all;
     for (const Seat seat : self.names.places()) all.push_back(network.mesh.links().weight(seat));

@@ -10,9 +10,9 @@
 namespace tg::daemon {
 namespace {
 
-constexpr std::size_t kStepsRemembered = 64;  // for rates, shares and the median
+constexpr std::size_t kMaxSteps = 64;  // for rates, shares and the median
 
-constexpr std::uint64_t kLayerLines = 100;  // lines of a run that say it by segment
+constexpr std::uint64_t kLayerRows = 100;  // rows of a run that have the zeros by segment
 
 double nonzero_share(const CodeCounts& counts) {
   return counts.elements == 0 ? 0 : static_cast<double>(counts.nonzeros) / static_cast<double>(counts.elements);
@@ -27,7 +27,7 @@ CodeCounts sum_of(const StepTraffic& traffic) {
   return sum;
 }
 
-// The share of zeros of each segment that travels in codes, in the network's order.
+// The share of zeros in each segment that travels in codes, in the network's order.
 nlohmann::ordered_json zeros_by_segment(const StepTraffic& traffic, const engine::SegmentTable& segments) {
   std::vector<CodeCounts> sums(segments.size());
   for (const CodeCounts& piece : traffic.codes) {
@@ -47,12 +47,12 @@ double code_bits_of(const StepTraffic& traffic) {
 
 }  // namespace
 
-void show(const Member::Evaluation& evaluation, int classes, schema::RunStatus& status) {
+void add_evaluation(const Member::Evaluation& evaluation, int classes, schema::RunStatus& status) {
   const auto total = static_cast<double>(evaluation.counts.total);
   status.evaluated = true;
   status.evaluation_step = evaluation.step;
   status.evaluation_accuracy = static_cast<double>(evaluation.counts.correct) / total;
-  // With five classes or fewer the right one is always among the five highest.
+  // With five classes or fewer, the correct one is always among the five highest.
   status.evaluation_accuracy_5 = classes > 5 ? static_cast<double>(evaluation.counts.correct_5) / total : 0;
   status.evaluation_loss = evaluation.counts.loss_sum / total;
   BestEvaluation best{status.best_accuracy, status.best_step};
@@ -69,8 +69,8 @@ RunNumbers::RunNumbers(std::vector<schema::MemberShare> shares, std::vector<std:
       global_batch_(global_batch),
       wait_seconds_(shares_.size()) {}
 
-// In the order of the members' ranks.
-std::vector<schema::MemberStatus> RunNumbers::rows() const {
+// Returns the rows by rank.
+std::vector<schema::MemberStatus> RunNumbers::member_rows() const {
   std::vector<schema::MemberStatus> rows;
   for (const schema::MemberShare& share : shares_) {
     rows.push_back({.node = share.node, .state = schema::RunState::kRunning});
@@ -80,17 +80,17 @@ std::vector<schema::MemberStatus> RunNumbers::rows() const {
   return rows;
 }
 
-void RunNumbers::committed(const Member::Committed& committed, std::uint64_t sent_bytes) {
+void RunNumbers::on_committed(const Member::Committed& committed, std::uint64_t sent_bytes) {
   traffic_ = committed.traffic;
   sent_bytes_step_ = sent_bytes - std::exchange(sent_bytes_before_, sent_bytes);
   const double seconds = std::chrono::duration<double>(Clock::now() - step_started_).count();
   Per<Rank, double> none(wait_seconds_.size());
   steps_.push_back({seconds, static_cast<double>(sent_bytes_step_), std::exchange(wait_seconds_, std::move(none)),
                     std::exchange(data_wait_seconds_, 0)});
-  if (steps_.size() > kStepsRemembered) steps_.pop_front();
+  if (steps_.size() > kMaxSteps) steps_.pop_front();
 }
 
-void RunNumbers::waited(const std::vector<Rank>& ranks, double seconds) {
+void RunNumbers::on_waited(const std::vector<Rank>& ranks, double seconds) {
   for (const Rank rank : ranks) wait_seconds_[rank] += seconds / static_cast<double>(ranks.size());
 }
 
@@ -106,7 +106,7 @@ std::optional<double> RunNumbers::nonzero_ratio() const {
   return nonzero_share(sum);
 }
 
-void RunNumbers::show(schema::RunStatus& status) const {
+void RunNumbers::fill(schema::RunStatus& status) const {
   double seconds = 0, sent = 0, data_waits = 0, all_waits = 0;
   Per<Rank, double> waits(wait_seconds_.size());
   for (const Step& step : steps_) {
@@ -137,8 +137,8 @@ void RunNumbers::show(schema::RunStatus& status) const {
   own.waiting_share = seconds > 0 ? std::min(1.0, all_waits / seconds) : 0;
 }
 
-std::string RunNumbers::line(const schema::RunStatus& status, bool evaluated,
-                             const engine::SegmentTable& segments) const {
+std::string RunNumbers::metrics_row(const schema::RunStatus& status, bool evaluated,
+                                    const engine::SegmentTable& segments) const {
   nlohmann::ordered_json row;
   row["step"] = status.step;
   row["loss"] = status.loss;
@@ -151,7 +151,7 @@ std::string RunNumbers::line(const schema::RunStatus& status, bool evaluated,
   row["sent_bytes"] = sent_bytes_step_;
   row["sent_bits_per_parameter"] = 8.0 * static_cast<double>(sent_bytes_step_) / static_cast<double>(status.parameters);
   if (!traffic_.codes.empty()) row["zeros"] = 1.0 - nonzero_ratio().value_or(1);
-  const bool by_layer = evaluated || status.step % std::max<std::uint64_t>(status.steps / kLayerLines, 1) == 0;
+  const bool by_layer = evaluated || status.step % std::max<std::uint64_t>(status.steps / kLayerRows, 1) == 0;
   if (by_layer && !traffic_.codes.empty()) row["layer_zeros"] = zeros_by_segment(traffic_, segments);
   if (traffic_.contribution_elements > 0) row["code_bits_per_parameter"] = code_bits_of(traffic_);
   const double seconds = steps_.empty() ? 0 : steps_.back().seconds;

@@ -1,7 +1,7 @@
-// What lasts for a view on one member: who takes part and with which shares, who decides a step (Member), the helpers
-// that compute the exchange (WorkerPool), and the view's rates. It carries out what the member asks for: frames go to
-// the mesh, orders to the run's compute thread, news to the journal, states to the keeper, all of which outlive it.
-// Node's thread.
+// The parts of a run that last for a view on one member: its members and shares, the Member that decides a step, the
+// helpers that compute the exchange (WorkerPool), and the view's rates. It executes the member's requests: frames go to
+// the mesh, orders to the run's compute thread, events to the run reporter, states to the checkpointer, all of which
+// outlive it. Node's thread.
 #pragma once
 
 #include <chrono>
@@ -12,11 +12,11 @@
 #include <vector>
 
 #include "daemon/membership/run_identity.h"
-#include "daemon/run/journal.h"
-#include "daemon/run/keeper.h"
+#include "daemon/run/checkpointer.h"
 #include "daemon/run/run_context.h"
 #include "daemon/run/run_numbers.h"
-#include "daemon/run/standstill.h"
+#include "daemon/run/run_reporter.h"
+#include "daemon/run/stall_detector.h"
 #include "daemon/step/member.h"
 #include "daemon/step/threads/timeline.h"
 #include "daemon/step/threads/trainer.h"
@@ -27,46 +27,45 @@ namespace tg::daemon {
 
 class RunView : private Member::Delegate {
  public:
-  struct Parts {  // of the run
+  struct Parts {  // the run's
     const RunContext& context;
     const RunIdentity& identity;
     const schema::JobSpec& job;
     Trainer& trainer;
-    Journal& journal;
-    Keeper& keeper;
+    RunReporter& reporter;
+    Checkpointer& checkpointer;
     std::shared_ptr<Timeline> timeline;
   };
   RunView(const Parts& parts, View view);
   ~RunView() override;
 
-  // Frames of the others may come from now on, even before the commit.
-  // evaluates_first: an evaluation of the state that it begins with is due.
-  void prepared(std::shared_ptr<const Prepared> prepared, bool evaluates_first);
-  // Prepared, not begun: what is decided of the view. True if its members have got other weights than those that this
-  // one is prepared for.
+  // Accepts the others' frames from now on, even before the commit. evaluates_first: the first state is to be
+  // evaluated.
+  void on_prepared(std::shared_ptr<const Prepared> prepared, bool evaluates_first);
+  // Prepared, not begun: takes the view that was decided. Returns true if its weights differ from the prepared ones.
   bool settle(View decided);
-  // The first step begins.
+  // Begins the first step.
   Status begin(const schema::Commit& choice);
 
-  // Takes frames and events of a step. Prepared.
+  // The owner of a step's frames and events. Prepared.
   Member& member() { return *member_; }
   bool is_prepared() const { return member_ != nullptr; }
   bool begun() const { return member_ && member_->begun(); }
-  // The exchange's work: what the helpers take, or one task on this thread; false if there is none now.
+  // Hands tasks of the exchange to the helpers, or executes one on this thread; false if there is none.
   bool work();
-  // Events to be taken before that: one makes one task ready at most, more tasks than this are not handed out.
-  std::size_t events_at_once() const { return workers_ ? workers_->max_tasks() : 1; }
-  // The node's thread had nothing to do since then while these members were waited for.
-  void waited(const Waiting& waiting, std::chrono::steady_clock::time_point since);
+  // The number of events to take before work(): an event makes at most one task ready.
+  std::size_t max_events() const { return workers_ ? workers_->max_tasks() : 1; }
+  // The node's thread was idle since then and waited for these members.
+  void on_waited(const Waiting& waiting, std::chrono::steady_clock::time_point since);
   void tick();
-  // Nothing has got done here for a while, and nobody is waited for: whatever it does does not come back. Why, or "".
-  std::string stuck() const;
-  // The helpers are gone: nothing of the view is executed any more, on any thread but the compute thread.
-  void end_helpers() { workers_.reset(); }
+  // The reason if this node itself makes no progress, and waits for no member; else "".
+  std::string stall_reason() const;
+  // Ends the helpers: afterwards only the compute thread executes anything for the view.
+  void stop_helpers() { workers_.reset(); }
   std::uint64_t step_timeout_ms() const;  // max(floor, 10 x median step)
 
   const View& view() const { return view_; }
-  const std::vector<schema::MemberShare>& shares() const { return shares_; }  // of the global batch, by rank
+  const std::vector<schema::MemberShare>& shares() const { return shares_; }  // by rank
   std::uint64_t own_samples() const { return shares_[self_.index()].samples; }
   const Per<Rank, std::string>& member_names() const { return member_->members().names; }  // prepared
   RunNumbers& numbers() { return *numbers_; }
@@ -88,7 +87,7 @@ class RunView : private Member::Delegate {
   void reported(const std::optional<Member::Evaluation>& evaluation) override;
   void state_digests(const std::vector<std::uint64_t>& digests) override;
 
-  void count_shares();
+  void update_shares();
 
   const Parts run_;
   View view_;
@@ -97,8 +96,8 @@ class RunView : private Member::Delegate {
   std::optional<RunNumbers> numbers_;
   std::shared_ptr<const Prepared> prepared_;
   std::unique_ptr<Member> member_;
-  Standstill standstill_;
-  Clock::duration stood_still_{};        // at the last tick
+  StallDetector stall_detector_;
+  Clock::duration stalled_for_{};        // as of the last tick
   std::unique_ptr<WorkerPool> workers_;  // last: its threads use the member's workers
 };
 

@@ -1,4 +1,4 @@
-// How the members of a view split a batch by their weights. Pure.
+// The members' shares of a batch in a view, by their weights. Pure.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 
 namespace tg::daemon {
 
-// By rank.
+// Returns the shares by rank.
 inline std::vector<schema::MemberShare> member_shares(const View& view, const Per<Seat, std::string>& names,
                                                       std::uint64_t global_batch) {
   const std::vector<engine::Share> parts = engine::split(global_batch, view.weights());

@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "daemon/run/preparation.h"
+#include "daemon/run/prepare.h"
 #include "daemon/simulate/members_memory.h"
 #include "daemon/simulate/recorded_run.h"
 #include "daemon/simulate/share_engines.h"
@@ -116,7 +116,7 @@ Status Recomputation::prepare_all() {
   options.data_dir = options_.data_dir.value_or(run_.job.data_dir);
   options.threads = threads_of(first.interval.members.front());
   options.node = kHere;
-  options.say = [this](const std::string& line) { say_("reading data: " + line); };
+  options.log_progress = [this](const std::string& line) { say_("reading data: " + line); };
   const ViewPart part{Rank(0), Per<Rank, std::uint16_t>(first.interval.weights.begin(), first.interval.weights.end()),
                       global_batch_};
   Result<TrainingKit> kit = prepare(options, part, compute_, [] {});
@@ -158,7 +158,7 @@ Status Recomputation::check_memory(const PreparedView& first) const {
   return check_memory_of_members({largest->job, *prepared_, first, weights, global_batch_, choice_}, compute_, say_);
 }
 
-// What members said of their engines; of a interval in an earlier lineage only its line does.
+// What members said of their engines; of an interval in an earlier lineage only its line does.
 Status Recomputation::check_builds(const Leg& leg) const {
   const bool newest = leg.interval.lineage == run_.record.status.lineage;
   const auto compared = [this](const std::string& build) {

@@ -1,6 +1,6 @@
 // What learns for the members of a simulated view: engines for their shares of a batch, and their samples. Members with
 // equal shares and threads share engines, one for each lane, since in a lane they learn one after the other; where
-// gradients are replayed each has its own. Prepares what lasts for the run as a node does (run/preparation.h). Used by
+// gradients are replayed each has its own. Prepares what lasts for the run as a node does (run/prepare.h). Used by
 // one thread, but for train() and evaluate(), which the lanes call; the engines and the samples have threads of their
 // own.
 #pragma once

@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "daemon/run/first_record.h"
-#include "daemon/run/preparation.h"
+#include "daemon/run/prepare.h"
 #include "daemon/run/run_numbers.h"
 #include "daemon/run/shares.h"
 #include "daemon/simulate/gradient_lines.h"
@@ -114,7 +114,7 @@ Status Simulation::prepare_members(const std::optional<SavedStart>& start, const
   options.threads = kEngineThreads;
   options.node = "this machine";
   options.start = start;
-  options.say = [this](const std::string& line) { say_("reading data: " + line); };
+  options.log_progress = [this](const std::string& line) { say_("reading data: " + line); };
   Result<TrainingKit> kit = prepare(options, {Rank(0), weights_, global_batch_}, compute_, [&ends] {
     if (ends()) throw Ended{};
   });
@@ -157,15 +157,15 @@ Status Simulation::prepare_members(const std::optional<SavedStart>& start, const
 }
 
 void Simulation::fill_record(const std::optional<SavedStart>& start) {
-  const Beginning beginning{
+  const RunBeginning beginning{
       job_, *prepared_, global_batch_,
       to_word(layouts_of(job_, prepared_->model.segments, weights_.size(), choice_).layout.exchange),
       to_word(choice_.coding)};
   schema::RunStatus status;
   if (start) status = start->record->status;
-  show_beginning(beginning, status);
+  fill_first_status(beginning, status);
   status.reason.clear();
-  status.members = numbers_->rows();
+  status.members = numbers_->member_rows();
   if (start) {
     status.counters() = start->counters;
   } else {
@@ -235,7 +235,7 @@ Status Simulation::compute_slice(Step last) {
                 SimulatedView::Listeners{.committed = [this](const Member::Committed& one) { committed(one); },
                                          .evaluated = [this](const Member::Evaluation& one) { evaluated(one); }});
   numbers_->start_counting(0);
-  numbers_->step_began();
+  numbers_->on_step_begun();
   const Status done = view_->run();
   if (done && record_.status.step != lines_) write_line(false);
   if (done) why_ended_ = view_->why_completed();
@@ -247,8 +247,8 @@ Status Simulation::compute_slice(Step last) {
 void Simulation::committed(const Member::Committed& committed) {
   schema::RunStatus& status = record_.status;
   if (status.step != lines_) write_line(false);
-  numbers_->committed(committed, view_->sent_bytes());
-  numbers_->step_began();
+  numbers_->on_committed(committed, view_->sent_bytes());
+  numbers_->on_step_begun();
   status.step = committed.step;
   status.loss = committed.loss_sum / static_cast<double>(global_batch_);
   status.learning_rate = committed.learning_rate;
@@ -263,14 +263,14 @@ void Simulation::committed(const Member::Committed& committed) {
 }
 
 void Simulation::evaluated(const Member::Evaluation& evaluation) {
-  show(evaluation, prepared_->model.classes, record_.status);
+  add_evaluation(evaluation, prepared_->model.classes, record_.status);
   say_("step " + std::to_string(evaluation.step) + ": accuracy " + std::to_string(record_.status.evaluation_accuracy));
   write_line(true);
 }
 
 void Simulation::write_line(bool evaluated) {
   lines_ = record_.status.step;
-  folder_.add_line(numbers_->line(record_.status, evaluated, prepared_->model.segments));
+  folder_.add_line(numbers_->metrics_row(record_.status, evaluated, prepared_->model.segments));
 }
 
 // The engines overwrite them only after the commit was told: the first member is the first to commit.
@@ -290,7 +290,7 @@ void Simulation::write_gradients() {
 
 Status Simulation::save() {
   schema::RunStatus& status = record_.status;
-  numbers_->show(status);
+  numbers_->fill(status);
   status.reason = why_ended_;
   status.since_ms = unix_time_ms();
   status.digest_step = status.step;

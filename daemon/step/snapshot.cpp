@@ -27,7 +27,7 @@ void add_arrays(std::vector<std::uint64_t>& parts, const Replica& replica) {
 
 }  // namespace
 
-// --- the giver ---
+// --- the donor ---
 
 SnapshotSource::SnapshotSource(Past past, const Replica& replica)
     : past_(std::move(past)),
@@ -70,7 +70,7 @@ Status SnapshotSource::want(const schema::SnapshotRequest& want,
   return {};
 }
 
-// --- the newcomer ---
+// --- the joiner ---
 
 SnapshotSink::SnapshotSink(const schema::SnapshotOffer& feed, Replica& replica, WriteMetrics write_metrics)
     : state_(feed.state),

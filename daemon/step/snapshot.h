@@ -1,10 +1,11 @@
-// What a newcomer is fed: all that a run's member has of it at a confirmed state, as one sequence of bytes in parts.
+// A snapshot: everything that a member has of a run at a confirmed state, as one sequence of bytes in parts.
 //
 //   record | views | metrics | parameters | slots | average, if one is kept | running statistics | best model, if kept
 //
-// record, views and metrics are the giver's run.json, views.jsonl and metrics.jsonl; arrays lie as in the replica
-// (Replica::array_sizes), little-endian float32. A slice is of one part. The newcomer asks, the giver answers: so it is
-// the newcomer that bounds what is under way, and asks again where a connection broke. Each end is used by one thread.
+// record, views and metrics are the donor's run.json, views.jsonl and metrics.jsonl; the arrays are those of the
+// replica (Replica::array_sizes), little-endian float32. A chunk never spans two parts. The joiner requests and the
+// donor answers: so the joiner bounds the bytes in flight, and repeats a request after a broken connection. One thread
+// each.
 #pragma once
 
 #include <cstddef>
@@ -23,18 +24,18 @@
 
 namespace tg::daemon {
 
-// The giver's end. The replica outlives it, and keeps its state.
+// The donor's end of a snapshot. The replica outlives it, and keeps its state.
 class SnapshotSource {
  public:
   struct Past {
     std::string record, views;
     std::uint64_t metrics_bytes = 0;
-    std::function<Status(std::uint64_t at, std::span<std::byte> to)> read_metrics = {};  // at most a slice
+    std::function<Status(std::uint64_t at, std::span<std::byte> to)> read_metrics = {};  // at most a chunk
   };
   SnapshotSource(Past past, const Replica& replica);
 
   const std::vector<std::uint64_t>& parts() const { return parts_; }
-  // The newcomer's word, and what it is sent now: slices up to a window after what it has. An error of what is read.
+  // Sends the chunks for the joiner's request, up to a window after what it has. Errors: those of reading.
   Status want(const schema::SnapshotRequest& want,
               const std::function<void(std::uint64_t at, std::span<const std::byte>)>& send);
 
@@ -48,19 +49,19 @@ class SnapshotSource {
   AlignedArray<float> slice_;
 };
 
-// The newcomer's end.
+// The joiner's end of a snapshot.
 class SnapshotSink {
  public:
-  static constexpr std::uint64_t kAgainMs = 1'000;  // without a slice that it awaits
+  static constexpr std::uint64_t kAgainMs = 1'000;  // without the awaited chunk
   using WriteMetrics = std::function<Status(std::span<const std::byte>)>;
-  // Errors (kCorrupt): the parts are not those of this replica, which outlives it. metrics come in order.
+  // Errors (kCorrupt): the parts do not fit this replica, which outlives the object. metrics are written in order.
   static Result<std::unique_ptr<SnapshotSink>> of(const schema::SnapshotOffer& feed, Replica& replica,
                                                   WriteMetrics write_metrics);
 
   const schema::StateId& state() const { return state_; }
-  // Any slice but the one that is awaited is ignored. Once all are there the replica begins at that state.
+  // Ignores any chunk but the awaited one. After the last one the replica is at that state.
   Status take(const schema::SnapshotChunk& slice, std::uint64_t now_ms);
-  // What to ask for now, if anything.
+  // Returns the request to send now, if any.
   std::optional<schema::SnapshotRequest> due(std::uint64_t now_ms);
   bool whole() const { return next_ == bytes_; }
   std::uint64_t done() const { return next_; }
@@ -75,9 +76,9 @@ class SnapshotSink {
   Replica& replica_;
   const WriteMetrics write_metrics_;
   std::string record_, views_;
-  std::uint64_t bytes_ = 0, next_ = 0, begin_ = 0;  // of all; awaited; where its part begins
-  std::size_t part_ = 0;                            // that next_ is in
-  bool asks_ = true;                                // for more, at once
+  std::uint64_t bytes_ = 0, next_ = 0, begin_ = 0;  // total; awaited; begin of its part
+  std::size_t part_ = 0;                            // the part of next_
+  bool asks_ = true;                                // requests more at once
   std::uint64_t asked_ms_ = 0;
   AlignedArray<float> slice_;
 };

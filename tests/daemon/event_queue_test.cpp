@@ -10,7 +10,7 @@
 namespace tg::daemon {
 namespace {
 
-using Posted = EventQueue::Posted;
+using PostResult = EventQueue::PostResult;
 using schema::kMaxQueuedBytes;
 using schema::kMaxQueuedBytesPerPeer;
 using schema::kQueuedEventBytes;
@@ -26,14 +26,14 @@ FrameArrived frame(Seat from, std::size_t bytes, std::uint32_t step = 0) {
 // How many frames of that size are accepted until one is not.
 std::size_t fill(EventQueue& queue, Seat from, std::size_t bytes) {
   for (std::size_t count = 0;; ++count)
-    if (queue.post_frame(frame(from, bytes)) != Posted::kQueued) return count;
+    if (queue.post_frame(frame(from, bytes)) != PostResult::kQueued) return count;
 }
 
 TEST(EventQueue, KeepsTheOrder) {
   EventQueue queue(2);
   EXPECT_FALSE(queue.pop(kAtOnce));
   for (std::uint32_t step = 0; step < 3; ++step) {
-    EXPECT_EQ(queue.post_frame(frame(kSecond, 100, step)), Posted::kQueued);
+    EXPECT_EQ(queue.post_frame(frame(kSecond, 100, step)), PostResult::kQueued);
     queue.post(ConnectionChanged{kSecond, step == 1});
   }
   for (std::uint32_t step = 0; step < 3; ++step) {
@@ -59,14 +59,15 @@ TEST(EventQueue, AFloodIsDroppedAndDoesNotBlockOthers) {
   for (const std::size_t bytes : {std::size_t{60}, std::size_t{4096}, kLarge}) {
     EventQueue queue(3);
     const std::size_t taken = kMaxQueuedBytesPerPeer / (bytes + kQueuedEventBytes);
-    for (std::size_t i = 0; i < taken; ++i) ASSERT_EQ(queue.post_frame(frame(kSecond, bytes)), Posted::kQueued) << i;
-    EXPECT_EQ(queue.post_frame(frame(kSecond, bytes)), Posted::kFloods) << "it is named once";
-    EXPECT_EQ(queue.post_frame(frame(kSecond, bytes)), Posted::kDropped);
-    EXPECT_EQ(queue.post_frame(frame(kSecond, 0)), Posted::kDropped)
+    for (std::size_t i = 0; i < taken; ++i)
+      ASSERT_EQ(queue.post_frame(frame(kSecond, bytes)), PostResult::kQueued) << i;
+    EXPECT_EQ(queue.post_frame(frame(kSecond, bytes)), PostResult::kFloodBegins) << "it is named once";
+    EXPECT_EQ(queue.post_frame(frame(kSecond, bytes)), PostResult::kDropped);
+    EXPECT_EQ(queue.post_frame(frame(kSecond, 0)), PostResult::kDropped)
         << "a frame between two that are missing is worth nothing";
     // Nothing blocks, and a peer within its share is accepted.
     for (std::uint32_t step = 0; step < 3; ++step)
-      EXPECT_EQ(queue.post_frame(frame(kThird, kLarge, step)), Posted::kQueued);
+      EXPECT_EQ(queue.post_frame(frame(kThird, kLarge, step)), PostResult::kQueued);
     queue.post(ShutDown{});
     std::size_t of_b = 0, of_c = 0;
     while (const std::optional<Event> event = queue.pop(kAtOnce)) {
@@ -77,7 +78,7 @@ TEST(EventQueue, AFloodIsDroppedAndDoesNotBlockOthers) {
     EXPECT_EQ(of_b, taken);
     EXPECT_EQ(of_c, 3u);
     // The queue is drained: what the peer sends from now on is accepted again.
-    EXPECT_EQ(queue.post_frame(frame(kSecond, bytes)), Posted::kQueued);
+    EXPECT_EQ(queue.post_frame(frame(kSecond, bytes)), PostResult::kQueued);
   }
 }
 
@@ -85,8 +86,8 @@ TEST(EventQueue, ASecondFloodIsNamedAgain) {
   EventQueue queue(2);
   for (int i = 0; i < 2; ++i) {
     for (std::size_t count = 0; count < kMaxQueuedBytesPerPeer / (kLarge + kQueuedEventBytes); ++count)
-      ASSERT_EQ(queue.post_frame(frame(kSecond, kLarge)), Posted::kQueued);
-    EXPECT_EQ(queue.post_frame(frame(kSecond, kLarge)), Posted::kFloods);
+      ASSERT_EQ(queue.post_frame(frame(kSecond, kLarge)), PostResult::kQueued);
+    EXPECT_EQ(queue.post_frame(frame(kSecond, kLarge)), PostResult::kFloodBegins);
     while (queue.pop(kAtOnce)) {
     }
   }
@@ -100,7 +101,7 @@ TEST(EventQueue, AllPeersBlockBeyondTheirSum) {
   std::atomic<std::size_t> taken{0};
   std::thread poster([&] {
     for (std::size_t i = 0; i < left + 2; ++i) {
-      EXPECT_EQ(queue.post_frame(frame(kThird, kLarge)), Posted::kQueued);
+      EXPECT_EQ(queue.post_frame(frame(kThird, kLarge)), PostResult::kQueued);
       ++taken;
     }
   });
@@ -117,7 +118,7 @@ TEST(EventQueue, AWaiterForRoomContinuesWhenItCloses) {
   fill(queue, kFirst, kLarge);
   fill(queue, kSecond, kLarge);
   std::thread poster([&] {
-    while (queue.post_frame(frame(kThird, kLarge)) == Posted::kQueued) {
+    while (queue.post_frame(frame(kThird, kLarge)) == PostResult::kQueued) {
     }
   });
   queue.close();
@@ -130,7 +131,7 @@ TEST(EventQueue, AProbeIsQueuedWithoutItsFiller) {
   const std::weak_ptr<const void> kept = message;
   FrameArrived probe{kSecond, {{}, schema::Probe{3, true, *message}, kLarge}, message, {}};
   for (std::size_t i = 0; i < 2 * kMaxQueuedBytesPerPeer / kLarge; ++i)
-    ASSERT_EQ(queue.post_frame(probe), Posted::kQueued) << "a link's measurement is no flood";
+    ASSERT_EQ(queue.post_frame(probe), PostResult::kQueued) << "a link's measurement is no flood";
   EXPECT_EQ(kept.use_count(), 2) << "this test's own";
   const std::optional<Event> event = queue.pop(kAtOnce);
   const auto& arrived = std::get<schema::Probe>(std::get<FrameArrived>(*event).frame.body);

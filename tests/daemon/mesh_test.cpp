@@ -90,7 +90,7 @@ class Endpoint {
               const auto posted = queue_->post_frame({from, std::move(frame), std::move(keep), Clock::now()});
               note([&] {
                 ++arrived_;
-                if (posted == EventQueue::Posted::kFloods) floods_.push_back(from);
+                if (posted == EventQueue::PostResult::kFloodBegins) floods_.push_back(from);
               });
             },
             [this](Seat peer, bool up) { note([&] { up_[peer] = up; }); },

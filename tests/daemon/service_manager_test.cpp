@@ -50,8 +50,8 @@ TEST_F(ServiceManagerTest, IsNotifiedOfReadinessAndStopping) {
   for (const std::string& name : {name_ + "-abstract", directory.path() + "/notify"}) {
     listen(name);
     ServiceManager manager(name.c_str(), nullptr, nullptr);
-    manager.ready();
-    manager.stopping();
+    manager.notify_ready();
+    manager.notify_stopping();
     EXPECT_EQ(heard(), (Words{"READY=1", "STOPPING=1"})) << name;
   }
 }
@@ -98,9 +98,9 @@ TEST_F(ServiceManagerTest, WithoutSystemdNothingHappens) {
   const char* const none = nullptr;
   for (const char* name : {none, "", "relative", "vsock:2:1", longer_than_any.c_str(), "/no/such/socket"}) {
     ServiceManager manager(name, "1000000", "junk");
-    manager.ready();
+    manager.notify_ready();
     manager.tick(10'000, 1, idle);
-    manager.stopping();
+    manager.notify_stopping();
   }
   EXPECT_EQ(heard(), Words{});
 }

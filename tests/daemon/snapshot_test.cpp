@@ -24,27 +24,27 @@ using Slices = std::deque<std::pair<std::uint64_t, std::vector<std::byte>>>;
 struct Feeding {
   std::unique_ptr<kernels::MemorySpace> space = simulation::space_under_test(*kernels::available().front());
   engine::Model model;
-  Replica giver, newcomer;
+  Replica donor, joiner;
   std::string metrics = "{\"step\":1}\n{\"step\":2}\n", fed_metrics = {};
 
   explicit Feeding(engine::Model of, int slots = 1, bool average = true)
-      : model(std::move(of)), giver(*space, model, slots, 7, average), newcomer(*space, model, slots, 8, average) {}
+      : model(std::move(of)), donor(*space, model, slots, 7, average), joiner(*space, model, slots, 8, average) {}
   SnapshotSource source() {
     return {{"a record", "a view\n", metrics.size(),
              [this](std::uint64_t at, std::span<std::byte> to) {
                std::memcpy(to.data(), metrics.data() + at, to.size());
                return Status();
              }},
-            giver};
+            donor};
   }
   Result<std::unique_ptr<SnapshotSink>> intake(const schema::SnapshotOffer& feed) {
-    return SnapshotSink::of(feed, newcomer, [this](std::span<const std::byte> bytes) {
+    return SnapshotSink::of(feed, joiner, [this](std::span<const std::byte> bytes) {
       fed_metrics.append(reinterpret_cast<const char*>(bytes.data()), bytes.size());
       return Status();
     });
   }
   std::uint64_t digest(const Replica& replica) const { return Replica::combine(replica.segment_digests()); }
-  schema::SnapshotOffer feed(const SnapshotSource& source) const { return {{1, 2, 40, digest(giver)}, source.parts()}; }
+  schema::SnapshotOffer feed(const SnapshotSource& source) const { return {{1, 2, 40, digest(donor)}, source.parts()}; }
 };
 
 // The connection breaks at one slice in `lost_in`, if that is not 0: all that is under way is lost.
@@ -79,10 +79,10 @@ void expect_same(Feeding& feeding, std::uint64_t lost_in) {
   SnapshotSource source = feeding.source();
   auto intake = feeding.intake(feeding.feed(source));
   ASSERT_TRUE(intake.ok()) << intake.error().message;
-  EXPECT_NE(feeding.digest(feeding.newcomer), feeding.digest(feeding.giver));
+  EXPECT_NE(feeding.digest(feeding.joiner), feeding.digest(feeding.donor));
   carry_over(source, **intake, lost_in);
-  EXPECT_EQ(feeding.newcomer.segment_digests(), feeding.giver.segment_digests());
-  EXPECT_EQ(feeding.newcomer.confirmed_rounds(), Round(40));
+  EXPECT_EQ(feeding.joiner.segment_digests(), feeding.donor.segment_digests());
+  EXPECT_EQ(feeding.joiner.confirmed_rounds(), Round(40));
   EXPECT_EQ((*intake)->record(), "a record");
   EXPECT_EQ((*intake)->views(), "a view\n");
   EXPECT_EQ(feeding.fed_metrics, feeding.metrics);
@@ -92,25 +92,25 @@ TEST(Snapshot, TheJoinerEqualsItsDonor) {
   for (const bool average : {true, false})
     for (const int slots : {0, 1, 2}) {
       Feeding feeding(simulation::tiny_model(), slots, average);
-      feeding.giver.commit(simulation::draw_statistics(1, 0, 0));
-      feeding.giver.confirm(0.5F);
+      feeding.donor.commit(simulation::draw_statistics(1, 0, 0));
+      feeding.donor.confirm(0.5F);
       expect_same(feeding, 0);
     }
 }
 
 TEST(Snapshot, WithTheBestModel) {
   Feeding feeding(simulation::tiny_model());
-  for (Replica* replica : {&feeding.giver, &feeding.newcomer}) replica->make_room_for_best();
-  feeding.giver.commit(simulation::draw_statistics(1, 0, 0));
-  feeding.giver.confirm(0.5F);
-  feeding.giver.keep_best();
-  feeding.giver.commit(simulation::draw_statistics(1, 0, 1));
-  feeding.giver.confirm(0.5F);
+  for (Replica* replica : {&feeding.donor, &feeding.joiner}) replica->make_room_for_best();
+  feeding.donor.commit(simulation::draw_statistics(1, 0, 0));
+  feeding.donor.confirm(0.5F);
+  feeding.donor.keep_best();
+  feeding.donor.commit(simulation::draw_statistics(1, 0, 1));
+  feeding.donor.confirm(0.5F);
   expect_same(feeding, 0);
-  const Replica::Best &given = feeding.giver.best(), &taken = feeding.newcomer.best();
+  const Replica::Best &given = feeding.donor.best(), &taken = feeding.joiner.best();
   EXPECT_TRUE(std::ranges::equal(given.parameters, taken.parameters));
   EXPECT_TRUE(std::ranges::equal(given.statistics, taken.statistics));
-  EXPECT_FALSE(std::ranges::equal(given.statistics, feeding.giver.statistics()));
+  EXPECT_FALSE(std::ranges::equal(given.statistics, feeding.donor.statistics()));
 }
 
 TEST(Snapshot, ALargerModelTravelsInChunks) {
@@ -125,11 +125,11 @@ TEST(Snapshot, LostChunksAreRequestedAgain) {
 
 TEST(Snapshot, ARunWithoutAPastAndWithoutMetrics) {
   Feeding feeding(simulation::tiny_model());
-  SnapshotSource source({"r", ""}, feeding.giver);
+  SnapshotSource source({"r", ""}, feeding.donor);
   auto intake = feeding.intake(feeding.feed(source));
   ASSERT_TRUE(intake.ok());
   carry_over(source, **intake, 0);
-  EXPECT_EQ(feeding.newcomer.segment_digests(), feeding.giver.segment_digests());
+  EXPECT_EQ(feeding.joiner.segment_digests(), feeding.donor.segment_digests());
   EXPECT_EQ((*intake)->views(), "");
 }
 

@@ -16,7 +16,7 @@
 
 #include "daemon/run/fitting.h"
 #include "daemon/run/memory_check.h"
-#include "daemon/run/preparation.h"
+#include "daemon/run/prepare.h"
 #include "daemon/step/job_layout.h"
 #include "engine/compute_device.h"
 #include "engine/data/picture.h"
@@ -362,7 +362,7 @@ TEST(Preparation, ReportsEachImageAndTheEnd) {
   job.global_batch = 8;
   std::vector<std::pair<std::size_t, std::size_t>> told;
   PreparationOptions options{.job = job, .data_dir = "", .threads = 1, .node = ""};
-  options.images = [&](std::size_t done, std::size_t of) { told.emplace_back(done, of); };
+  options.show_images = [&](std::size_t done, std::size_t of) { told.emplace_back(done, of); };
   ASSERT_TRUE(prepare(options, kAlone, compute, [] {}).ok());
   ASSERT_GT(told.size(), 1u);
   EXPECT_EQ(told.back(), std::pair(std::size_t{0}, std::size_t{0}));
@@ -711,8 +711,8 @@ TEST(Preparation, RefusesALargerShareThatDoesNotFit) {
   std::uint64_t bytes = 0;
   {
     const Kit free(4096, small);
-    bytes = least_run_bytes(free.options.job, free.kit.prepared->model, 2, 1) + free.kit.view->activation_bytes +
-            (8u << 20);
+    bytes =
+        min_run_bytes(free.options.job, free.kit.prepared->model, 2, 1) + free.kit.view->activation_bytes + (8u << 20);
   }
   Kit bounded(4096, small, bytes);
   const Status fits = bounded.fit(alone, 0);

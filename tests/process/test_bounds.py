@@ -147,7 +147,7 @@ class Memory(unittest.TestCase):
             job = {"model": "alexnet", "compute": "replay", "steps": 3, "link-mbps": 1000, "data-train": None, "data-test": None, "threads": 1}
             answer = mesh.ctl("start", mesh.job_file(job))
             self.assertNotEqual(answer.code, 0)
-            self.assertRegex(answer.err, r"node-b: the run needs \d+ MiB of memory and \d+ MiB are left there")
+            self.assertRegex(answer.err, r"node-b: the run needs \d+ MiB of memory and \d+ MiB are free there")
             self.assertTrue(mesh[1].alive())
 
             def accepted():

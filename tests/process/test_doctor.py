@@ -106,7 +106,7 @@ class OneMachine(Doctor):
             mesh.wait_for_step(run, 3)
             _, found = examined(mesh, code=0, bandwidth=True)
             seen = {one["check"]: one for one in found["findings"]}
-            self.assertEqual((seen["bandwidth"]["verdict"], seen["bandwidth"]["seen"]), ("skipped", f"not checked: run {run} is on"))
+            self.assertEqual((seen["bandwidth"]["verdict"], seen["bandwidth"]["seen"]), ("skipped", f"not checked: run {run} is active"))
             self.assertEqual(seen["data"]["verdict"], "skipped")
             step = mesh.run(run)["step"]
             mesh.wait_for_step(run, step + 20)

@@ -178,7 +178,7 @@ class Mixed(WithModules):
                 run = mesh.status(node=node)["runs"][0]
                 self.assertEqual(run["state"], "FAILED")
                 # A member that is alone for a moment says it of the view that it would go on with.
-                self.assertRegex(run["reason"], r"node-[ab] (step \d+: the engine failed|cannot go on with its share of \d+ samples): \w+: device lost")
+                self.assertRegex(run["reason"], r"node-[ab] (step \d+: the engine failed|cannot continue with its share of \d+ samples): \w+: device lost")
 
     def test_a_device_that_does_not_answer(self):
         with self.mesh(1, {0: "stand_in"}, {"engine": "cuda", "device": 2}) as mesh:

@@ -129,7 +129,7 @@ class Leave(Joining):
     def test_refusals(self):
         with Mesh(2, MESH) as mesh:
             self.assertIn("node-b is in no run", mesh.ctl("leave", "node-b").err)
-            self.assertIn("no run is on that node-b has left", mesh.ctl("join", "node-b").err)
+            self.assertIn("no active run that node-b has left", mesh.ctl("join", "node-b").err)
             self.assertIn("node-x", mesh.ctl("leave", "node-x").err)
 
 

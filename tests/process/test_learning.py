@@ -77,7 +77,7 @@ class Learning(unittest.TestCase):
             _, losses_of_parts = self.end(mesh, JOB | {"global-batch": 17, "micro-batch": 4})
             for one, other in zip(losses, losses_of_parts):
                 self.assertAlmostEqual(one["loss"], other["loss"], delta=1e-4 * one["loss"])
-            mesh.ctl("start", mesh.job_file(JOB | {"initial": "a.safetensors"})).refuses(2, "node-", "begins at data-dir, and this node has none")
+            mesh.ctl("start", mesh.job_file(JOB | {"initial": "a.safetensors"})).refuses(2, "node-", "is relative to data-dir, and this node has none")
             answer = mesh.ctl("start", mesh.job_file({"compute": "replay", "micro-batch": 4}))
             answer.refuses(2, "micro-batch = 4 needs compute = train")
 

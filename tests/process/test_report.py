@@ -99,7 +99,7 @@ class Mistakes(unittest.TestCase):
             second = mesh.detach({"steps": 100_000})
             mesh.wait_for_step(second, 3)
             mesh.ctl("report", second, "-o", path, "--force", "--mistakes").refuses(1, f"run {second} is RUNNING", "try again")
-            mesh.ctl("report", run, "-o", path, "--force", "--mistakes").refuses(1, f"run {second} is on; ask again when that has ended")
+            mesh.ctl("report", run, "-o", path, "--force", "--mistakes").refuses(1, f"run {second} is active; ask again when that has ended")
             mesh.ctl_ok("stop", second)
             mesh.wait_ended(second)
             mesh.ctl_ok("report", run, "-o", path, "--force", "--mistakes")
@@ -112,7 +112,7 @@ class Mistakes(unittest.TestCase):
             wait_until("it evaluates", lambda: "evaluates" in mesh[0].log_text())
             mesh.ctl("report", run, "-o", path, "--mistakes").refuses(1, "is being evaluated", "ask again")
             second = mesh.start({"steps": 2})
-            asks.finish().ends(1, f"run {second} begins; ask again when it has ended")
+            asks.finish().ends(1, f"run {second} begins; try again when it has ended")
             self.assertFalse(os.path.exists(path))
             self.assertEqual(mesh.status()["nodes"][0]["problem"], "", "nothing is left behind")
 

@@ -182,8 +182,8 @@ class ByThemselves(unittest.TestCase):
                 mesh[1].kill()
                 mesh[0].start()
                 if times == 0:
-                    wait_until(lambda: f"the node that it waits for is named: {self.next_of(mesh, run)}", lambda: "are back: node-b is not" in self.next_of(mesh, run))
-                    mesh.ctl("wait", run).ends(10, "it goes on by itself as soon as its members are back: node-b is not")
+                    wait_until(lambda: f"the node that it waits for is named: {self.next_of(mesh, run)}", lambda: "missing: node-b" in self.next_of(mesh, run))
+                    mesh.ctl("wait", run).ends(10, "resumes automatically when its members return (missing: node-b)")
                 mesh[1].start()
             wait_until(lambda: f"it does not go on: {self.next_of(mesh, run)}", lambda: f"not come to its next checkpoint; tgctl resume {run}" in self.next_of(mesh, run))
             self.assertEqual([line["lineage"] for line in intervals(mesh[0], run)], [1, 2, 3, 4])
@@ -272,7 +272,7 @@ class Damage(unittest.TestCase):
                 damage(mesh[1].run_file(run, name))
             said = len(mesh[1].log_text())
             mesh.ctl_ok("resume", run, "--detach")
-            refused = "".join(line for line in mesh[1].log_text()[said:].splitlines() if "event=state-refused" in line)
+            refused = "".join(line for line in mesh[1].log_text()[said:].splitlines() if "event=state-rejected" in line)
             for name, (_, why) in damaged:
                 self.assertEqual(name in refused, bool(why), f"{name}, {why}: {refused}")
             whole_one = step_of(kept[-1 - len(ON_THE_DISK)])
@@ -360,7 +360,7 @@ class FullDisks(unittest.TestCase):
             run = mesh.detach(self.JOB | {"steps": 100000})
             wait_for_checkpoint(mesh, run)
             mesh.fill(mesh[1])
-            wait_until("node-a tells what node-b warns of", lambda: "node-b did not write the checkpoint of step" in mesh.run(run)["reason"])
+            wait_until("node-a tells what node-b warns of", lambda: "node-b could not write the checkpoint of step" in mesh.run(run)["reason"])
             self.assertIn("No space left on device", mesh.run(run)["reason"])
             self.assertIn("event=checkpoint-failed", mesh[1].log_text())
             kept = {path: read(path) for path in checkpoints(mesh[1], run)}

@@ -87,7 +87,7 @@ struct Trainer::State {
 
   void run();
   bool make_kit();
-  bool carry_out(const Order& next);
+  bool execute(const Order& next);
   template <class Call>
   void with_engine(const Origin& of, Call call);
   void give_up_engine();
@@ -188,7 +188,7 @@ void Trainer::State::run() {
   try {
     // The phase stays `prepare` until the run begins: waiting for slower members is no stall.
     if (make_kit())
-      while (carry_out(wait_for_order())) continue;
+      while (execute(wait_for_order())) continue;
   } catch (const Abandoned&) {
   } catch (const std::exception& error) {
     tell([&] { hooks.happened(EngineFailed{{}, error.what()}); });
@@ -200,7 +200,7 @@ void Trainer::State::run() {
 }
 
 // False if nothing comes after it.
-bool Trainer::State::carry_out(const Order& next) {
+bool Trainer::State::execute(const Order& next) {
   if (std::holds_alternative<Quit>(next)) return false;
   if (const auto* trains = std::get_if<Train>(&next)) with_engine(trains->of, [&] { train(*trains); });
   if (const auto* evaluates = std::get_if<Evaluate>(&next)) with_engine(evaluates->of, [&] { evaluate(*evaluates); });

@@ -74,7 +74,7 @@ struct Mesh {
     layout.window_bytes = window;
     return layout;
   }
-  void carry_out_all(Rank self) {
+  void apply_actions(Rank self) {
     for (auto actions = exchanges[self]->take_actions(); !actions.empty(); actions = exchanges[self]->take_actions())
       for (const ExchangeAction& action : actions) {
         if (const auto* send = std::get_if<Send>(&action)) {
@@ -132,17 +132,17 @@ struct Mesh {
     } else {
       exchange.on_applied(std::get<Apply>(task).chunk);
     }
-    carry_out_all(self);
+    apply_actions(self);
   }
   void next_bucket(Rank self) {
     exchanges[self]->gradient_ready(ready[self]++, 0);
-    carry_out_all(self);
+    apply_actions(self);
   }
   void deliver(Rank from, Rank to) {
     const Letter letter = std::move(links[from][to].front());
     links[from][to].pop_front();
     exchanges[to]->on_frame(from, letter.header, letter.body, nullptr);
-    carry_out_all(to);
+    apply_actions(to);
   }
   // Half of several threads have a waiting task.
   std::optional<Task> next_task(Rank self, std::size_t most_under_way) {
@@ -152,7 +152,7 @@ struct Mesh {
                             : idle              ? ThreadRole::kIdleThread
                                                 : ThreadRole::kBusyThread;
     std::optional<Task> task = exchange.next_task(role);
-    carry_out_all(self);
+    apply_actions(self);
     if (role != ThreadRole::kOnlyThread && task && std::holds_alternative<Measure>(*task)) {
       EXPECT_TRUE(idle) << "statistics wait behind a task";
       EXPECT_FALSE(exchange.next_task(ThreadRole::kBusyThread)) << "statistics go before what could run";
@@ -275,7 +275,7 @@ TEST(ExchangeFlow, NoTwoMembersBeginWithTheSameOwner) {
     for (const Rank r : mesh.ranks()) {
       for (std::size_t b = 0; b < mesh.layout.buckets.size(); ++b) mesh.next_bucket(r);
       measure_all(*mesh.exchanges[r]);
-      mesh.carry_out_all(r);
+      mesh.apply_actions(r);
     }
     for (const Rank from : mesh.ranks())
       for (const Rank to : mesh.ranks())

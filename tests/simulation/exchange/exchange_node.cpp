@@ -139,7 +139,7 @@ void ExchangeNode::rebuild(const schema::NextView& next) {
   network_.after(seat(), rebuild_us, [this, key = running_->run_key, view = next.number] {
     if (!trains(key, view) || member_->frozen()) return;
     begin_view();
-    carry_out_all();
+    apply_actions();
   });
 }
 
@@ -255,7 +255,7 @@ void ExchangeNode::evaluate(Step step) {
                    if (!trains(key, of.view)) return;
                    member_->on_event(daemon::Evaluated{of, {1, 2, 0.5, 1}});
                    settle();
-                   carry_out_all();
+                   apply_actions();
                  });
 }
 
@@ -295,7 +295,7 @@ void ExchangeNode::ready(const daemon::Origin& of, std::size_t bucket) {
   if (bucket == 0 && faults_.odd_statistic == step) event.statistics.back() = -std::numeric_limits<float>::infinity();
   member_->on_event(event);
   settle();
-  carry_out_all();
+  apply_actions();
 }
 
 void ExchangeNode::run_frame(Seat from, const SharedMessage& message) {
@@ -330,10 +330,10 @@ void ExchangeNode::help(daemon::Task task) {
           ++progress_;
           member_->on_event(daemon::TaskDone{of, std::move(*given), result});
           settle();
-          carry_out_all();
+          apply_actions();
         });
         settle();
-        carry_out_all();
+        apply_actions();
       });
 }
 

@@ -67,13 +67,13 @@ class Process {
   std::uint64_t incarnation() const { return incarnation_; }
 
  private:
-  void carry_out();
-  void carry_out(const SendFrame& action);
-  void carry_out(const Freeze& action);
-  void carry_out(const WriteVote& action);
-  void carry_out(const InstallView& action);
-  void carry_out(const LeaveView& action);
-  void carry_out(const auto&) { ADD_FAILURE() << "an action that is not of a view change"; }
+  void apply();
+  void apply(const SendFrame& action);
+  void apply(const Freeze& action);
+  void apply(const WriteVote& action);
+  void apply(const InstallView& action);
+  void apply(const LeaveView& action);
+  void apply(const auto&) { ADD_FAILURE() << "an action that is not of a view change"; }
   void begin_step();
   void try_gate();
   void confirm(std::uint64_t step);
@@ -202,21 +202,21 @@ void Process::after(std::uint64_t ms, std::function<void()> what) {
 void Process::event(const std::function<void(ViewChange&)>& what) {
   if (!change_) return;
   what(*change_);
-  carry_out();
+  apply();
 }
 
-void Process::carry_out() {
+void Process::apply() {
   for (auto actions = out_.take(); !actions.empty(); actions = out_.take())
-    for (const MembershipAction& action : actions) std::visit([this](const auto& one) { carry_out(one); }, action);
+    for (const MembershipAction& action : actions) std::visit([this](const auto& one) { apply(one); }, action);
   change_->take_outcome();
 }
 
-void Process::carry_out(const SendFrame& action) {
+void Process::apply(const SendFrame& action) {
   world_.said(self_, disk_.directory, incarnation_, action.header.view, action.body);
   for (const Seat to : action.to) world_.send(self_, to, action.header, action.body);
 }
 
-void Process::carry_out(const Freeze&) {
+void Process::apply(const Freeze&) {
   frozen_ = true;
   FreezeReport report{trains_, committed_, "", leaving_, {}};
   for (const Seat seat : world_.seats())
@@ -225,7 +225,7 @@ void Process::carry_out(const Freeze&) {
   change_->on_frozen(report, world_.now_ms());
 }
 
-void Process::carry_out(const WriteVote& action) {
+void Process::apply(const WriteVote& action) {
   writes_.push_back(action);
   after(world_.random().between(0, 20), [this] {
     const WriteVote write = writes_.front();
@@ -249,7 +249,7 @@ void Process::killed() {
   disk_.vote = writes_.front().vote;
 }
 
-void Process::carry_out(const InstallView& action) {
+void Process::apply(const InstallView& action) {
   const schema::NextView& next = action.next;
   ASSERT_TRUE(trains_);
   ASSERT_EQ(next.number, view_.number() + 1);
@@ -271,7 +271,7 @@ void Process::carry_out(const InstallView& action) {
   });
 }
 
-void Process::carry_out(const LeaveView&) {
+void Process::apply(const LeaveView&) {
   trains_ = false;
   if (leaving_) gone_ = true;
 }

@@ -65,30 +65,30 @@ std::optional<std::uint64_t> VirtualNode::running_key() const {
 
 void VirtualNode::start(std::uint64_t token, const daemon::RunIdentity& run) {
   membership_.start(token, run, network_.now_ms());
-  carry_out_all();
+  apply_actions();
 }
 
 Status VirtualNode::stop(const std::string& run_id) {
   Status status = membership_.stop(run_id, network_.now_ms());
-  carry_out_all();
+  apply_actions();
   return status;
 }
 
 Status VirtualNode::leave() {
   Status status = membership_.leave(network_.now_ms());
-  carry_out_all();
+  apply_actions();
   return status;
 }
 
 void VirtualNode::shut_down() {
   leaving_ = true;
   membership_.shut_down(network_.now_ms());
-  carry_out_all();
+  apply_actions();
 }
 
 void VirtualNode::lose(Seat peer, const std::string& message) {
   membership_.on_peer_lost(peer, message, network_.now_ms());
-  carry_out_all();
+  apply_actions();
 }
 
 void VirtualNode::on_frame(Seat from, const SharedMessage& message) {
@@ -100,12 +100,12 @@ void VirtualNode::on_frame(Seat from, const SharedMessage& message) {
   if (!of_a_run)
     membership_.on_frame(from, message->header, message->body, network_.now_ms());
   else if (saving_)
-    return carry_out_all();
+    return apply_actions();
   else if (running_ || run_is_prepared())
     run_frame(from, message);
   else if (membership_.current() != nullptr && membership_.current()->run_key == message->header.run)
     before_run_.push_back({from, message});
-  carry_out_all();
+  apply_actions();
 }
 
 void VirtualNode::on_connection(Seat peer, bool up) {
@@ -116,7 +116,7 @@ void VirtualNode::on_connection(Seat peer, bool up) {
   else
     disconnect_grace_.on_disconnected(
         peer, options_.names[options_.self] + " lost the connection to " + options_.names[peer], network_.now_ms());
-  carry_out_all();
+  apply_actions();
 }
 
 void VirtualNode::on_beat(Seat from, const schema::Heartbeat& beat) {
@@ -125,7 +125,7 @@ void VirtualNode::on_beat(Seat from, const schema::Heartbeat& beat) {
   membership_.on_heartbeat(from, beat.run_id, beat.lineage, beat.view, network_.now_ms());
   if (!running_ && !leaving_ && beat.run_id != left_by_order_)
     membership_.on_run_discovered(beat.run_id, network_.now_ms());
-  carry_out_all();
+  apply_actions();
 }
 
 void VirtualNode::on_tick() {
@@ -150,7 +150,7 @@ void VirtualNode::on_tick() {
   for (const daemon::Suspicion& verdict : liveness_.tick(now_ms))
     membership_.on_peer_lost(verdict.seat, verdict.message, now_ms);
   membership_.tick(now_ms);
-  carry_out_all();
+  apply_actions();
 }
 
 // --- what it does ---
@@ -159,17 +159,17 @@ void VirtualNode::send(const std::vector<Seat>& to, const SharedMessage& message
   for (const Seat seat : to) network_.send(options_.self, seat, message);
 }
 
-void VirtualNode::carry_out_all() {
+void VirtualNode::apply_actions() {
   for (auto actions = membership_.take_actions(); !actions.empty(); actions = membership_.take_actions())
     for (const daemon::MembershipAction& action : actions)
-      if (!dead()) std::visit([this](const auto& one) { carry_out(one); }, action);
+      if (!dead()) std::visit([this](const auto& one) { apply(one); }, action);
 }
 
-void VirtualNode::carry_out(const daemon::SendFrame& action) {
+void VirtualNode::apply(const daemon::SendFrame& action) {
   send(action.to, std::make_shared<const Message>(Message{action.header, action.body, nullptr}));
 }
 
-void VirtualNode::carry_out(const daemon::FindStates& action) {
+void VirtualNode::apply(const daemon::FindStates& action) {
   ids_[action.run.run_key] = action.run.id;
   phase_ = schema::Phase::kPrepare;
   liveness_.watch(action.run.id, options_.step_timeout_ms, network_.now_ms());
@@ -179,11 +179,11 @@ void VirtualNode::carry_out(const daemon::FindStates& action) {
     schema::Offer offer;
     offer.states = options_.disk->states[run.id];
     membership_.on_offer(run.run_key, offer, options_.disk->lineage_of(run.id), network_.now_ms());
-    carry_out_all();
+    apply_actions();
   });
 }
 
-void VirtualNode::carry_out(const daemon::PrepareRun& action) {
+void VirtualNode::apply(const daemon::PrepareRun& action) {
   ids_[action.run.run_key] = action.run.id;
   phase_ = schema::Phase::kPrepare;
   before_run_.clear();
@@ -193,7 +193,7 @@ void VirtualNode::carry_out(const daemon::PrepareRun& action) {
   network_.after(options_.self, delay_ms * 1000, [this, run = action.run] {
     if (stuck_ || running_) return;
     membership_.on_prepared(run.run_key, prepare_run(run), network_.now_ms());
-    carry_out_all();
+    apply_actions();
   });
 }
 
@@ -213,7 +213,7 @@ Outcome& VirtualNode::begin(const daemon::RunIdentity& run) {
   return one;
 }
 
-void VirtualNode::carry_out(const daemon::BeginRun& action) {
+void VirtualNode::apply(const daemon::BeginRun& action) {
   Outcome& one = begin(action.run);
   if (action.run.resume) {
     one.from = action.run.resume->start;
@@ -227,14 +227,14 @@ void VirtualNode::carry_out(const daemon::BeginRun& action) {
   for (const BeforeRun& kept : std::exchange(before_run_, {})) run_frame(kept.from, kept.message);
 }
 
-void VirtualNode::carry_out(const daemon::DropRun& action) {
+void VirtualNode::apply(const daemon::DropRun& action) {
   TG_CHECK(!running_);
   if (ids_.contains(action.run_key)) outcomes_[ids_[action.run_key]].dropped = true;
   liveness_.unwatch();
   phase_ = schema::Phase::kIdle;
 }
 
-void VirtualNode::carry_out(const daemon::SaveRun& action) {
+void VirtualNode::apply(const daemon::SaveRun& action) {
   TG_CHECK(running_ && !saving_, action.id);
   saving_ = true;
   run_ends();
@@ -258,11 +258,11 @@ void VirtualNode::carry_out(const daemon::SaveRun& action) {
     record.end = {own, {}};
     ++progress_;
     membership_.on_saved(key, own, network_.now_ms());
-    carry_out_all();
+    apply_actions();
   });
 }
 
-void VirtualNode::carry_out(const daemon::RecordEnd& action) {
+void VirtualNode::apply(const daemon::RecordEnd& action) {
   VirtualDisk::Record& record = options_.disk->runs[action.run_key];
   record.end = action.end;
   Outcome& one = outcomes_[record.id];
@@ -272,7 +272,7 @@ void VirtualNode::carry_out(const daemon::RecordEnd& action) {
   one.told.push_back(*one.end);
 }
 
-void VirtualNode::carry_out(const daemon::EndRun& action) {
+void VirtualNode::apply(const daemon::EndRun& action) {
   Outcome& one = outcomes_[action.id];
   TG_CHECK(!one.end, action.id);
   one.end = action.state;
@@ -295,28 +295,28 @@ void VirtualNode::carry_out(const daemon::EndRun& action) {
     membership_.on_link_lost(lost.peer, lost.message, lost.up_again, network_.now_ms());
 }
 
-void VirtualNode::carry_out(const daemon::AnswerStart& action) {
+void VirtualNode::apply(const daemon::AnswerStart& action) {
   TG_CHECK(!answers_.contains(action.token), action.token);
   answers_[action.token] = {action.run_id, action.status, network_.now_ms()};
 }
 
-void VirtualNode::carry_out(const daemon::RestartProposal& action) {
+void VirtualNode::apply(const daemon::RestartProposal& action) {
   daemon::RunIdentity run = action.run;
   run.run_key = network_.random().word();
   membership_.start(action.token, run, network_.now_ms());
 }
 
-void VirtualNode::carry_out(const daemon::RequestStop& action) {
+void VirtualNode::apply(const daemon::RequestStop& action) {
   TG_CHECK(running_ && running_->run_key == action.run_key);
   run_asked_to_stop();
 }
 
 void VirtualNode::finish(schema::RunState state, const std::string& reason) {
   membership_.on_finished(state, reason, network_.now_ms());
-  carry_out_all();
+  apply_actions();
 }
 
-void VirtualNode::carry_out(const daemon::Freeze& action) {
+void VirtualNode::apply(const daemon::Freeze& action) {
   daemon::FreezeReport report{.leaving = leaving_};
   for (const Seat peer : others())
     if (network_.hear_each_other(options_.self, peer, options_.peer_timeout_ms)) report.reachable.push_back(peer);
@@ -329,7 +329,7 @@ void VirtualNode::carry_out(const daemon::Freeze& action) {
   membership_.on_frozen(action.run_key, report, network_.now_ms());
 }
 
-void VirtualNode::carry_out(const daemon::WriteVote& action) {
+void VirtualNode::apply(const daemon::WriteVote& action) {
   const daemon::VoterState& vote = action.vote;
   const bool decides = vote.promised.count == 0, accepts = vote.accepted_in == vote.promised;
   reaches(decides ? Moment::kDecide : accepts ? Moment::kAccept : Moment::kPromise);
@@ -347,7 +347,7 @@ void VirtualNode::carry_out(const daemon::WriteVote& action) {
   membership_.on_vote_written(action.run_key, true, network_.now_ms());
 }
 
-void VirtualNode::carry_out(const daemon::InstallView& action) {
+void VirtualNode::apply(const daemon::InstallView& action) {
   reaches(Moment::kInstall);
   if (dead() || running_key() != action.run_key || saving_) return;
   outcomes_[ids_[action.run_key]].views.push_back(action.next);
@@ -357,39 +357,39 @@ void VirtualNode::carry_out(const daemon::InstallView& action) {
   watch();
 }
 
-void VirtualNode::carry_out(const daemon::LeaveView& action) {
+void VirtualNode::apply(const daemon::LeaveView& action) {
   if (running_key() == action.run_key && !saving_) run_is_left(action.next.start);
 }
 
 // --- a node joins a run ---
 
-void VirtualNode::carry_out(const daemon::QuiesceRun& action) {
+void VirtualNode::apply(const daemon::QuiesceRun& action) {
   if (running_key() == action.run_key && !saving_) run_quiesces();
 }
 
-void VirtualNode::carry_out(const daemon::ReadHistory& action) {
+void VirtualNode::apply(const daemon::ReadHistory& action) {
   reaches(Moment::kQuiesce);
   const std::uint64_t delay_us = network_.random().between(1, 20'000);
   network_.after(options_.self, delay_us, [this, key = action.run_key] {
     if (stuck_ || running_key() != key || saving_) return;
     membership_.on_snapshot_offer(key, run_offers_snapshot(), network_.now_ms());
-    carry_out_all();
+    apply_actions();
   });
 }
 
-void VirtualNode::carry_out(const daemon::SendSnapshotChunks& action) {
+void VirtualNode::apply(const daemon::SendSnapshotChunks& action) {
   if (running_key() == action.run_key && !saving_) run_sends_snapshot(action.to, action.want);
 }
 
-void VirtualNode::carry_out(const daemon::ReleaseRun& action) {
+void VirtualNode::apply(const daemon::ReleaseRun& action) {
   if (running_key() == action.run_key && !saving_) run_is_released();
 }
 
-void VirtualNode::carry_out(const daemon::ReceiveSnapshot& action) {
+void VirtualNode::apply(const daemon::ReceiveSnapshot& action) {
   if (!running_) run_receives_snapshot(action);
 }
 
-void VirtualNode::carry_out(const daemon::JoinRun& action) {
+void VirtualNode::apply(const daemon::JoinRun& action) {
   reaches(Moment::kJoin);
   if (dead()) return;
   ids_[action.run.run_key] = action.run.id;

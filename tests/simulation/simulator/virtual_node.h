@@ -154,7 +154,7 @@ class VirtualNode : public Machine {
   virtual bool run_is_prepared() const { return false; }  // it takes frames before its begin
   virtual schema::Vote prepare_run(const daemon::RunIdentity&) { return options_.vote; }
 
-  void carry_out_all();
+  void apply_actions();
   void send(const std::vector<Seat>& to, const SharedMessage& message);
   void reaches(Moment moment) const {
     if (options_.on_moment) options_.on_moment(options_.self, moment);
@@ -174,28 +174,28 @@ class VirtualNode : public Machine {
   std::uint64_t progress_ = 0;
 
  private:
-  void carry_out(const daemon::SendFrame& action);
-  void carry_out(const daemon::FindStates& action);
-  void carry_out(const daemon::PrepareRun& action);
-  void carry_out(const daemon::BeginRun& action);
-  void carry_out(const daemon::DropRun& action);
-  void carry_out(const daemon::SaveRun& action);
-  void carry_out(const daemon::EndRun& action);
-  void carry_out(const daemon::RecordEnd& action);
-  void carry_out(const daemon::AnswerStart& action);
-  void carry_out(const daemon::RestartProposal& action);
-  void carry_out(const daemon::RequestStop& action);
-  void carry_out(const daemon::Freeze& action);
-  void carry_out(const daemon::WriteVote& action);
-  void carry_out(const daemon::InstallView& action);
-  void carry_out(const daemon::LeaveView& action);
-  void carry_out(const daemon::QuiesceRun& action);
-  void carry_out(const daemon::ReadHistory& action);
-  void carry_out(const daemon::SendSnapshotChunks& action);
-  void carry_out(const daemon::NoteJoin&) {}
-  void carry_out(const daemon::ReleaseRun& action);
-  void carry_out(const daemon::ReceiveSnapshot& action);
-  void carry_out(const daemon::JoinRun& action);
+  void apply(const daemon::SendFrame& action);
+  void apply(const daemon::FindStates& action);
+  void apply(const daemon::PrepareRun& action);
+  void apply(const daemon::BeginRun& action);
+  void apply(const daemon::DropRun& action);
+  void apply(const daemon::SaveRun& action);
+  void apply(const daemon::EndRun& action);
+  void apply(const daemon::RecordEnd& action);
+  void apply(const daemon::AnswerStart& action);
+  void apply(const daemon::RestartProposal& action);
+  void apply(const daemon::RequestStop& action);
+  void apply(const daemon::Freeze& action);
+  void apply(const daemon::WriteVote& action);
+  void apply(const daemon::InstallView& action);
+  void apply(const daemon::LeaveView& action);
+  void apply(const daemon::QuiesceRun& action);
+  void apply(const daemon::ReadHistory& action);
+  void apply(const daemon::SendSnapshotChunks& action);
+  void apply(const daemon::NoteJoin&) {}
+  void apply(const daemon::ReleaseRun& action);
+  void apply(const daemon::ReceiveSnapshot& action);
+  void apply(const daemon::JoinRun& action);
   Outcome& begin(const daemon::RunIdentity& run);
   void watch();
 

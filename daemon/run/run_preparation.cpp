@@ -1,4 +1,4 @@
-#include "daemon/run/candidate.h"
+#include "daemon/run/run_preparation.h"
 
 #include <utility>
 
@@ -7,48 +7,48 @@
 
 namespace tg::daemon {
 
-Candidate::Candidate(const RunContext& context, std::uint64_t key, const schema::JobSpec& job,
-                     std::uint64_t global_batch, std::vector<Seat> measured)
+RunPreparation::RunPreparation(const RunContext& context, std::uint64_t run_key, const schema::JobSpec& job,
+                               std::uint64_t global_batch, std::vector<Seat> measured)
     : context_(context),
-      key_(key),
+      run_key_(run_key),
       job_(job),
       global_batch_(global_batch),
       probe_(job.link_mbps > 0 ? std::vector<Seat>() : std::move(measured), context.self.config.seat()) {}
 
-void Candidate::prepared(Result<std::shared_ptr<const PreparedView>> result) {
-  preparation_ = std::move(result);
-  if (!preparation_->ok()) return;
+void RunPreparation::on_prepared(Result<std::shared_ptr<const PreparedView>> result) {
+  result_ = std::move(result);
+  if (!result_->ok()) return;
   if (const auto burst = probe_.start(now_seconds()))
-    send_burst(context_.network.mesh, context_.network.pool, key_, *burst);
+    send_burst(context_.network.mesh, context_.network.pool, run_key_, *burst);
 }
 
-void Candidate::replied(Seat from, const schema::ProbeReply& reply) {
+void RunPreparation::on_probe_reply(Seat from, const schema::ProbeReply& reply) {
   if (const auto next = probe_.on_reply(from, reply, now_seconds()))
-    send_burst(context_.network.mesh, context_.network.pool, key_, *next);
+    send_burst(context_.network.mesh, context_.network.pool, run_key_, *next);
 }
 
-std::optional<schema::Vote> Candidate::take_vote() {
-  if (voted_ || !preparation_) return std::nullopt;
+std::optional<schema::Vote> RunPreparation::take_vote() {
+  if (voted_ || !result_) return std::nullopt;
   probe_.tick(now_seconds());
-  if (preparation_->ok() && !probe_.is_done()) return std::nullopt;
+  if (result_->ok() && !probe_.is_done()) return std::nullopt;
   voted_ = true;
   return vote();
 }
 
-engine::EachName Candidate::data_names() const {
-  if (!preparation_ || !preparation_->ok()) return [](const auto&) {};
-  return preparation_->value()->run->data->file_names;
+engine::EachName RunPreparation::data_names() const {
+  if (!result_ || !result_->ok()) return [](const auto&) {};
+  return result_->value()->run->data->file_names;
 }
 
-schema::Vote Candidate::vote() const {
+schema::Vote RunPreparation::vote() const {
   schema::Vote vote;
   vote.spec_hash = schema::job_hash(job_);
-  if (!preparation_->ok()) {
-    vote.kind = preparation_->error().kind;
-    vote.message = preparation_->error().message;
+  if (!result_->ok()) {
+    vote.kind = result_->error().kind;
+    vote.message = result_->error().message;
     return vote;
   }
-  const PreparedView& view = *preparation_->value();
+  const PreparedView& view = *result_->value();
   const Prepared& prepared = *view.run;
   vote.accepted = true;
   static_assert(engine::FileSums::kMaxTextBytes <= schema::kMaxReasonBytes);

@@ -1,4 +1,4 @@
-#include "daemon/run/mistakes.h"
+#include "daemon/run/misclassifications.h"
 
 #include <algorithm>
 #include <exception>
@@ -11,7 +11,7 @@
 
 #include "daemon/run/fitting.h"
 #include "daemon/run/memory_check.h"
-#include "daemon/run/preparation.h"
+#include "daemon/run/prepare.h"
 #include "daemon/run/sample_to_wire.h"
 #include "daemon/store/saved_arrays.h"
 #include "engine/predictions.h"
@@ -37,7 +37,7 @@ Status check_sameness(const PreparationOptions& options, const RunRecord& record
   return {};
 }
 
-// The file is what was written at the run's end.
+// Checks that the file is the one that was written at the run's end.
 Status check_file(const RunRecord& record, const std::string& path) {
   const Result<engine::FileMark> mark = engine::mark_of_file(path);
   if (!mark) return mark.error();
@@ -47,7 +47,7 @@ Status check_file(const RunRecord& record, const std::string& path) {
                path + " is not what was written at the end of run " + record.id + "; ask another member"};
 }
 
-// The averaged parameters and the running statistics.
+// Reads the averaged parameters and the running statistics.
 Result<std::unique_ptr<Replica>> read_model(const RunRecord& record, const std::string& path,
                                             const engine::Model& model, kernels::MemorySpace& space,
                                             const std::function<void()>& advance) {
@@ -63,7 +63,7 @@ Result<std::unique_ptr<Replica>> read_model(const RunRecord& record, const std::
   return replica;
 }
 
-// Activations get what the model and the samples leave.
+// Activations get the memory that the model and the samples leave.
 Result<std::unique_ptr<engine::Engine>> make_evaluator(const PreparationOptions& options, const engine::Model& model,
                                                        const engine::ComputeDevice& compute,
                                                        const std::function<void()>& advance) {
@@ -80,7 +80,7 @@ Result<std::unique_ptr<engine::Engine>> make_evaluator(const PreparationOptions&
                                      options.job.seed, allowed > taken ? allowed - taken : 1, "", advance});
 }
 
-// The test samples that a batch has of those that were wanted: damaged ones are left out.
+// The test samples in a batch: damaged ones are omitted.
 std::vector<std::size_t> samples_in(const engine::Batch& batch, const Prepared& prepared, std::size_t first,
                                     int wanted) {
   std::vector<std::size_t> samples(static_cast<std::size_t>(wanted));
@@ -95,7 +95,7 @@ std::vector<std::size_t> samples_in(const engine::Batch& batch, const Prepared& 
   return samples;
 }
 
-// As the members did: each its share, in batches.
+// Evaluates each member's share in batches, as the members did.
 std::vector<engine::Prediction> evaluate(const PreparationOptions& options, const RunRecord& record,
                                          const Prepared& prepared, const Replica& replica, engine::Engine& engine,
                                          const std::function<void()>& advance) {
@@ -112,7 +112,7 @@ std::vector<engine::Prediction> evaluate(const PreparationOptions& options, cons
       engine::fill_evaluation_batch(*prepared.data, prepared.recipe, first, batch, static_cast<int>(options.threads));
       done += wanted;
       advance();
-      options.images(first + static_cast<std::size_t>(wanted), count);
+      options.show_images(first + static_cast<std::size_t>(wanted), count);
       if (batch.count == 0) continue;
       logits.resize(batch.labels.size() * static_cast<std::size_t>(prepared.model.classes));
       engine.evaluate(replica.average().address(), replica.statistics().data(), batch, logits);
@@ -176,14 +176,15 @@ Result<schema::Misclassifications> find(const PreparationOptions& options, const
 
 }  // namespace
 
-Result<schema::Misclassifications> find_mistakes(const PreparationOptions& options, const RunRecord& record,
-                                                 const std::string& directory, const engine::ComputeDevice& compute,
-                                                 const std::function<void()>& advance) {
+Result<schema::Misclassifications> find_misclassifications(const PreparationOptions& options, const RunRecord& record,
+                                                           const std::string& directory,
+                                                           const engine::ComputeDevice& compute,
+                                                           const std::function<void()>& advance) {
   try {
     const Result<schema::Misclassifications> found = find(options, record, directory, compute, advance);
     return found ? found : on_node(options, found.error());
   } catch (const std::bad_alloc&) {
-    return Error{ErrorKind::kRefused, options.node + " has not enough memory to evaluate run " + record.id};
+    return Error{ErrorKind::kRefused, options.node + " does not have enough memory to evaluate run " + record.id};
   } catch (const std::exception& error) {
     return Error{ErrorKind::kFailed, options.node + " cannot evaluate run " + record.id + ": " + error.what()};
   }

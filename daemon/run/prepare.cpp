@@ -1,4 +1,4 @@
-#include "daemon/run/preparation.h"
+#include "daemon/run/prepare.h"
 
 #include <algorithm>
 #include <chrono>
@@ -25,9 +25,9 @@
 namespace tg::daemon {
 namespace {
 
-constexpr std::chrono::seconds kSayEvery{10};
+constexpr std::chrono::seconds kLogInterval{10};
 
-// Also where advance() throws.
+// Runs a call at the end of a scope, also if advance() throws.
 class ScopeGuard {
  public:
   explicit ScopeGuard(std::function<void()> call) : call_(std::move(call)) {}
@@ -38,7 +38,7 @@ class ScopeGuard {
   const std::function<void()> call_;
 };
 
-// More threads than processors only wait for each other, and enough of them keep the whole node from answering.
+// More threads than processors only wait for each other, and many of them keep the node from answering.
 Status check_threads(const PreparationOptions& options) {
   const auto processors = static_cast<std::uint64_t>(engine::usable_processors());
   if (options.job.threads <= processors) return {};
@@ -63,15 +63,15 @@ Status prepare_training(const PreparationOptions& options, Prepared& prepared, c
   const schema::JobSpec& job = options.job;
   engine::DatasetOptions wanted = dataset_options(job, options.data_dir, options.threads);
   wanted.memory_dir = options.memory_dir;
-  LogThrottle throttle(kSayEvery, LogThrottle::Clock::now() + kSayEvery);
+  LogThrottle throttle(kLogInterval, LogThrottle::Clock::now() + kLogInterval);
   wanted.advanced = [&](std::size_t done, std::size_t of) {
     advance();
     if (of == 0) return;
-    options.images(done, of);
-    if (throttle.happened()) options.say(images_text(done, of));
+    options.show_images(done, of);
+    if (throttle.happened()) options.log_progress(images_text(done, of));
   };
   const auto data = [&] {
-    const ScopeGuard over([&] { options.images(0, 0); });
+    const ScopeGuard over([&] { options.show_images(0, 0); });
     return engine::load_dataset(wanted);
   }();
   if (!data.ok()) return data.error();
@@ -97,15 +97,16 @@ Status prepare_training(const PreparationOptions& options, Prepared& prepared, c
 
 namespace {
 
-// Opens the initial file; nothing if the parameters are drawn.
+// Opens the initial file; returns nothing if the parameters are drawn.
 Result<std::optional<engine::InitialFile>> open_initial(const PreparationOptions& options, Prepared& prepared,
                                                         const std::function<void()>& advance) {
   if (options.job.initial.empty()) return std::optional<engine::InitialFile>();
   if (options.data_dir.empty() && !options.job.initial.starts_with('/'))
-    return Error{ErrorKind::kInvalidJob, "initial = " + options.job.initial +
-                                             " begins at data-dir, and this node has none; set data-dir, or give a "
-                                             "path that begins with /: " +
-                                             engine::kInitialIs};
+    return Error{ErrorKind::kInvalidJob,
+                 "initial = " + options.job.initial +
+                     " is relative to data-dir, and this node has none; set data-dir, or give a "
+                     "path that begins with /: " +
+                     engine::kInitialIs};
   const std::string path = std::filesystem::path(options.data_dir) / options.job.initial;
   Result<engine::InitialFile> file = engine::InitialFile::open(path, prepared.model, options.job.seed, advance);
   if (!file.ok()) return file.error();
@@ -114,7 +115,7 @@ Result<std::optional<engine::InitialFile>> open_initial(const PreparationOptions
   return std::optional(std::move(file).value());
 }
 
-// The state that a resumed run goes on from; it is read back as it was written.
+// Reads the state from which a run is resumed.
 Status restore(const PreparationOptions& options, Prepared& prepared, const std::function<void()>& advance) {
   const SavedStart& start = *options.start;
   const Result<StateFile> file = open_state(start.directory, start.state);
@@ -133,7 +134,7 @@ Error differs(const char* what, const std::string& then, const std::string& now,
           std::string(what) + " is not what the run began with: " + then + " then, " + now + " now; " + advice};
 }
 
-// A resumed run goes on with the bits of one that was never interrupted, or says why it cannot.
+// A resumed run computes the bits of an uninterrupted one, or an error says why it cannot.
 Status check_sameness(const SavedStart& start, const Prepared& prepared) {
   if (prepared.data_hash != start.data_hash)
     return differs("the data", hex_digest(start.data_hash), hex_digest(prepared.data_hash),
@@ -153,8 +154,7 @@ Status check_engine(const SavedStart& start, const std::string& build) {
                  "install the tgd that trained it, or accept other last bits with tgctl resume --any-build");
 }
 
-// What lasts for the run. host_bytes: that all of it may take of the host's memory, asked before the first of it is
-// taken.
+// Makes the parts that last for the run. host_bytes: set to the limit of host memory before anything is allocated.
 Result<std::shared_ptr<Prepared>> prepare_run(const PreparationOptions& options, const ViewPart& part,
                                               const engine::ComputeDevice& compute,
                                               const std::function<void()>& advance, std::uint64_t& host_bytes) {
@@ -164,7 +164,7 @@ Result<std::shared_ptr<Prepared>> prepare_run(const PreparationOptions& options,
   const Status ready = replays(job) ? prepare_replay(job, *prepared) : prepare_training(options, *prepared, advance);
   if (!ready.ok()) return ready.error();
   if (!replays(job) && prepared->data->train.count() == 0)
-    return Error{ErrorKind::kInvalidJob, "there is nothing to train on in the data"};
+    return Error{ErrorKind::kInvalidJob, "the data have no training samples"};
   if (keeps_best(job) && prepared->data->test.labels.empty())
     return Error{ErrorKind::kInvalidJob,
                  "keep = best needs a test set, and the data have none; set test-share, or keep = last"};
@@ -223,7 +223,7 @@ Result<TrainingKit> prepare(const PreparationOptions& options, const ViewPart& p
   try {
     return make_kit(options, part, compute, advance);
   } catch (const std::bad_alloc&) {
-    return Error{ErrorKind::kRefused, options.node + " has not enough memory for the run" + options.unsaved_note};
+    return Error{ErrorKind::kRefused, options.node + " does not have enough memory for the run" + options.unsaved_note};
   } catch (const std::exception& error) {
     return Error{ErrorKind::kFailed, options.node + " cannot prepare the run: " + error.what()};
   }

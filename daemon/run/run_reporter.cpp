@@ -1,4 +1,4 @@
-#include "daemon/run/journal.h"
+#include "daemon/run/run_reporter.h"
 
 #include <algorithm>
 #include <utility>
@@ -11,33 +11,34 @@
 namespace tg::daemon {
 namespace {
 
-constexpr std::chrono::milliseconds kPublishEvery{100};  // how old the numbers of status may be
+constexpr std::chrono::milliseconds kPublishEvery{100};  // the maximum age of the numbers in status
 constexpr std::chrono::seconds kLogEvery{10};
 
 }  // namespace
 
-// --- its beginnings ---
+// --- beginnings ---
 
-void Journal::enter(RunNumbers& numbers) {
+void RunReporter::begin_view(RunNumbers& numbers) {
   numbers_ = &numbers;
-  numbers_->start_counting(context_.network.mesh.links().sent_bytes());  // what was sent before is not this view's
-  status_.members = numbers_->rows();
+  numbers_->start_counting(context_.network.mesh.links().sent_bytes());  // excludes earlier views
+  status_.members = numbers_->member_rows();
 }
 
-void Journal::change_view(std::uint32_t number, std::uint64_t step, const Difference& members, const std::string& why) {
+void RunReporter::on_view_changed(std::uint32_t number, std::uint64_t step, const MemberChange& members,
+                                  const std::string& why) {
   status_.view = number;
   status_.view_step = step;
   status_.view_since_ms = unix_time_ms();
   for (const std::string& node : members.joined)
     std::erase_if(status_.departed, [&](const auto& one) { return one.node == node; });
-  for (const std::string& node : members.left)
+  for (const std::string& node : members.departed)
     status_.departed.push_back({node, status_.view_since_ms, step, schema::clip_text(why, schema::kMaxProblemBytes)});
   std::ranges::sort(status_.departed, {}, &schema::Departure::node);
   ++context_.news.metrics.numbers().view_changes;
 }
 
-void Journal::begin(schema::RunStatus first, const std::shared_ptr<const Prepared>& prepared,
-                    double checkpoint_seconds) {
+void RunReporter::begin(schema::RunStatus first, const std::shared_ptr<const Prepared>& prepared,
+                        double checkpoint_seconds) {
   TG_CHECK(numbers_ != nullptr);
   first.members = std::move(status_.members);
   status_ = std::move(first);
@@ -50,41 +51,41 @@ void Journal::begin(schema::RunStatus first, const std::shared_ptr<const Prepare
   publish(true);
 }
 
-Status Journal::open_metrics(const std::string& directory, bool goes_on, std::uint64_t after_step) {
+Status RunReporter::open_metrics(const std::string& directory, bool append, std::uint64_t after_step) {
   const std::string path = directory + "/" + kMetricsFile;
-  last_line_ = after_step;
-  if (goes_on)
+  last_row_step_ = after_step;
+  if (append)
     if (Status cut = truncate_after(path, after_step); !cut.ok()) return cut;
-  metrics_ = std::make_shared<LineFile>(path, goes_on ? LineFile::Mode::kAppend : LineFile::Mode::kTruncate);
+  metrics_ = std::make_shared<LineFile>(path, append ? LineFile::Mode::kAppend : LineFile::Mode::kTruncate);
   return {};
 }
 
 // --- a step ---
 
-void Journal::step_began(std::uint64_t step) {
+void RunReporter::on_step_begun(std::uint64_t step) {
   context_.news.progress.step = step;
-  numbers_->step_began();
+  numbers_->on_step_begun();
 }
 
-void Journal::computed(const GradientReady& last) {
+void RunReporter::on_computed(const GradientReady& last) {
   computed_ = Clock::now();
   Numbers& counted = context_.news.metrics.numbers();
   counted.observe(StepPart::kForward, last.forward_seconds);
   counted.observe(StepPart::kBackward, last.backward_seconds);
   counted.data_wait_seconds += last.data_seconds;
-  numbers_->waited_for_data(last.data_seconds);
+  numbers_->on_data_wait(last.data_seconds);
 }
 
-void Journal::committed(const Member::Committed& committed) {
+void RunReporter::on_committed(const Member::Committed& committed) {
   ++context_.news.progress.count;
   context_.news.progress.step = committed.step;
-  numbers_->committed(committed, context_.network.mesh.links().sent_bytes());
+  numbers_->on_committed(committed, context_.network.mesh.links().sent_bytes());
   context_.news.metrics.numbers().observe(StepPart::kExchange,
                                           std::chrono::duration<double>(Clock::now() - computed_).count());
   unconfirmed_ = committed;
 }
 
-void Journal::confirmed(std::uint64_t step) {
+void RunReporter::on_confirmed(std::uint64_t step) {
   TG_CHECK(unconfirmed_ && unconfirmed_->step == step, step);
   const Member::Committed committed = *std::exchange(unconfirmed_, std::nullopt);
   status_.step = step;
@@ -98,11 +99,11 @@ void Journal::confirmed(std::uint64_t step) {
   counted.run_step = step;
   publish(committed.ends);
   log_progress(committed.ends);
-  if (!committed.ends) write_metrics(false);  // else with the report
+  if (!committed.ends) write_metrics(false);  // else the report writes it
 }
 
-// The loss in the log: ten times a run, and every ten seconds.
-void Journal::log_progress(bool ends) {
+// Logs the loss ten times a run, and every ten seconds.
+void RunReporter::log_progress(bool ends) {
   const Clock::time_point time = Clock::now();
   const std::uint64_t tenth = std::max<std::uint64_t>(status_.steps / 10, 1);
   if (!ends && status_.step % tenth != 0 && time - logged_ < kLogEvery) return;
@@ -115,21 +116,21 @@ void Journal::log_progress(bool ends) {
   log_damaged();
 }
 
-// Files that are done without, each once and not more of them than the data set names.
-void Journal::log_damaged() {
+// Logs each skipped file once, as far as the data set keeps their names.
+void RunReporter::log_damaged() {
   const std::vector<std::string> messages = prepared_->data->skipped->messages();
   for (; damaged_logged_ < messages.size(); ++damaged_logged_)
     context_.news.log.warning("damaged-file-skipped", {{"run", run_}, {"what", messages[damaged_logged_]}});
-  const std::size_t met = prepared_->data->skipped->count();  // once more in every epoch
-  if (met > std::max(messages.size(), damaged_met_))
-    context_.news.log.warning("damaged-files-skipped", {{"run", run_}, {"times", met}});
-  damaged_met_ = met;
+  const std::size_t count = prepared_->data->skipped->count();  // counts a file again in every epoch
+  if (count > std::max(messages.size(), damaged_counted_))
+    context_.news.log.warning("damaged-files-skipped", {{"run", run_}, {"times", count}});
+  damaged_counted_ = count;
 }
 
-void Journal::reported(const std::optional<Member::Evaluation>& evaluation) {
+void RunReporter::on_reported(const std::optional<Member::Evaluation>& evaluation) {
   const bool known = status_.evaluated && evaluation && status_.evaluation_step == evaluation->step;
   if (evaluation && !known) {
-    show(*evaluation, prepared_->model.classes, status_);
+    add_evaluation(*evaluation, prepared_->model.classes, status_);
     Numbers& counted = context_.news.metrics.numbers();
     counted.observe(StepPart::kEvaluate, std::chrono::duration<double>(Clock::now() - evaluating_).count());
     counted.accuracy = status_.evaluation_accuracy;
@@ -144,34 +145,34 @@ void Journal::reported(const std::optional<Member::Evaluation>& evaluation) {
   publish(true);
 }
 
-void Journal::write_metrics(bool evaluated) {
-  if (status_.step == last_line_) return;  // a run that is resumed at its last step
-  last_line_ = status_.step;
-  metrics_->add(numbers_->line(status_, evaluated, prepared_->model.segments));
+void RunReporter::write_metrics(bool evaluated) {
+  if (status_.step == last_row_step_) return;  // the run was resumed at its last step
+  last_row_step_ = status_.step;
+  metrics_->add(numbers_->metrics_row(status_, evaluated, prepared_->model.segments));
   if (evaluated) metrics_->flush();
 }
 
-void Journal::waited(const View& view, const Waiting& waiting, double seconds) {
-  numbers_->waited(waiting.ranks, seconds);
+void RunReporter::on_waited(const View& view, const Waiting& waiting, double seconds) {
+  numbers_->on_waited(waiting.ranks, seconds);
   for (const Rank rank : waiting.ranks)
     context_.news.metrics.numbers().peers[view.seat(rank)].wait_seconds +=
         seconds / static_cast<double>(waiting.ranks.size());
 }
 
-std::optional<schema::RunStatus> Journal::take_unconfirmed() {
+std::optional<schema::RunStatus> RunReporter::take_unconfirmed() {
   if (!unconfirmed_) return std::nullopt;
   const Member::Committed committed = *std::exchange(unconfirmed_, std::nullopt);
   schema::RunStatus status = status_;
   status.step = committed.step;
   status.loss = committed.loss_sum / static_cast<double>(numbers_->global_batch());
   status.learning_rate = committed.learning_rate;
-  metrics_->add(numbers_->line(status, false, prepared_->model.segments));
+  metrics_->add(numbers_->metrics_row(status, false, prepared_->model.segments));
   return status;
 }
 
 // --- the run ---
 
-void Journal::state(schema::RunState state, const std::string& reason) {
+void RunReporter::set_state(schema::RunState state, const std::string& reason) {
   if (status_.state == state) return;
   const std::int64_t now_ms = unix_time_ms();
   Log& log = context_.news.log;
@@ -186,26 +187,26 @@ void Journal::state(schema::RunState state, const std::string& reason) {
   publish(true);
 }
 
-void Journal::note(const std::string& reason) {
+void RunReporter::set_note(const std::string& reason) {
   if (status_.reason == reason) return;
   status_.reason = reason;
   publish(true);
 }
 
-void Journal::digest(std::uint64_t digest, std::uint64_t step) {
+void RunReporter::set_digest(std::uint64_t digest, std::uint64_t step) {
   status_.digest = digest;
   status_.digest_step = step;
 }
 
-void Journal::publish(bool now) {
+void RunReporter::publish(bool now) {
   const Clock::time_point time = Clock::now();
   if (!now && time - published_ < kPublishEvery) return;
   published_ = time;
   context_.disk.store.update(refreshed());
 }
 
-const schema::RunStatus& Journal::refreshed() {
-  numbers_->show(status_);
+const schema::RunStatus& RunReporter::refreshed() {
+  numbers_->fill(status_);
   return status_;
 }
 

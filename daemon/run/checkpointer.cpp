@@ -1,4 +1,4 @@
-#include "daemon/run/keeper.h"
+#include "daemon/run/checkpointer.h"
 
 #include <algorithm>
 #include <utility>
@@ -17,8 +17,8 @@
 namespace tg::daemon {
 namespace {
 
-// This member had committed a state that it did not know to be confirmed. Others may have confirmed it: so that all
-// have one in common, it is kept as well.
+// Writes a committed state that this member does not know to be confirmed. Others may have confirmed it; so all have a
+// state in common.
 void write_ahead(const RunContext& context, const Prepared& prepared, const RunRecord& record,
                  const schema::StateId& lineage_from, schema::StateId state, double ema) {
   Replica& replica = *prepared.replica;
@@ -43,42 +43,42 @@ void write_ahead(const RunContext& context, const Prepared& prepared, const RunR
 
 }  // namespace
 
-Status Keeper::begin(RunRecord first, std::shared_ptr<const Prepared> prepared, bool copies) {
+Status Checkpointer::begin(RunRecord first, std::shared_ptr<const Prepared> prepared, bool copies) {
   record_ = std::move(first);
   lineage_from_ = record_.from;
   prepared_ = std::move(prepared);
   copies_ = copies;
-  checkpointed_ = Clock::now();
-  if (!past_) return context_.disk.store.write(record_);
-  Status joined = context_.disk.store.join(record_, past_->first, past_->second);
+  last_checkpoint_ = Clock::now();
+  if (!history_) return context_.disk.store.write(record_);
+  Status joined = context_.disk.store.join(record_, history_->first, history_->second);
   const std::string views = context_.disk.store.directory(record_.id) + "/" + kViewsFile;
   if (const std::optional<ViewInterval> begun = first_view_in(views, record_.status.lineage))
     lineage_from_ = begun->from;
   return joined;
 }
 
-RunRecord Keeper::record_with(const schema::RunStatus& status) const {
+RunRecord Checkpointer::record_with(const schema::RunStatus& status) const {
   RunRecord record = record_;
   record.status = status;
   return record;
 }
 
-// --- while it goes on ---
+// --- during the run ---
 
-bool Keeper::checkpoint_is_due() const {
+bool Checkpointer::is_checkpoint_due() const {
   const auto every = std::chrono::milliseconds(job_.checkpoint_every_ms);
-  return every.count() > 0 && !saving_ && !writes_ && Clock::now() - checkpointed_ >= every;
+  return every.count() > 0 && !saving_ && !writing_step_ && Clock::now() - last_checkpoint_ >= every;
 }
 
-void Keeper::write_checkpoint(const schema::StateId& state, const schema::RunStatus& status,
-                              const std::shared_ptr<LineFile>& metrics) {
+void Checkpointer::write_checkpoint(const schema::StateId& state, const schema::RunStatus& status,
+                                    const std::shared_ptr<LineFile>& metrics) {
   if (saving_) return;
-  if (writes_) {
-    due_ = Due{state, status, metrics};
+  if (writing_step_) {
+    queued_ = QueuedCheckpoint{state, status, metrics};
     return;
   }
-  checkpointed_ = Clock::now();
-  writes_ = state.step;
+  last_checkpoint_ = Clock::now();
+  writing_step_ = state.step;
   RunRecord record = record_with(status);
   record.status.reason.clear();
   record.status.digest = state.digest;
@@ -88,9 +88,9 @@ void Keeper::write_checkpoint(const schema::StateId& state, const schema::RunSta
   const StateArrays arrays = saved_arrays(
       copies_ ? copy_of(replica, prepared_->model.segments.padded_count()) : arrays_of(replica, advance), status);
   metrics->flush();
-  context_.disk.saver.post([&context = context_, key = key_, prepared = prepared_, arrays, state, metrics,
+  context_.disk.saver.post([&context = context_, run_key = run_key_, prepared = prepared_, arrays, state, metrics,
                             from = lineage_from_, metadata = saved_metadata(record, state, *prepared_), record] {
-    // Lines that the disk does not take are missing later on; a state is worth more than they are.
+    // Rows that cannot be written are lost; the state matters more.
     if (const Status lines = metrics->sync(); !lines.ok())
       context.news.log.warning("metrics-incomplete", {{"run", record.id}, {"what", lines.error().message}});
     const Result<Artefacts> artefacts = artefacts_of(prepared->model, arrays, metadata);
@@ -98,11 +98,11 @@ void Keeper::write_checkpoint(const schema::StateId& state, const schema::RunSta
                                                           artefacts->at(kStateFile))
                                : Status(artefacts.error());
     if (written.ok()) written = context.disk.store.persist(record);
-    context.tell.checkpointed({key, state.step, written});
+    context.hooks.on_checkpoint_written({run_key, state.step, written});
   });
 }
 
-void Keeper::change_view(const schema::RunStatus& status, const NextView& next, const std::string& ended) {
+void Checkpointer::on_view_changed(const schema::RunStatus& status, const NextView& next, const std::string& ended) {
   record_.status = status;
   ViewInterval before = interval_of(record_);
   before.ended = schema::clip_text(ended, schema::kMaxReasonBytes);
@@ -117,23 +117,23 @@ void Keeper::change_view(const schema::RunStatus& status, const NextView& next, 
   });
 }
 
-schema::StateId Keeper::name_of(std::uint64_t step, std::uint64_t digest) const {
+schema::StateId Checkpointer::state_id(std::uint64_t step, std::uint64_t digest) const {
   const schema::StateId& from = record_.from;
   const std::uint32_t lineage = record_.status.lineage;
   const bool begins_here = from.lineage == lineage && from.step == step;
   return {lineage, begins_here ? from.view : record_.view, step, digest};
 }
 
-void Keeper::fitted(const PreparedView& view, bool copies) {
-  copies_ = copies_ && copies;  // what is being read now stays as it is
+void Checkpointer::on_fitted(const PreparedView& view, bool copies) {
+  copies_ = copies_ && copies;  // a state that is being read stays as it is
   record_.own.engine_build = record_.builds[record_.node] = view.engine_build;
   record_.own.engine_choices = view.engine_choices;
 }
 
-std::optional<std::string> Keeper::checkpointed(const CheckpointWritten& outcome) {
-  writes_.reset();
-  if (const std::optional<Due> due = std::exchange(due_, std::nullopt))
-    write_checkpoint(due->state, due->status, due->metrics);
+std::optional<std::string> Checkpointer::on_checkpoint_written(const CheckpointWritten& outcome) {
+  writing_step_.reset();
+  if (const std::optional<QueuedCheckpoint> queued = std::exchange(queued_, std::nullopt))
+    write_checkpoint(queued->state, queued->status, queued->metrics);
   const std::string id = record_.id;
   if (outcome.status.ok()) {
     context_.news.metrics.numbers().saved = static_cast<double>(unix_time_ms()) / 1000;
@@ -142,14 +142,14 @@ std::optional<std::string> Keeper::checkpointed(const CheckpointWritten& outcome
   }
   const std::string& why = outcome.status.error().message;
   context_.news.log.warning("checkpoint-failed", {{"run", id}, {"step", outcome.step}, {"error", why}});
-  return context_.self.config.node + " did not write the checkpoint of step " + std::to_string(outcome.step) +
-         ", the one before stays: " + why;
+  return context_.self.config.node + " could not write the checkpoint of step " + std::to_string(outcome.step) +
+         "; the previous one is kept: " + why;
 }
 
 // --- the end ---
 
-void Keeper::begin_save(const schema::RunStatus& status, const std::optional<schema::RunStatus>& ahead,
-                        std::shared_ptr<LineFile> metrics, const std::shared_ptr<Timeline>& timeline) {
+void Checkpointer::begin_save(const schema::RunStatus& status, const std::optional<schema::RunStatus>& ahead,
+                              std::shared_ptr<LineFile> metrics, const std::shared_ptr<Timeline>& timeline) {
   saving_ = true;
   context_.news.progress.phase = schema::Phase::kSave;
   const bool traced = timeline->is_enabled();
@@ -157,13 +157,13 @@ void Keeper::begin_save(const schema::RunStatus& status, const std::optional<sch
   record_.status = status;
   for (const std::string& name : record_.member_names)
     if (name != record_.node) record_.others[name] = {schema::SaveState::kUnknown, ""};
-  const schema::StateId state = name_of(status.digest_step, status.digest);
-  context_.disk.saver.post([&context = context_, key = key_, prepared = prepared_, timeline,
+  const schema::StateId state = state_id(status.digest_step, status.digest);
+  context_.disk.saver.post([&context = context_, run_key = run_key_, prepared = prepared_, timeline,
                             metrics = std::move(metrics), traced, state, ahead, ema = job_.ema, from = lineage_from_,
                             metadata = saved_metadata(record_, state, *prepared_), record = record_]() mutable {
     const std::string directory = context.disk.store.directory(record.id);
     const auto advance = [&context] { ++context.news.progress.count; };
-    RunSaved outcome{key, schema::SaveState::kSaved, "", {}, nullptr};
+    RunSaved outcome{run_key, schema::SaveState::kSaved, "", {}, nullptr};
     const auto failed = [&](const Error& error) {
       if (outcome.save == schema::SaveState::kSaved) outcome.problem = error.message;
       outcome.save = schema::SaveState::kNotSaved;
@@ -187,7 +187,7 @@ void Keeper::begin_save(const schema::RunStatus& status, const std::optional<sch
       if (const auto mark = engine::mark_of_file(directory + "/trace.json"); written && mark)
         record.files["trace.json"] = *mark;
     }
-    // What is hashed is closed first. One that lacks lines gets no hash, so that whoever fetches it is told.
+    // A file is closed before it is hashed. One that lacks rows gets no hash, so that tgctl fetch reports it.
     if (const Status whole = metrics->close(); !whole) {
       context.news.log.warning("metrics-incomplete", {{"run", record.id}, {"what", whole.error().message}});
     } else if (const Result<engine::FileMark> mark = engine::mark_of_file(directory + "/metrics.jsonl"); mark) {
@@ -200,18 +200,18 @@ void Keeper::begin_save(const schema::RunStatus& status, const std::optional<sch
     if (const Status kept = context.disk.store.persist(record); !kept) failed(kept.error());
     if (outcome.save == schema::SaveState::kSaved) {
       if (record.status.state == schema::RunState::kCompleted)
-        delete_checkpoints(directory);  // any other run may go on from one that all members have
+        delete_checkpoints(directory);  // other runs keep theirs for a resume
       if (ahead) {
         record.status = *ahead;
         write_ahead(context, *prepared, record, from, state, ema);
       }
     }
     outcome.files = record.files;
-    context.tell.saved(std::move(outcome));
+    context.hooks.on_saved(std::move(outcome));
   });
 }
 
-schema::Ended Keeper::own_end(schema::SaveState save, const std::string& problem) const {
+schema::Ended Checkpointer::outcome(schema::SaveState save, const std::string& problem) const {
   const schema::RunStatus& status = record_.status;
   schema::Ended own;
   own.state = status.state;
@@ -228,8 +228,8 @@ schema::Ended Keeper::own_end(schema::SaveState save, const std::string& problem
   return own;
 }
 
-void Keeper::saved(const RunSaved& outcome) {
-  context_.news.progress.phase = schema::Phase::kIdle;  // and waits for the others' words
+void Checkpointer::on_saved(const RunSaved& outcome) {
+  context_.news.progress.phase = schema::Phase::kIdle;  // waits for the others' outcomes
   saved_ = true;
   if (outcome.save == schema::SaveState::kSaved)
     context_.news.metrics.numbers().saved = static_cast<double>(unix_time_ms()) / 1000;
@@ -237,12 +237,12 @@ void Keeper::saved(const RunSaved& outcome) {
   if (outcome.save != schema::SaveState::kSaved) unsaved_ = outcome.artefacts;
 }
 
-Status Keeper::ended(const RunOutcome& end) {
+Status Checkpointer::record_outcome(const RunOutcome& end) {
   record_end(record_, end, context_.self.names);
   schema::MemberStatus& own = record_.own_row();
-  const bool anybody = std::any_of(end.members.begin(), end.members.end(),
-                                   [](const auto& word) { return word && word->save == schema::SaveState::kSaved; });
-  if (own.save == schema::SaveState::kNotSaved && !anybody && unsaved_) {
+  const bool any_saved = std::any_of(end.members.begin(), end.members.end(),
+                                     [](const auto& word) { return word && word->save == schema::SaveState::kSaved; });
+  if (own.save == schema::SaveState::kNotSaved && !any_saved && unsaved_) {
     own.save = schema::SaveState::kInMemory;
     context_.disk.store.keep_unsaved(record_.id, *unsaved_, prepared_, prepared_->replica->bytes());
   }
