@@ -37,7 +37,7 @@ constexpr double kByteSeconds = 0.9e-9;
 constexpr double kFrameSeconds = 22e-6;
 constexpr double kTripSeconds = 75e-6;  // a frame to a peer and its handling there
 constexpr double kHeadBytes = schema::kChunkHeadBytes + schema::kMessageHeadBytes;
-constexpr double kForward = 1.0 / 3;  // of the computing time; backward is the rest, each layer by its operations
+constexpr double kForward = 1.0 / 3;  // share of the computing time; backward is the rest, each layer by its operations
 
 double planes(double members, double zeros) {
   return std::clamp(kReach * std::sqrt(members * (1 - zeros)), 1.0, std::max(members, 1.0));

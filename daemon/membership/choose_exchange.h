@@ -1,6 +1,6 @@
 // Chooses a run's exchange and coding: once, at the proposer, for all members (it travels in Commit). Pure.
 //
-//   exchange  direct up to two members, sharded from three: an owner's sums are fewer bits than everybody's codes
+//   exchange  direct up to two members, sharded from three: an owner's sums are fewer bits than all codes
 //   coding    raw where the slowest link is faster than kRawMbps for each thread of the exchange: there coding takes
 //             longer than the bits that it saves; entropy below, and where no link was measured
 //

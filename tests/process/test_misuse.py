@@ -76,7 +76,7 @@ class NoMesh(unittest.TestCase):
                 mesh[0].signal(signal.SIGCONT)
 
     def test_a_peer_that_is_stopped(self):
-        """The others say so of it, with keys as well, and do not take it for a program that is no tgd."""
+        """The others say so of it, with keys as well, and do not take it for another program."""
         for keys in (False, True):
             with self.subTest(keys=keys), Mesh(2, keys=keys) as mesh:
                 mesh[1].signal(signal.SIGSTOP)

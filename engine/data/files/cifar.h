@@ -29,7 +29,7 @@ Status parse_cifar_batch(std::span<const std::uint8_t> bytes, const CifarFormat&
                          ImageSet& set);
 
 // Loads data_batch_1.bin to data_batch_5.bin and test_batch.bin from `directory` or its folder cifar-10-batches-bin/;
-// of CIFAR-100 train.bin and test.bin, there or in cifar-100-binary/, and the names of the classes from
+// for CIFAR-100 train.bin and test.bin, there or in cifar-100-binary/, and the names of the classes from
 // fine_label_names.txt if that is beside them.
 Result<Dataset> load_cifar(DatasetKind kind, const std::string& directory);
 
