@@ -135,7 +135,7 @@ class EventQueue {
 
  private:
   struct FromPeer {
-    std::size_t bytes = 0;  // of its queued frames
+    std::size_t bytes = 0;  // queued
     bool flooding = false;  // until all of them are popped
   };
 
