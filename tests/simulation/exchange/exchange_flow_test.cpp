@@ -135,7 +135,7 @@ struct Mesh {
     apply_actions(self);
   }
   void next_bucket(Rank self) {
-    exchanges[self]->gradient_ready(ready[self]++, 0);
+    exchanges[self]->on_gradient_ready(ready[self]++, 0);
     apply_actions(self);
   }
   void deliver(Rank from, Rank to) {

@@ -1,5 +1,7 @@
 #include "tests/simulation/exchange/exchange_node.h"
 
+#include <gtest/gtest.h>
+
 #include <algorithm>
 #include <bit>
 #include <limits>
