@@ -59,16 +59,16 @@ TEST(Member, LateResultsOfAnotherViewChangeNothing) {
   GradientReady ready{before, 0, 1.5};
   ready.statistics = simulation::draw_statistics(1, 0, 0);
   ready.backward_seconds = 1;
-  member.on(ready);
-  member.on(TaskDone{before, Apply{}, {}});
-  member.on(TotalMade{before, {}});
-  member.on(Evaluated{before, {}});
-  member.on(EngineFailed{before, "gone"});
+  member.on_event(ready);
+  member.on_event(TaskDone{before, Apply{}, {}});
+  member.on_event(TotalMade{before, {}});
+  member.on_event(Evaluated{before, {}});
+  member.on_event(EngineFailed{before, "gone"});
   EXPECT_EQ(world.gradients, 0);
   EXPECT_FALSE(member.failed());
   EXPECT_FALSE(member.next_task(ThreadRole::kOnlyThread)) << "nothing is to be measured";
   ready.of = member.origin();
-  member.on(ready);
+  member.on_event(ready);
   EXPECT_EQ(world.gradients, 1);
   EXPECT_TRUE(member.next_task(ThreadRole::kOnlyThread));
 }

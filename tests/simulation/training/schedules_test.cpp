@@ -133,7 +133,7 @@ class Schedule {
         return;
       case 10:
         if (network.dead(a) || !cluster_.node(a).leave().ok()) return;
-        ++seen_.leaving;
+        ++seen_.leaves;
         return network.at(later(), [this, a] {
           if (!cluster_.network().dead(a)) cluster_.node(a).come_back();
         });
@@ -262,7 +262,7 @@ TEST(Schedules, ThePromisesHold) {
       "%zu INTERRUPTED; "
       "deaths at "
       "a moment:",
-      seen.strikes, seen.changes, seen.joins, seen.leaving, seen.undone, seen.completed, seen.stopped,
+      seen.strikes, seen.changes, seen.joins, seen.leaves, seen.undone, seen.completed, seen.stopped,
       seen.interrupted);
   for (const auto& [moment, deaths] : seen.deaths) std::printf(" %d: %zu", static_cast<int>(moment), deaths);
   std::printf("\n");
