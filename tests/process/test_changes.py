@@ -92,7 +92,7 @@ class Faults(unittest.TestCase):
         if not pauses:
             return
         wait_for_states(mesh, run, survivors, "PAUSED")
-        self.assertIn(f"as soon as {mesh[index].name}", mesh.run(run, survivors[0])["reason"])
+        self.assertIn(f"resumes when {mesh[index].name}", mesh.run(run, survivors[0])["reason"])
         mesh.configure(index, fault=None)
         if pauses_itself:
             mesh[index].signal(signal.SIGCONT)

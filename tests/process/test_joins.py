@@ -209,7 +209,7 @@ class PowerBack(Joining):
             self.kill_all(mesh, mesh.nodes[1:])
             mesh[1].start()
             wait_until(lambda: f"status names node-c alone: {mesh.ctl('status', run, node=mesh[1]).out}",
-                       lambda: "as soon as its members are back: node-c is not" in " ".join(mesh.ctl("status", run, node=mesh[1]).out.split()))  # fmt: skip
+                       lambda: "resumes automatically when its members return (missing: node-c" in " ".join(mesh.ctl("status", run, node=mesh[1]).out.split()))  # fmt: skip
             mesh[2].start()
             wait_until(lambda: f"the two go on: {[node.record(run) for node in mesh.nodes[1:]]}",
                        lambda: all(node.record(run)["state"] == "RUNNING" and node.record(run)["lineage"] == 2 for node in mesh.nodes[1:]))  # fmt: skip

@@ -36,11 +36,11 @@ class TwoNodes(unittest.TestCase):
             run, step = self.begin(mesh)
             text = mesh.ctl_ok("status", run, node=JUNIOR).out
             self.assertRegex(text, r"state +PAUSED for ")
-            self.assertIn("as soon as node-a is back", text.replace("\n", " "))
+            self.assertIn("resumes when node-a returns", text.replace("\n", " "))
             self.assertIn("event=paused ", mesh[JUNIOR].log_text())
             waits = mesh.follow("wait", run, node=JUNIOR)
             timed = mesh.ctl("wait", run, "--timeout", "1s", node=JUNIOR)
-            timed.ends(124, f"run {run} is PAUSED at step ", "node-a is back")
+            timed.ends(124, f"run {run} is PAUSED at step ", "node-a returns")
             self.assertEqual(timed.err.count("is PAUSED at step"), 2, f"once when it is seen, once at the end: {timed}")
 
             mesh[SENIOR].start()

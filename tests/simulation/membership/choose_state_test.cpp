@@ -116,7 +116,7 @@ TEST(ChooseState, ANodeWithoutTheRunJoinsItIfAPersonResumes) {
   const ChosenState unasked = choose_state("run-1", {}, all(3), {knows, wiped, knows}, names(3), {.unasked = true});
   EXPECT_EQ(std::get<StateRefusal>(unasked).node, "node-1");
   EXPECT_NE(refusal(unasked).find("it was emptied"), std::string::npos);
-  EXPECT_NE(refusal(unasked).find("tgctl resume run-1 goes on with those that have it"), std::string::npos);
+  EXPECT_NE(refusal(unasked).find("tgctl resume run-1 resumes with the nodes that have it"), std::string::npos);
   EXPECT_NE(refusal(chosen({wiped, wiped})), "");
 }
 

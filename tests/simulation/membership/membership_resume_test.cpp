@@ -112,8 +112,7 @@ TEST(Resume, WithoutACommonStateTheMessageListsAllOffers) {
       a.receives(kC, none),
       resume_fails("node-c", "not found",
                    "run run-1 cannot resume: not every node has a state: node-a has step 900, 600; node-b has step "
-                   "900; node-c has none (node-c: checkpoint-000001-000001-0000000900.safetensors is torn); begin "
-                   "it anew, or copy a state's file from another node's folder of this run there"));
+                   "900; node-c has none (node-c: checkpoint-000001-000001-0000000900.safetensors is torn); start a new run, or copy a state's file from another node's folder of this run there"));
   EXPECT_TRUE(a->idle());
 }
 
@@ -233,7 +232,7 @@ TEST(Resume, WeightsAreThoseOfTheRun) {
   schema::Propose of_two = to_go_on();
   of_two.weights = {1, 1};
   EXPECT_EQ(other.receives(kC, of_two),
-            "vote no to c: refused: run run-1 goes on with 2 nodes, and node-b knows 3; give every node the same peer "
+            "vote no to c: refused: run run-1 resumes with 2 nodes, and node-b knows 3; give every node the same peer "
             "lines");
   Machine a(kA, 3, false);
   a.resumes({});

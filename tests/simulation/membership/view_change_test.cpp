@@ -517,7 +517,7 @@ TEST(ViewChange, AShutdownDoesNotWaitForEver) {
   c.shuts_down();
   EXPECT_EQ(c.waits(1'999), "");
   EXPECT_EQ(c.waits(1), "save run-1: INTERRUPTED: node-c was shut down");
-  EXPECT_EQ(c.receives(kA, Prepare{ballot(1, kA)}), "write view 1, promised 1a\npromise 1a to a: no state, leaves")
+  EXPECT_EQ(c.receives(kA, Prepare{ballot(1, kA)}), "write view 1, promised 1a\npromise 1a to a: no state, leaving")
       << "its vote counts";
 }
 
