@@ -7,6 +7,7 @@
 namespace tg::engine {
 
 std::vector<double> multiply_adds(const Model& model) {
+  if (model.operators.empty()) return {};
   const std::vector<ImageShape> shapes = infer_shapes(model).value();
   std::vector<double> by_segment(model.segments.size(), 0.0);
   for (std::size_t i = 0; i < model.operators.size(); ++i) {

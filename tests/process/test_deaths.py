@@ -30,17 +30,17 @@ class Death(unittest.TestCase):
         took = []
         for node in survivors:
             change = wait_for_change(node, run, members=len(survivors), patience=limit + 30)
-            where = f"run {run}, {node.name} (log {node.log}), {victim.name} (log {victim.log}): {change.reasons}"
+            where = f"run {run}, {node.name} (log {node.log}), {victim.name} (log {victim.log}): {change.why}"
             took.append(f"{node.name} {change.at - since:.2f} s")
             for text in expect:
-                self.assertIn(text, change.reasons, where)
+                self.assertIn(text, change.why, where)
             self.assertLessEqual(change.at - since, limit + elapsed.excused(), where)
             self.assertEqual(len(changes(node, run)), 1, f"one change: {where}")
         mesh.wait_for_step(run, change.start + 10, node=survivors[0])
         for node in survivors:
             shown = mesh.run(run, node=node)
             self.assertEqual(shown["state"], "RUNNING", f"{node.name} (log {node.log}): {shown}")
-        return f"{', '.join(took)}: {change.reasons}"
+        return f"{', '.join(took)}: {change.why}"
 
     def begin(self, mesh, job, node):
         follower = mesh.follow("start", mesh.job_file(JOB | job), node=node)

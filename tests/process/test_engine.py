@@ -146,7 +146,7 @@ class Mixed(WithModules):
         with self.mesh(1, {0: "stand_in"}, {"engine": "cuda", "device": 1}) as mesh:
             answer = mesh.ctl("start", mesh.job_file(JOB))
             self.assertNotEqual(answer.code, 0)
-            self.assertRegex(answer.err, r"the run needs \d+ MiB of memory on Stand-in \(device 1\) and 1 MiB of its 8192 MiB are free \(\d+ MiB of the need are kept")
+            self.assertRegex(answer.err, r"the run needs \d+ MiB of memory on Stand-in \(device 1\) and 1 MiB of its 8192 MiB are free \(\d+ MiB of the need are reserved for the exchange and for kernels")
 
     def test_a_device_that_dies_in_a_run(self):
         why = r"node-a step \d+: the engine failed: \w+: device lost"

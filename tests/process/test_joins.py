@@ -216,7 +216,7 @@ class PowerBack(Joining):
             self.kill_all(mesh, mesh.nodes[1:])
             mesh[2].start()
             refused = mesh.ctl("resume", run, "--without", "node-c", node=mesh[2])
-            refused.ends(2, "--without node-c: that is the asked node")
+            refused.ends(2, "--without node-c: this node got the request; ask another one: --address")
             mesh.follow("resume", run, "--without", "node-a", "--without", "node-b", node=mesh[2])
             wait_until(lambda: f"one goes on: {mesh[2].record(run)}", lambda: mesh[2].record(run)["members"] == ["node-c"])
             mesh[0].start()

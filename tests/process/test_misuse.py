@@ -81,9 +81,9 @@ class NoMesh(unittest.TestCase):
             with self.subTest(keys=keys), Mesh(2, keys=keys) as mesh:
                 mesh[1].signal(signal.SIGSTOP)
                 try:
-                    wait_until("node-a knows", lambda: "says nothing: it is stopped or hangs" in mesh.status()["nodes"][1]["problem"])
+                    wait_until("node-a knows", lambda: "sends nothing: it is stopped or hangs" in mesh.status()["nodes"][1]["problem"])
                     answer = mesh.ctl("start", mesh.job_file({"start-timeout": "3s"})).ends(5, "node-b", "it is stopped or hangs", "kill -CONT")
-                    self.assertNotIn("is not a tgd", answer.err)
+                    self.assertNotIn("or end that program", answer.err)
                     self.assertNotIn("has another cluster key", answer.err)
                 finally:
                     mesh[1].signal(signal.SIGCONT)

@@ -64,7 +64,7 @@ class TwoNodes(unittest.TestCase):
         with Mesh(2) as mesh:
             run, step = self.begin(mesh)
             answer = mesh.ctl("stop", run, node=JUNIOR)
-            answer.ends(10, f"left at step {step}: stopped here while PAUSED", f"tgctl resume {run} goes on")
+            answer.ends(10, f"left at step {step}: stopped here while PAUSED", f"tgctl resume {run} continues it")
             self.assertEqual(answer.out, "INTERRUPTED\n")
             self.assertEqual(mesh[JUNIOR].record(run)["state"], "INTERRUPTED")
             mesh[SENIOR].start()

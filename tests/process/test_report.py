@@ -65,7 +65,7 @@ class Mistakes(unittest.TestCase):
 
     def counted(self, page, matrix=True):
         """Samples that are right, and all, of a page's sentence; as many are in its matrix."""
-        right, samples = map(int, re.search(r": (\d+) of (\d+) test samples are right", page).groups())
+        right, samples = map(int, re.search(r": (\d+) of (\d+) test samples are correct", page).groups())
         for sort, count in (("hit", right), ("miss", samples - right)):
             cells = re.findall(rf'<rect class="{sort}"[^>]*><title>.*? classified as .*?: (\d+) of \d+</title>', page)
             self.assertEqual(sum(map(int, cells)), count)
@@ -81,13 +81,13 @@ class Mistakes(unittest.TestCase):
             for node in range(2):
                 self.assertEqual(mesh.ctl_ok("report", run, "-o", path, "--force", "--mistakes", node=node).out, path + "\n")
                 pages.append(re.search("<h2>Confusion matrix.*?(?=<h2>Where a step)", page_of(path), re.DOTALL)[0])
-            self.assertEqual(pages[0], pages[1].replace("node-b has", "node-a has"))
+            self.assertEqual(pages[0], pages[1].replace("node-b evaluated", "node-a evaluated"))
             right, samples = self.counted(pages[0])
             evaluation = mesh.run(run)["evaluation"]
             self.assertEqual((right / samples, samples, evaluation["step"]), (evaluation["accuracy"], 700, 12))
             self.assertNotIn("The run's own evaluation had", pages[0])
             self.assertEqual(pages[0].count("data:image/png;base64,"), 24)
-            self.assertRegex(pages[0], r"<span>said \d \(\d+ %\), is \d</span>")
+            self.assertRegex(pages[0], r"<span>predicted \d \(\d+ %\), actual \d</span>")
 
             mesh.ctl("--key", bob, "report", run, "-o", path, "--force", "--mistakes").ends(FORBIDDEN, "operator bob may only read")
             mesh.ctl_ok("--key", bob, "report", run, "-o", path, "--force")
@@ -109,7 +109,7 @@ class Mistakes(unittest.TestCase):
         with Mesh(1) as mesh:
             run, path = mesh.start({"steps": 2, "evaluate-every": 0, "data-test": 60_000}), os.path.join(mesh.folder, "page.html")
             asks = mesh.follow("report", run, "-o", path, "--mistakes")
-            wait_until("it evaluates", lambda: "evaluates" in mesh[0].log_text())
+            wait_until("it evaluates", lambda: "event=evaluating" in mesh[0].log_text())
             mesh.ctl("report", run, "-o", path, "--mistakes").refuses(1, "is being evaluated", "ask again")
             second = mesh.start({"steps": 2})
             asks.finish().ends(1, f"run {second} begins; try again when it has ended")

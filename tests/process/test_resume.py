@@ -185,7 +185,7 @@ class ByThemselves(unittest.TestCase):
                     wait_until(lambda: f"the node that it waits for is named: {self.next_of(mesh, run)}", lambda: "missing: node-b" in self.next_of(mesh, run))
                     mesh.ctl("wait", run).ends(10, "resumes automatically when its members return (missing: node-b)")
                 mesh[1].start()
-            wait_until(lambda: f"it does not go on: {self.next_of(mesh, run)}", lambda: f"not come to its next checkpoint; tgctl resume {run}" in self.next_of(mesh, run))
+            wait_until(lambda: f"it does not go on: {self.next_of(mesh, run)}", lambda: f"without reaching its next checkpoint; tgctl resume {run}" in self.next_of(mesh, run))
             self.assertEqual([line["lineage"] for line in intervals(mesh[0], run)], [1, 2, 3, 4])
             mesh.configure(0, fault=None)
             mesh.restart([0])

@@ -76,7 +76,7 @@ class Life(unittest.TestCase):
                 self.assertEqual(ended.out, "STOPPED\n", ended)
             again = mesh.ctl_ok("stop", run)
             self.assertEqual(again.out, "STOPPED\n")
-            self.assertIn("ended already", again.err)
+            self.assertIn("has already ended", again.err)
             gone_by = mesh.ctl("wait", run, "--for", "completed")
             self.assertEqual((gone_by.code, gone_by.out), (1, "STOPPED\n"), gone_by)
             mesh.fetch(run)
@@ -164,7 +164,7 @@ class Life(unittest.TestCase):
             self.assertIn("using run lenet-older\n", mesh.ctl_ok("logs", "lenet").err)
             for name in ("lenet", "@last"):
                 self.assertEqual(mesh.run(name)["id"], "lenet-older")
-                mesh.ctl("delete", name).ends(2, "lenet" if name == "lenet" else "@last is not for delete")
+                mesh.ctl("delete", name).ends(2, "lenet" if name == "lenet" else "delete does not take @last")
             mesh.ctl("stop", "lenet").ends(2, "lenet-old", "lenet-older")
             long = mesh.job_file(LONG)
             mesh.ctl_ok("start", long, "--id", "lenet-on", "--detach")

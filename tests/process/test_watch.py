@@ -134,9 +134,9 @@ class Watch(unittest.TestCase):
                 window.shows("choose a run")
                 window.send(b"q")
                 mesh[0].start()
-                window.shows("1 of 1 nodes up", without="no answer for")
+                window.shows("1 of 1 nodes up", without="no reply for")
                 mesh[0].end()
-                window.shows("no answer for")
+                window.shows("no reply for")
                 window.send(b"q")
                 window.ends(0)
             with Window(mesh) as window:

@@ -191,7 +191,7 @@ def check_files(folder, draw):
     model["evaluation"], model["data"]["damaged"] = {"step": 1, "accuracy": None, "loss": None, "samples": 2}, "fatal"
     with contextlib.redirect_stdout(said):
         assert predict.test(network, model, options) == 0
-    assert said.getvalue().splitlines()[1:] == ["tgd said nothing: model.json has no accuracy"], said.getvalue()
+    assert said.getvalue().splitlines()[1:] == ["tgd reported no accuracy (model.json)"], said.getvalue()
     file.unlink()
     for name in ("t10k-images.a", "t10k-images.b", "t10k-labels"):
         (folder / name).touch()
