@@ -45,9 +45,9 @@ class Links(unittest.TestCase):
                 for node in mesh.nodes[:2]:
                     change = wait_for_change(node, run, members=2, patience=patience + 10)
                     told[node.name] = change.at - cut_at
-                    self.assertTrue(any(one in change.reasons for one in guilty), f"{node.name} blames another node: {change.reasons}")
-                    self.assertLess(change.at - cut_at, patience + since_cut.excused(), f"{node.name}: {change.reasons}")
-                print(f"{what} {number}: " + "; ".join(f"{name} after {after:.1f} s" for name, after in told.items()) + f": {change.reasons}")
+                    self.assertTrue(any(one in change.why for one in guilty), f"{node.name} blames another node: {change.why}")
+                    self.assertLess(change.at - cut_at, patience + since_cut.excused(), f"{node.name}: {change.why}")
+                print(f"{what} {number}: " + "; ".join(f"{name} after {after:.1f} s" for name, after in told.items()) + f": {change.why}")
                 mesh.wait_for_step(run, change.start + 10)
                 if alone:
                     wait_until("node-c is PAUSED", lambda: mesh.run(run, node=2)["state"] == "PAUSED")
