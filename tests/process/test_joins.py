@@ -188,11 +188,9 @@ class PowerBack(Joining):
             mesh[0].start()
             mesh.wait_ready()
 
-            def refused():
-                self.assertEqual([mesh.run(run, node=node)["state"] for node in range(3)], ["STOPPED"] * 3)
-                return "knows a later lineage" in mesh[0].log_text()
-
-            wait_until(lambda: f"node-a is told: {mesh[0].log}", refused)
+            # While node-a's proposal is pending, for some milliseconds, it shows STARTING.
+            wait_until(lambda: f"node-a is told: {mesh[0].log}", lambda: "knows a later lineage" in mesh[0].log_text())
+            self.assertEqual([mesh.run(run, node=node)["state"] for node in range(3)], ["STOPPED"] * 3)
             for node in range(3):
                 self.assertEqual([member["node"] for member in mesh.run(run, node=node)["members"]], ["node-b", "node-c"])
                 mesh.fetch(run, node=node)
