@@ -25,7 +25,7 @@ inline constexpr std::chrono::milliseconds kMaxLinkSilence{4000};
 struct LinkProblem {
   std::string why;           // a sentence for users
   bool may_recover = false;  // a cable, a name or a process may come back; another build or key does not
-  bool silent = false;      // all that is known is that no data arrives
+  bool silent = false;       // all that is known is that no data arrives
 };
 
 // This node's identity, as its hellos state it.

@@ -319,7 +319,8 @@ TEST_F(RunStoreResumeTest, AKillAnywhereLeavesARecoveryPoint) {
     }
     EXPECT_EQ(intervals_in(run_file(kViewsFile)).size(), found.intervals) << calls;
     EXPECT_EQ(found.intervals, found.status.lineage) << calls;
-    for (const std::string& rejected : states.rejected) EXPECT_NE(rejected.find("given up"), std::string::npos) << rejected;
+    for (const std::string& rejected : states.rejected)
+      EXPECT_NE(rejected.find("given up"), std::string::npos) << rejected;
     if (killed) continue;
     EXPECT_EQ(found.status.state, RunState::kCompleted);
     EXPECT_GT(calls, 20);

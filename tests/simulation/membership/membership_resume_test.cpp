@@ -112,7 +112,8 @@ TEST(Resume, WithoutACommonStateTheMessageListsAllOffers) {
       a.receives(kC, none),
       resume_fails("node-c", "not found",
                    "run run-1 cannot resume: not every node has a state: node-a has step 900, 600; node-b has step "
-                   "900; node-c has none (node-c: checkpoint-000001-000001-0000000900.safetensors is torn); start a new run, or copy a state's file from another node's folder of this run there"));
+                   "900; node-c has none (node-c: checkpoint-000001-000001-0000000900.safetensors is torn); start a "
+                   "new run, or copy a state's file from another node's folder of this run there"));
   EXPECT_TRUE(a->idle());
 }
 

@@ -262,8 +262,7 @@ TEST(Schedules, ThePromisesHold) {
       "%zu INTERRUPTED; "
       "deaths at "
       "a moment:",
-      seen.strikes, seen.changes, seen.joins, seen.leaves, seen.undone, seen.completed, seen.stopped,
-      seen.interrupted);
+      seen.strikes, seen.changes, seen.joins, seen.leaves, seen.undone, seen.completed, seen.stopped, seen.interrupted);
   for (const auto& [moment, deaths] : seen.deaths) std::printf(" %d: %zu", static_cast<int>(moment), deaths);
   std::printf("\n");
   EXPECT_TRUE(history.flush()) << path;
