@@ -160,6 +160,7 @@ std::string record_to_json(const RunRecord& record) {
   root["own"] = to_json(row, JsonView::kKept);
   root["own"].update(to_json(record.own, JsonView::kKept));
   root["own"]["node"] = record.node;
+  if (record.node.empty()) root["own"].erase("node");  // a record that was read without one
   root["spec"] = spec_to_json(record.spec);
   // Invalid bytes in a reason (a library's message in another encoding) must not make the record unwritable.
   return root.dump(2, ' ', false, OrderedJson::error_handler_t::replace) + "\n";
