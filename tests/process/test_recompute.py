@@ -136,27 +136,27 @@ class Recompute(unittest.TestCase):
         self.assertEqual(recompute("--help")[0], 0)
 
     def test_a_run_that_was_resumed(self):
-        """Killed; trained on with another schedule; gone back, which throws a interval away."""
+        """Killed; trained on with another schedule; gone back, which throws an interval away."""
         with Mesh(3) as mesh:
             data = os.path.join(mesh.folder, "cifar10")
             write_cifar10(data, per_batch=16)
             job = {"model": "cifarnet", "data": "cifar10", "data-dir": data, "data-train": None, "data-test": None, "optimizer": "adamw", "weight-decay": 0.1, "learning-rate": 0.001,
-                   "schedule": "cosine", "warm-up": 5, "freeze": "conv1.", "global-batch": 7, "steps": 16, "checkpoint-every": "50ms", "gradients": "float32"}
+                   "schedule": "cosine", "warm-up": 5, "freeze": "conv1.", "global-batch": 7, "steps": 48, "checkpoint-every": "50ms", "gradients": "float32"}
             follower = mesh.follow("start", mesh.job_file(job))
             run = follower.first_line()
-            wait_for_checkpoint(mesh, run, 3)
+            wait_for_checkpoint(mesh, run)
             kill_all(mesh)
             follower.finish()
             start_all(mesh)
             mesh.ctl_ok("resume", run)
-            mesh.ctl_ok("resume", run, "--set", "steps=20")
+            mesh.ctl_ok("resume", run, "--set", "steps=52")
             folder = mesh.fetch(run)
             lines = intervals(mesh[0], run)
             self.assertEqual([line["lineage"] for line in lines], [1, 2, 3])
-            self.assertEqual([line["settings"]["steps"] for line in lines], ["16", "16", "20"])
+            self.assertEqual([line["settings"]["steps"] for line in lines], ["48", "48", "52"])
             out = self.equal(folder, mesh.run(run)["digest"])
             self.assertIn(f"steps 1 to {lines[1]['from']['step']} of node-a, node-b, node-c: digest {lines[1]['from']['digest']}, as recorded", out)
-            self.assertIn("steps 17 to 20 of", out)
+            self.assertIn("steps 49 to 52 of", out)
             # Its data, elsewhere and nowhere.
             moved = os.path.join(mesh.folder, "moved")
             os.rename(data, moved)
