@@ -244,7 +244,7 @@ MeshHooks mesh_hooks(const schema::NodeConfig& config, EventQueue& queue, Contro
 
 RunContext::Hooks run_hooks(EventQueue& queue) {
   return {.on_prepared = [&queue](RunPrepared event) { queue.post(std::move(event)); },
-          .on_fitted = [&queue](RunFitted event) { queue.post(std::move(event)); },
+          .on_rebuilt = [&queue](RunRebuilt event) { queue.post(std::move(event)); },
           .on_step_event = [&queue](RunStepEvent&& event) { queue.post(std::move(event)); },
           .on_saved = [&queue](RunSaved event) { queue.post(std::move(event)); },
           .on_checkpoint_written = [&queue](CheckpointWritten event) { queue.post(std::move(event)); },
@@ -336,7 +336,7 @@ int run_node(ProcessScope& scope, EndSignals& end_signals, const std::vector<std
                .incarnation = incarnation},
       .machine = {.kernels = scope.kernels, .compute = scope.compute, .threads = threads, .fault = fault},
       .network = {.mesh = mesh, .pool = pool},
-      .disk = {.store = **store, .saver = saver},
+      .storage = {.store = **store, .saver = saver},
       .news = {.progress = scope.progress, .metrics = scope.metrics, .log = log},
       .hooks = run_hooks(queue)};
   ServiceManager service_manager(std::getenv("NOTIFY_SOCKET"), std::getenv("WATCHDOG_USEC"),

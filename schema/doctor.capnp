@@ -20,7 +20,7 @@ struct ExamineRequest {
 }
 
 struct LinkFacts {
-  # One peer line, and the way to that peer; of the own line only the first two.
+  # One peer line, and the way to that peer; of this node's line only the first two.
   peer @0 :Text;
   line @1 :Text;
   # host:port as configured.
@@ -76,7 +76,7 @@ struct Examination {
   askedMs @3 :Int64;
   receivedMs @4 :Int64;
   answeredMs @5 :Int64;
-  # The request's clock as it was, and the own one when the request came and when this was sent: the receiver can
+  # The request's clock as it was, and this node's when the request came and when this was sent: the receiver can
   # tell how far apart the clocks are.
 
   busy @6 :Text;

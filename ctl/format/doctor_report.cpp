@@ -13,7 +13,6 @@ namespace tg::ctl {
 namespace {
 
 using Json = schema::OrderedJson;
-using schema::Cell;
 using schema::Diagnosis;
 using schema::Finding;
 
@@ -35,14 +34,15 @@ std::string matrix(const Diagnosis& diagnosis) {
 
 // The meaning of those words of the matrix that are in it.
 std::string legend(const Diagnosis& diagnosis) {
-  constexpr std::pair<Cell, const char*> kMeanings[] = {
-      {Cell::kMesh, "its mesh port cannot be reached"}, {Cell::kControl, "its control port cannot be reached"},
-      {Cell::kBoth, "neither port can be reached"},     {Cell::kDown, "no node reaches it"},
-      {Cell::kRefused, "they refuse each other"},       {Cell::kUnknown, "that node was not examined"}};
+  using enum schema::LinkResult;
+  constexpr std::pair<schema::LinkResult, const char*> kMeanings[] = {
+      {kMesh, "its mesh port cannot be reached"}, {kControl, "its control port cannot be reached"},
+      {kBoth, "neither port can be reached"},     {kDown, "no node reaches it"},
+      {kRefused, "they refuse each other"},       {kUnknown, "that node was not examined"}};
   std::vector<std::string> parts;
-  for (const auto& [cell, meaning] : kMeanings)
-    if (std::ranges::find(diagnosis.reach, cell) != diagnosis.reach.end())
-      parts.push_back(to_word(cell) + std::string(": ") + meaning);
+  for (const auto& [result, meaning] : kMeanings)
+    if (std::ranges::find(diagnosis.reach, result) != diagnosis.reach.end())
+      parts.push_back(to_word(result) + std::string(": ") + meaning);
   return parts.empty() ? "" : format_text(joined(parts, "; "));
 }
 

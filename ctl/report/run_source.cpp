@@ -13,7 +13,7 @@ constexpr const char* kMetricsFile = "metrics.jsonl";
 
 }  // namespace
 
-std::string RunSource::node_of(const std::string& asked, const schema::RunStatus& run) {
+std::string RunSource::choose_node(const std::string& asked, const schema::RunStatus& run) {
   const bool takes_part = std::ranges::count(run.members, asked, &schema::MemberStatus::node) > 0;
   return takes_part || run.members.empty() ? asked : run.members.front().node;
 }

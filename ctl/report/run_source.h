@@ -16,7 +16,7 @@ class RunSource {
   RunSource(Client& client, std::string run, std::string node)
       : client_(client), run_(std::move(run)), node_(std::move(node)) {}
   // The node with the files to read: the asked node if it is a member, else the first member.
-  static std::string node_of(const std::string& asked, const schema::RunStatus& run);
+  static std::string choose_node(const std::string& asked, const schema::RunStatus& run);
 
   const std::string& node() const { return node_; }
   // Reads a whole file; one with more than `max` bytes is refused.

@@ -21,7 +21,7 @@ int compare(Client& client, const Command& command) {
     if (!mesh) return fail(mesh.error());
     runs.push_back(mesh->runs.front());
     if (command.output.empty()) continue;
-    RunSource source(client, runs.back().id, RunSource::node_of(mesh->node, runs.back()));
+    RunSource source(client, runs.back().id, RunSource::choose_node(mesh->node, runs.back()));
     if (const Status read = source.read_metrics(); !read) return fail(read.error());
     curves.push_back(source.curves());
   }

@@ -104,7 +104,7 @@ int report(const Command& command) {
     if (!mesh) return fail(mesh.error());
     const schema::RunStatus& run = mesh->runs.front();
     name = run.id;
-    if (!source) source.emplace(*client, run.id, RunSource::node_of(mesh->node, run));
+    if (!source) source.emplace(*client, run.id, RunSource::choose_node(mesh->node, run));
     Result<ReportData> data = ask_report(*source, run);
     if (!data) return fail(data.error());
     if (command.mistakes) {

@@ -86,7 +86,7 @@ class LiveView {
     int& asks = facts_.histories[run.id].history_tries;
     if (asks == kMaxHistoryTries) return;
     ++asks;
-    RunSource source(client_, run.id, RunSource::node_of(facts_.mesh.node, run));
+    RunSource source(client_, run.id, RunSource::choose_node(facts_.mesh.node, run));
     if (source.read_metrics(kMaxHistoryBytes)) facts_.add_history(run.id, source.curves());
   }
 

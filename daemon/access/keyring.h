@@ -40,7 +40,7 @@ class Keyring {
   schema::KeyPair own_keys(std::size_t which) const;
   schema::KeyPair control_keys() const;  // for this node's control port
   schema::Key node_key(std::size_t which, const std::string& name) const;
-  // The own key pair and the port's public key, read together: the file may change between two calls.
+  // This node's key pair and the port's public key, read together: the file may change between two calls.
   struct ConnectionKeys {
     schema::KeyPair own;
     schema::Key port;

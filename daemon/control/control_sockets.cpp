@@ -223,7 +223,7 @@ struct ControlSockets::Impl {
   std::deque<std::string> cut_clients;       // their routing ids; their queued requests are dropped
   const std::shared_ptr<UnreadTotal> unread = std::make_shared<UnreadTotal>(),
                                      unread_locally = std::make_shared<UnreadTotal>();
-  Per<Seat, PeerLink> links;  // empty at the own seat
+  Per<Seat, PeerLink> links;  // empty at this node's seat
   std::chrono::steady_clock::time_point ticked{};
 };
 

@@ -52,7 +52,7 @@ class PendingRequests {
   // own: the asked node's part. The caller reports a peer that cannot be asked by on_peer_unavailable().
   std::optional<std::uint64_t> gather(Client client, schema::StatusRequest asked, schema::MeshStatus own,
                                       const std::vector<Seat>& peers, std::uint64_t now_ms);
-  // The own part arrives by on_node_reply(), like a call's answer. survey: without parts.
+  // This node's part arrives by on_node_reply(), like a call's answer. survey: without parts.
   std::optional<std::uint64_t> survey(Client client, Survey survey, std::uint64_t now_ms);
   std::optional<std::uint64_t> relay(Client client, Seat peer, schema::RequestBody body, std::uint64_t now_ms);
 

@@ -18,10 +18,10 @@
 namespace tg::daemon {
 namespace {
 
-using schema::Cell;
 using schema::Examination;
 using schema::Finding;
 using schema::LinkFacts;
+using schema::LinkResult;
 using schema::Reach;
 using schema::Verdict;
 using Words = std::map<std::string, std::string>;
@@ -113,7 +113,7 @@ class Diagnoser {
     result.findings = std::move(findings_);
     for (const Seat from : names_.places())
       for (const Seat to : names_.places()) {
-        result.reach.push_back(cell(from, to));
+        result.reach.push_back(link_result(from, to));
         result.mbps.push_back(links_[from][to] == nullptr ? 0 : static_cast<float>(links_[from][to]->mbps));
       }
     return result;
@@ -162,14 +162,14 @@ class Diagnoser {
                                [&](const Finding& one) { return one.check == check && one.node == names_[node]; });
   }
 
-  Cell cell(Seat from, Seat to) const {
+  LinkResult link_result(Seat from, Seat to) const {
     const LinkFacts* link = links_[from][to];
-    if (from == to) return Cell::kSelf;
-    if (!reached_[from] || !reached_[to]) return Cell::kDown;
-    if (link == nullptr) return Cell::kUnknown;
-    if (reaches(*link)) return is_refused(*link) ? Cell::kRefused : Cell::kOk;
-    if (!reaches_any(*link)) return Cell::kBoth;
-    return link->mesh == Reach::kOk ? Cell::kControl : Cell::kMesh;
+    if (from == to) return LinkResult::kSelf;
+    if (!reached_[from] || !reached_[to]) return LinkResult::kDown;
+    if (link == nullptr) return LinkResult::kUnknown;
+    if (reaches(*link)) return is_refused(*link) ? LinkResult::kRefused : LinkResult::kOk;
+    if (!reaches_any(*link)) return LinkResult::kBoth;
+    return link->mesh == Reach::kOk ? LinkResult::kControl : LinkResult::kMesh;
   }
 
   void judge_nodes() {

@@ -1,5 +1,5 @@
 // Measures one link in one direction for some seconds: sends frames to one peer, each acknowledged
-// (schema::ProbeReply), with just enough under way to keep the link full. The rate is the payload acknowledged after
+// (schema::ProbeReply), with just enough in flight to keep the link full. The rate is the payload acknowledged after
 // the first answer, over the time from that one to the last. Pure: the owner sends the frames and brings the time; one
 // thread.
 #pragma once
@@ -28,10 +28,10 @@ class LinkStream {
   }
   // This frame has been acknowledged; returns the frames to send next.
   Frames acknowledged(std::uint32_t number, double now_seconds) {
-    const auto sent = under_way_.find(number);
-    if (sent == under_way_.end()) return {};
+    const auto sent = in_flight_.find(number);
+    if (sent == in_flight_.end()) return {};
     const double took = now_seconds - sent->second;
-    under_way_.erase(sent);
+    in_flight_.erase(sent);
     if (acknowledged_++ == 0) first_at_ = now_seconds;
     last_at_ = now_seconds;
     if (took < kShortSeconds) window_ = std::min(window_ + 1, kMaxFrames);
@@ -49,14 +49,14 @@ class LinkStream {
  private:
   Frames fill(double now_seconds) {
     Frames frames{next_, 0};
-    for (; now_seconds < ends_ && under_way_.size() < window_; ++frames.count) under_way_[next_++] = now_seconds;
+    for (; now_seconds < ends_ && in_flight_.size() < window_; ++frames.count) in_flight_[next_++] = now_seconds;
     return frames;
   }
 
   double began_ = 0, ends_ = 0, first_at_ = 0, last_at_ = 0;
   std::uint32_t next_ = 1;
   std::uint64_t window_ = kMinFrames, acknowledged_ = 0;
-  std::map<std::uint32_t, double> under_way_;  // when each was sent
+  std::map<std::uint32_t, double> in_flight_;  // when each was sent
 };
 
 }  // namespace tg::daemon

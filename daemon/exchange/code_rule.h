@@ -2,7 +2,7 @@
 //
 //   statistics -> own      what a member announces: its scaler, eq. (2), of the gradient clipped by eq. (21)
 //   announced  -> agreed   what all members come to: eq. (4), the largest
-//   scaler     -> scale    how the own gradient becomes codes: eq. (1)
+//   scaler     -> scale    how this node's gradient becomes codes: eq. (1)
 //   scaler     -> unit     what a code of 1 is worth, so that its expectation is the gradient: eq. (10)
 //
 // Another gradient code has its rule here. Pure; any thread. Scalers keeps what it says of a step.
@@ -22,7 +22,7 @@ struct CodeRule {
 
   struct Own {
     float scaler = 0;
-    float clip = 0;  // bound of the own gradient; +inf: none
+    float clip = 0;  // bound of this node's gradient; +inf: none
   };
   // elements: the real ones of the segment.
   Own own(const kernels::Statistics& gradient, std::size_t elements) const;

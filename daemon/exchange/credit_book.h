@@ -21,11 +21,11 @@ class CreditBook {
   // --- what we send ---
   bool has_credit(Rank to) const { return in_flight(to) < window_; }
   bool has_credit(const std::vector<Rank>& to) const;  // for all of them
-  // Whether a total may go to all peers: together they have less than a window each under way to them, and none of them
+  // Whether a total may go to all peers: together they have less than a window each in flight to them, and none of them
   // has schema::kMaxWindowsOfTotals.
   bool has_credit_for_totals() const;
   // Whether totals wait for this peer.
-  bool blocks_totals(Rank peer) const { return in_flight(peer) >= window_of_totals(); }
+  bool totals_window_full(Rank peer) const { return in_flight(peer) >= window_of_totals(); }
   // A payload of about `expected` bytes is being made; sent() gives its real size once it has left.
   void reserve(const std::vector<Rank>& to, std::size_t expected);
   void sent(const std::vector<Rank>& to, std::size_t bytes, std::size_t expected);

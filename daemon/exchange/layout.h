@@ -6,8 +6,8 @@
 //
 // A bucket is a run of consecutive segments, numbered in backward order (bucket 0 is complete first). A chunk is a
 // slice of a bucket whose ends are multiples of kernels::kBlock; all its segments travel in the same format. A frozen
-// segment lies in a bucket beside others, but in no chunk. Every
-// member computes the same layout from the same inputs. Immutable; any thread.
+// segment lies in a bucket beside others, but in no chunk. Every member computes the same layout from the same inputs.
+// Immutable; any thread.
 #pragma once
 
 #include <cstddef>
@@ -59,7 +59,7 @@ struct Layout {
   bool shared_scalers = true;  // eq. (4); else each member keeps its own and sums are floats, in rank order
   std::size_t members = 1;
   std::size_t longest_chunk = 0;  // elements
-  // Credit: payload bytes that may be under way to one peer, for totals schema::kMaxWindowsOfTotals times as many
+  // Credit: payload bytes that may be in flight to one peer, for totals schema::kMaxWindowsOfTotals times as many
   // (transfers.h); a chunk for each thread may overshoot it.
   std::size_t window_bytes = 0;
   // After this many bytes a receiver says what it has taken, so that a window does not stay full needlessly.
@@ -95,7 +95,7 @@ inline constexpr std::size_t kChunksOfAnOwner = 120;  // with more than four mem
 Layout make_layout(const engine::SegmentTable& segments, const LayoutOptions& options);
 
 // The most bytes that a step's frames may occupy on a member at once: those held until they can be summed, and those
-// under way to and from every peer.
+// in flight to and from every peer.
 std::size_t exchange_bytes(const Layout& layout);
 
 }  // namespace tg::daemon

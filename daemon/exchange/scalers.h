@@ -29,7 +29,7 @@ class Scalers {
     std::fill(announced_.begin(), announced_.end(), 0.0f);
     std::fill(agreed_.begin(), agreed_.end(), 0.0f);
   }
-  void set_clip(std::size_t segment, float bound) { own_[segment].clip = bound; }  // the own gradient
+  void set_clip(std::size_t segment, float bound) { own_[segment].clip = bound; }  // this node's gradient
   void announced(Rank member, std::size_t segment, float scaler) {
     announced_[segment * members_ + member.index()] = scaler;
     if (member == self_) own_[segment].scaler = scaler;

@@ -229,7 +229,7 @@ void Transfers::on_applied(std::size_t chunk) {
 bool Transfers::blocks_our_chunks(Rank peer) const {
   if (peers_[peer].to_contribute > 0 && !credit_.has_credit(peer)) return true;
   const auto has_totals = [](const Bucket& bucket) { return !bucket.to_reduce.empty(); };
-  return layout_->sharded() && credit_.blocks_totals(peer) && std::ranges::any_of(buckets_, has_totals);
+  return layout_->sharded() && credit_.totals_window_full(peer) && std::ranges::any_of(buckets_, has_totals);
 }
 
 Waiting Transfers::waiting() const {

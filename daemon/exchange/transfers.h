@@ -6,8 +6,8 @@
 //                                            others: the total is in -> apply
 //
 // Which task goes next:
-//   - a contribution goes if less than layout.window_bytes are under way to its receiver;
-//   - a total goes to all, while less than one window for each peer is under way to all together, and less than
+//   - a contribution goes if less than layout.window_bytes are in flight to its receiver;
+//   - a total goes to all, while less than one window for each peer is in flight to all together, and less than
 //     schema::kMaxWindowsOfTotals to any one. So a peer that is behind for a moment does not hold up the others
 //     (AlexNet, eight members of two cores each, 1 Gbit/s: 248 ms a step, 257 if one full window stops it);
 //   - a total that has come is applied before anything else, which frees its memory;
@@ -62,7 +62,7 @@ class Transfers {
   // --- tasks ---
   // The next one that the credit allows: Contribute, Reduce or Apply.
   std::optional<Task> next();
-  // This Apply was handed out: its total is taken now. While it waits, it counts as under way.
+  // This Apply was handed out: its total is taken now. While it waits, it counts as in flight.
   std::optional<std::uint64_t> handed_out(const Apply& apply);  // as Taken::credit, of the owner
   bool has_totals() const { return !to_apply_.empty(); }        // to be applied
   // A Contribute's payload has left.
@@ -75,7 +75,7 @@ class Transfers {
   // --- state ---
   bool all_applied() const { return applied_count_ == chunks_.size(); }
   std::uint64_t bytes_in_flight() const { return credit_.bytes_in_flight(); }  // as far as credit has told
-  // Half of what may be under way is: there is time for work other than sending.
+  // Half of what may be in flight is: there is time for work other than sending.
   bool link_is_busy() const { return 2 * bytes_in_flight() >= layout_->window_bytes * (members_.count() - 1); }
   // What open buckets wait for. Work that was handed out is not considered: the caller knows about it.
   Waiting waiting() const;

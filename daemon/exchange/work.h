@@ -34,13 +34,13 @@ struct Measure {  // the statistics of some slices of a bucket's gradient
   std::size_t first = 0;  // index of the first slice within the bucket
   std::vector<Slice> slices;
 };
-struct Contribute {  // ternarize, encode and send the own part of a chunk; direct: keep its codes for Reduce
+struct Contribute {  // ternarize, encode and send this node's part of a chunk; direct: keep its codes for Reduce
   std::size_t bucket = 0, chunk = 0;
   std::vector<Rank> to;
 };
 struct Reduce {  // sum all members' contributions in rank order, send the total, apply it
   std::size_t bucket = 0, chunk = 0;
-  Per<Rank, std::optional<ReceivedChunk>> contributions;  // the own one is empty
+  Per<Rank, std::optional<ReceivedChunk>> contributions;  // this node's is empty
   std::vector<Rank> to;                                   // members that get the total
 };
 struct Apply {  // the owner's total -> optimizer -> new parameters

@@ -20,7 +20,7 @@
 
 namespace tg::daemon {
 
-struct FindStates {  // answer with on_offer(): the states of the run on this disk
+struct ListSavedStates {  // answer with on_offer(): the states of the run on this disk
   RunIdentity run;
 };
 // Answer with on_prepared(); frames of this view may come from now on. A resumed run begins at run.resume->start.
@@ -65,9 +65,9 @@ struct RequestStop {  // set the stop flag in the next step frame
 };
 // --- a view change (view_change.h) ---
 
-// The run commits nothing more in its view. Answer with on_frozen() before any other event: the committed step is read
+// The run commits nothing more in its view. Answer with on_sealed() before any other event: the committed step is read
 // in the same call.
-struct Freeze {
+struct Seal {
   std::uint64_t run_key = 0;
 };
 // Write the vote and sync it, then answer with on_vote_written(), in order. Also for runs that are not the current one.
@@ -124,8 +124,8 @@ struct JoinRun {  // this view has this node, and begins with the snapshot
   schema::NextView next;
 };
 using MembershipAction =
-    std::variant<SendFrame, FindStates, PrepareRun, BeginRun, DropRun, SaveRun, EndRun, RecordEnd, AnswerStart,
-                 RestartProposal, RequestStop, Freeze, WriteVote, InstallView, LeaveView, QuiesceRun, ReadHistory,
+    std::variant<SendFrame, ListSavedStates, PrepareRun, BeginRun, DropRun, SaveRun, EndRun, RecordEnd, AnswerStart,
+                 RestartProposal, RequestStop, Seal, WriteVote, InstallView, LeaveView, QuiesceRun, ReadHistory,
                  SendSnapshotChunks, NoteJoin, ReleaseRun, ReceiveSnapshot, JoinRun>;
 
 class Outbox {

@@ -3,8 +3,7 @@
 //
 //   Join               from the joiner, repeatedly. If it is not prepared the answer is an Invite, and no more
 //   Quiesce            prepared, and its turn: after the step whose flags ask for it, all members hold one confirmed
-//   state
-//                      and begin no step. Only the senior releases them, or another view
+//                      state and begin no step. Only the senior releases them, or another view
 //   SnapshotOffer ..   the joiner is sent the state, chunk by chunk as it asks (SnapshotRequest), and confirms it
 //     SnapshotDone
 //   view change        to these members and the joiner, last in seniority (view_change.h)

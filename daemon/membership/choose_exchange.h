@@ -43,7 +43,7 @@ struct ExchangeChoice {
 ExchangeChoice choose_exchange(const ExchangePreference& asked, const std::vector<schema::Vote>& votes);
 double slowest_link(const ExchangePreference& asked, const std::vector<schema::Vote>& votes);  // Mbit/s; 0 = not known
 
-// What may be under way to one peer: kQueuedSeconds of the slowest link over all peers together. With more, the bucket
+// What may be in flight to one peer: kQueuedSeconds of the slowest link over all peers together. With more, the bucket
 // that the next forward pass begins with would wait behind what is queued. With less, the link would be idle while a
 // node is busy with something else.
 inline constexpr double kQueuedSeconds = 4e-3;

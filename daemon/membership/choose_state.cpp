@@ -187,7 +187,7 @@ ChosenState choose_state(const std::string& run_id, const schema::Resume& asked,
                                : "; take an earlier one with --from: " + steps_of(others))}};
     }
   }
-  return StateAndMembers{*chosen, std::move(members)};
+  return ResumePoint{*chosen, std::move(members)};
 }
 
 }  // namespace tg::daemon

@@ -26,11 +26,11 @@ struct StateRefusal {
   std::string node;
   Error error;
 };
-struct StateAndMembers {
+struct ResumePoint {
   schema::StateId state;
   std::vector<Seat> members;  // the nodes that have it, by seat
 };
-using ChosenState = std::variant<StateAndMembers, StateRefusal>;
+using ChosenState = std::variant<ResumePoint, StateRefusal>;
 
 struct ResumePolicy {
   bool unasked = false;  // an automatic resume

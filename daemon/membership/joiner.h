@@ -24,10 +24,7 @@ class Joiner {
   static constexpr std::uint64_t kDecisionMs = 20'000;  // for the view with this node
   static constexpr std::uint64_t kSilenceMs = 5'000;    // the donor's, which reports each second
   static constexpr std::uint64_t kOverMs = 5'000;  // without a heartbeat of the run: it has ended, or is out of reach
-  struct Voter {                                   // this node, as in schema::ViewMember
-    std::uint64_t directory, incarnation;
-  };
-  Joiner(const Peers& peers, Outbox& out, const Voter& self) : peers_(peers), out_(out), self_(self) {}
+  Joiner(const Peers& peers, Outbox& out, const VoterId& self) : peers_(peers), out_(out), self_(self) {}
 
   // --- state ---
   bool has_reserved() const { return phase_ > Phase::kAsking; }  // the run takes memory
@@ -64,7 +61,7 @@ class Joiner {
 
   const Peers& peers_;
   Outbox& out_;
-  const Voter self_;
+  const VoterId self_;
 
   Phase phase_ = Phase::kNone;
   std::string run_id_;

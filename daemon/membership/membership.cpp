@@ -36,7 +36,7 @@ Membership::Membership(MembershipOptions options)
 }
 
 std::vector<MembershipAction> Membership::take_actions() {
-  for (OutcomeSyncAction& action : lifecycle_.outcome_sync().take_actions())
+  for (OutcomeSyncStep& action : lifecycle_.outcome_sync().take_actions())
     std::visit([this](auto& one) { out_.emit(std::move(one)); }, action);
   std::vector<MembershipAction> actions = out_.take();
   // After a final outcome no member needs this node's vote.
@@ -389,8 +389,8 @@ void Membership::on_heartbeat(Seat from, const std::string& run_id, std::uint32_
     if (voter.run_id == run_id) return on_stale_view(from, run_key, view, now_ms);
 }
 
-void Membership::on_frozen(std::uint64_t run_key, const FreezeReport& report, std::uint64_t now_ms) {
-  if (ViewChange* const change = change_of(run_key)) change->on_frozen(report, now_ms);
+void Membership::on_sealed(std::uint64_t run_key, const SealReport& report, std::uint64_t now_ms) {
+  if (ViewChange* const change = change_of(run_key)) change->on_sealed(report, now_ms);
   advance(now_ms);
 }
 

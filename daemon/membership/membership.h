@@ -60,7 +60,7 @@ class Membership {
   void on_incompatible_peer(Seat peer, const std::string& why, std::uint64_t now_ms);
   // A client's start, or with run.resume a resume. The caller draws the run key. AnswerStart answers with this token.
   void start(std::uint64_t token, RunIdentity run, std::uint64_t now_ms);
-  // Answers FindStates. known_lineage: the newest lineage of the run that this node knows.
+  // Answers ListSavedStates. known_lineage: the newest lineage of the run that this node knows.
   void on_offer(std::uint64_t run_key, schema::Offer offer, std::uint32_t known_lineage, std::uint64_t now_ms);
   // Answers PrepareRun with this node's vote. names: its data files, to name the ones that differ.
   void on_prepared(
@@ -81,8 +81,8 @@ class Membership {
   void on_quiesced(std::uint64_t run_key, std::uint64_t now_ms);
   void on_snapshot_offer(std::uint64_t run_key, schema::SnapshotOffer offer, std::uint64_t now_ms);
   void on_snapshot_done(std::uint64_t run_key, const std::string& why, std::uint64_t now_ms);
-  // Answer Freeze and WriteVote.
-  void on_frozen(std::uint64_t run_key, const FreezeReport& report, std::uint64_t now_ms);
+  // Answer Seal and WriteVote.
+  void on_sealed(std::uint64_t run_key, const SealReport& report, std::uint64_t now_ms);
   void on_vote_written(std::uint64_t run_key, bool ok, std::uint64_t now_ms);
   // Liveness has lost a peer, or this node itself: peer == self.
   void on_peer_lost(Seat peer, const std::string& message, std::uint64_t now_ms);

@@ -24,7 +24,7 @@ struct RecordEnd {  // updates the record of a past run
   std::uint64_t run_key = 0;
   RunOutcome end;
 };
-using OutcomeSyncAction = std::variant<SendFrame, RecordEnd>;
+using OutcomeSyncStep = std::variant<SendFrame, RecordEnd>;
 
 struct PastRun {
   std::string id;
@@ -49,14 +49,14 @@ class OutcomeSync {
     const auto found = runs_.find(run_key);
     return found == runs_.end() ? nullptr : &found->second;
   }
-  std::vector<OutcomeSyncAction> take_actions() { return std::exchange(actions_, {}); }
+  std::vector<OutcomeSyncStep> take_actions() { return std::exchange(actions_, {}); }
 
  private:
   void send(const std::vector<Seat>& to, std::uint64_t run_key, const PastRun& run, bool asks);
 
   const Seat self_;
   std::map<std::uint64_t, PastRun> runs_;  // by run key; one for each record
-  std::vector<OutcomeSyncAction> actions_;
+  std::vector<OutcomeSyncStep> actions_;
 };
 
 }  // namespace tg::daemon

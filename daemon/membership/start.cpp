@@ -283,7 +283,7 @@ void Start::propose(std::uint64_t now_ms) {
 }
 
 void Start::find_or_prepare() {
-  if (run_.resume && !run_.resume->start) return out_.emit(FindStates{run_});
+  if (run_.resume && !run_.resume->start) return out_.emit(ListSavedStates{run_});
   if (is_member(peers_.self())) out_.emit(PrepareRun{run_, view_});
 }
 
@@ -298,7 +298,7 @@ void Start::add_offer(Seat from, schema::Offer offer, std::uint64_t now_ms) {
   const ChosenState chosen = offers_.choose(run_.id, *run_.resume, {run_.resume->unasked, allows_joins(run_.spec)});
   if (const auto* none = std::get_if<StateRefusal>(&chosen))
     return fail_proposal({none->error.kind, none->node, "prepare", none->error.message});
-  const auto& [state, members] = std::get<StateAndMembers>(chosen);
+  const auto& [state, members] = std::get<ResumePoint>(chosen);
   run_.resume->start = state;
   set_members(members.size() < peers_.size() ? members : std::vector<Seat>());
   if (run_.not_from && run_.not_from->same_bits(*run_.resume->start))

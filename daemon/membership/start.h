@@ -49,10 +49,7 @@ class Start {
   struct Timeouts {
     std::uint64_t claim_ms, prepare_ms, proposer_ms;
   };
-  struct Voter {  // this node, as in schema::ViewMember
-    std::uint64_t directory, incarnation;
-  };
-  Start(const Peers& peers, Outbox& out, RunLifecycle& lifecycle, const Timeouts& timeouts, const Voter& self)
+  Start(const Peers& peers, Outbox& out, RunLifecycle& lifecycle, const Timeouts& timeouts, const VoterId& self)
       : timeouts_(timeouts),
         self_(self),
         peers_(peers),
@@ -142,7 +139,7 @@ class Start {
   void withdraw_vote(schema::Fail cause);
 
   const Timeouts timeouts_;
-  const Voter self_;
+  const VoterId self_;
   const Peers& peers_;
   Outbox& out_;
   RunLifecycle& lifecycle_;

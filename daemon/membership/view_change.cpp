@@ -65,7 +65,7 @@ std::string ViewChange::reasons() const {
 std::string ViewChange::pause_reason() const {
   const bool waits = applied_view_ != view_.number();
   if (!has_state_ || !(in_progress() || waits)) return "";
-  const std::string stop = frozen_ ? "; `tgctl stop` keeps step " + std::to_string(freeze_report_.step) : "";
+  const std::string stop = sealed_ ? "; `tgctl stop` keeps step " + std::to_string(seal_report_.step) : "";
   if (write_failed_) return peers_.own_name() + " cannot write its vote; make room on its disk" + stop;
   if (!in_progress()) return "";
   const bool asked = phase_ == Phase::kGathering && waited_enough_ && has_reachable_quorum();
@@ -94,7 +94,7 @@ void ViewChange::on_connected(Seat peer, std::uint64_t now_ms) {
 void ViewChange::on_peer_lost(Seat peer, Loss loss, const std::string& why, std::uint64_t now_ms, bool is_needed) {
   set_status(peer, loss == Loss::kReconnected ? kReachable : loss == Loss::kLeaving ? kLeaving : kUnreachable, now_ms);
   if (!peer_states_[peer].suspected) peer_states_[peer].why = why;  // a suspicion's cause is more precise
-  peer_states_[peer].disconnected |= frozen_ || applied_view_ != view_.number();
+  peer_states_[peer].disconnected |= sealed_ || applied_view_ != view_.number();
   is_needed ? suspect(peer, why, now_ms, true) : advance(now_ms);
 }
 
@@ -126,15 +126,15 @@ void ViewChange::admit(ReadyJoiner joiner, std::uint64_t now_ms) {
 
 void ViewChange::install_snapshot(std::uint64_t step) {
   TG_CHECK(!view_.has_voter(peers_.self(), self_.directory), view_.number());
-  has_state_ = frozen_ = true;
+  has_state_ = sealed_ = true;
   leaving_ = false;  // its leave and its ineligibility belong to its earlier membership
   ineligible_.clear();
   for (PeerState& one : peer_states_) one.disconnected = false;
-  freeze_report_ = {.has_state = true, .step = step, .can_undo = false};
+  seal_report_ = {.has_state = true, .step = step, .can_undo = false};
 }
 
 void ViewChange::drop_state() {
-  if (!is_voter()) frozen_ = false;
+  if (!is_voter()) sealed_ = false;
   has_state_ = false;
   phase_ = Phase::kNone;
 }
@@ -206,12 +206,12 @@ void ViewChange::repeat(std::uint64_t now_ms) {
   sent_ms_ = now_ms;
   if (phase_ == Phase::kGathering && has_reachable_quorum()) send(others(), schema::Prepare{ballot_});
   if (phase_ == Phase::kGathering)
-    request_freeze({Answer::Kind::kPromise, ballot_, peers_.self(), view_.number()}, now_ms);
+    request_seal({Answer::Kind::kPromise, ballot_, peers_.self(), view_.number()}, now_ms);
   if (phase_ != Phase::kAccepting) return;
   if (has_reachable_quorum()) send(others(), schema::Accept{ballot_, value_});
-  // Its own freeze report may reach more peers by now.
+  // Its own seal report may reach more peers by now.
   if (accept_written_ == ballot_)
-    request_freeze({Answer::Kind::kAccepted, ballot_, peers_.self(), view_.number()}, now_ms);
+    request_seal({Answer::Kind::kAccepted, ballot_, peers_.self(), view_.number()}, now_ms);
 }
 
 void ViewChange::tick(std::uint64_t now_ms) {
@@ -316,7 +316,7 @@ void ViewChange::record_answer(Answer::Kind kind, const schema::Ballot& ballot, 
   const Answer answer{kind, ballot, to, view_.number()};
   vote_.promised = ballot;
   if (kind == Answer::Kind::kAccepted) vote_.accepted_in = ballot;
-  if (is_written(answer)) return request_freeze(answer, now_ms);
+  if (is_written(answer)) return request_seal(answer, now_ms);
   const bool is_being_written = std::ranges::any_of(pending_writes_, [&](const Answer& one) {
     return one.kind == kind && one.ballot == ballot && one.view == answer.view;
   });
@@ -350,31 +350,31 @@ void ViewChange::on_vote_written(bool ok, std::uint64_t now_ms) {
   if (answer.kind == Answer::Kind::kNothing) return;
   promise_written_ = std::max(promise_written_, answer.ballot);
   if (answer.kind == Answer::Kind::kAccepted) accept_written_ = std::max(accept_written_, answer.ballot);
-  request_freeze(answer, now_ms);
+  request_seal(answer, now_ms);
 }
 
-void ViewChange::request_freeze(const Answer& answer, std::uint64_t now_ms) {
+void ViewChange::request_seal(const Answer& answer, std::uint64_t now_ms) {
   if (!has_state_) return send_answer(answer, {}, now_ms);
-  pending_freezes_.push_back(answer);
-  out_.emit(Freeze{vote_.run_key});
+  pending_seals_.push_back(answer);
+  out_.emit(Seal{vote_.run_key});
 }
 
-void ViewChange::on_frozen(const FreezeReport& report, std::uint64_t now_ms) {
-  TG_CHECK(!pending_freezes_.empty(), vote_.run_key);
-  const Answer answer = pending_freezes_.front();
-  pending_freezes_.pop_front();
+void ViewChange::on_sealed(const SealReport& report, std::uint64_t now_ms) {
+  TG_CHECK(!pending_seals_.empty(), vote_.run_key);
+  const Answer answer = pending_seals_.front();
+  pending_seals_.pop_front();
   if (answer.view == view_.number()) send_answer(answer, report, now_ms);
 }
 
-void ViewChange::send_answer(const Answer& answer, const FreezeReport& report, std::uint64_t now_ms) {
-  if (!frozen_) {
+void ViewChange::send_answer(const Answer& answer, const SealReport& report, std::uint64_t now_ms) {
+  if (!sealed_) {
     times_.promised_ms = now_ms;
     for (const Seat seat : peer_states_.places())
       if (!view_.has(seat))
         peer_states_[seat].disconnected = false;  // a joiner's disconnect before this change does not count
   }
-  frozen_ = true;
-  freeze_report_ = report;
+  sealed_ = true;
+  seal_report_ = report;
   // These are reachable again: one that is lost from now on is lost in the next view, too.
   for (const Seat seat : report.reachable)
     if (peer_states_[seat].status == kUnreachable) peer_states_[seat].status = kReachable;
@@ -414,14 +414,14 @@ void ViewChange::on_decided(const schema::NextView& next, std::uint64_t now_ms) 
     previous_view_ = view_;
     decision_times_ = times_;
     decision_times_.decided_ms = now_ms;
-    const std::uint64_t step = freeze_report_.step;
-    can_install_ = frozen_ && (next.start == step || (freeze_report_.can_undo && next.start + 1 == step));
+    const std::uint64_t step = seal_report_.step;
+    can_install_ = sealed_ && (next.start == step || (seal_report_.can_undo && next.start + 1 == step));
   }
   vote_ = {vote_.run_key, next, {}, {}, {}};
   view_ = View(next);
   promise_written_ = accept_written_ = highest_ballot_ = {};
   coordinator_heard_ms_ = now_ms;
-  frozen_ = false;
+  sealed_ = false;
   phase_ = Phase::kNone;
   joiner_.reset();
   times_ = {};

@@ -1,16 +1,15 @@
 // ViewChange is one voter's part of the protocol by which the members of view v agree on view v+1: single-decree Paxos
-// among the voters of v, whose promise freezes training. Pure; part of Membership, with one for the active run and one
+// among the voters of v, whose promise seals the view. Pure; part of Membership, with one for the active run and one
 // for each past run that this node still votes in. DESIGN.md, section 6b; tests/model/views.pml checks it.
 //
 //   Suspect            a reason for a change: a member is lost, leaves, or is ineligible
 //   Prepare            the coordinator, which is the most senior reachable voter, starts a ballot (count, seat) above
 //                      every ballot in its vote file. Its own promise is durable first
-//   Promise            a voter writes its promise, freezes (it never commits in v again, whatever becomes of the
-//   ballot)
-//                      and reports its committed step. Hence the minimum over a quorum is a state that each of them
-//                      holds, or reaches by undoing one step
+//   Promise            a voter writes its promise, seals v (it never commits in v again, whatever becomes of the
+//                      ballot) and reports its committed step. Hence the minimum over a quorum is a state that each
+//                      of them holds, or reaches by undoing one step
 //   Accept, Accepted   the value: that of the highest accepted ballot among the promises, else choose_view.h's: the
-//                      eligible members with state that reach each other. Durable at a quorum; an Accept freezes, too
+//                      eligible members with state that reach each other. Durable at a quorum; an Accept seals v, too
 //   Decide             a voter records it durably, forwards it to the voters of v and v+1, then installs or leaves
 //
 // Rules beyond textbook Paxos, each of which closes a hole:
@@ -27,12 +26,10 @@
 //   Decide may have died with a connection.
 // - A member that was disconnected between its promise and the install is suspected again in v+1, even if it is back:
 //   frames of v+1 may be lost.
-// - A node installs v+1 only if it promised and can reach the start state by at most one undo, whatever the Decide
-// says.
+// - A node installs v+1 only if it promised and can reach the start state by at most one undo, whatever Decide says.
 // - The voter is (seat, state directory): a wiped directory has no vote.
 // - A joiner enters a value only if every member of v promised at the quiesced step that its snapshot has: a failed
-// join
-//   evicts nobody. It has no vote before v+1.
+//   join evicts nobody. It has no vote before v+1.
 // - A vote that cannot be written is not cast: the node suspects itself.
 //
 // Without a quorum pause_reason() names what is missing; the pause ends by itself when a quorum is back.
@@ -61,8 +58,7 @@ class ViewChange {
   static constexpr std::uint64_t kFirstStepDelayMs = 1'000;  // before the first step of a view with NextView::waits
   static constexpr std::uint64_t kLeavingMs = 2'000;         // a shutdown waits this long for the view without it
 
-  struct Self {
-    std::uint64_t directory = 0, incarnation = 0;
+  struct Self : VoterId {
     std::uint64_t peer_timeout_ms = 10'000;
   };
   // has_state: the run's state is in memory; otherwise this node can only vote.
@@ -81,7 +77,7 @@ class ViewChange {
   void drop_state();                                         // this node can only vote from now on
   void on_frame(Seat from, const schema::FrameHeader& header, const schema::FrameBody& body, std::uint64_t now_ms);
   void on_stale_view(Seat from, std::uint32_t view, std::uint64_t now_ms);  // any other frame, or a heartbeat
-  void on_frozen(const FreezeReport& report, std::uint64_t now_ms);         // answers Freeze
+  void on_sealed(const SealReport& report, std::uint64_t now_ms);           // answers Seal
   void on_vote_written(bool ok, std::uint64_t now_ms);                      // answers WriteVote
   void tick(std::uint64_t now_ms);
   // The senior's reason to change the view of quiesced members: this joiner has their state.
@@ -94,12 +90,12 @@ class ViewChange {
   const View& view() const { return view_; }
   const schema::NextView& newest() const { return vote_.view; }  // view(), as it was decided
   bool has_state() const { return has_state_; }
-  bool in_progress() const { return frozen_ || has_reason(); }
+  bool in_progress() const { return sealed_ || has_reason(); }
   bool is_alone() const;  // no other voter is reachable
   // What is missing for a quorum and the way out; "" while the run is not paused.
   std::string pause_reason() const;
-  // The committed step, once frozen.
-  std::optional<std::uint64_t> step() const { return frozen_ ? std::optional(freeze_report_.step) : std::nullopt; }
+  // The committed step, once sealed.
+  std::optional<std::uint64_t> step() const { return sealed_ ? std::optional(seal_report_.step) : std::nullopt; }
   // Why no member can ever continue; "" otherwise.
   const std::string& unrecoverable() const { return unrecoverable_; }
   // The InstallView (stays) or LeaveView that was emitted since the last call.
@@ -123,7 +119,7 @@ class ViewChange {
     std::optional<schema::Promise> promise = std::nullopt;  // in this node's ballot
     bool accepted = false;
   };
-  // An answer that is due once the vote is written and the node has reported its freeze.
+  // An answer that is due once the vote is written and the node has reported its seal.
   struct Answer {
     enum class Kind : std::uint8_t { kNothing, kPromise, kAccepted } kind = Kind::kNothing;
     schema::Ballot ballot = {};
@@ -163,8 +159,8 @@ class ViewChange {
   bool is_next(const schema::NextView& next) const;
   void record_answer(Answer::Kind kind, const schema::Ballot& ballot, Seat to, std::uint64_t now_ms);
   void write_vote(Answer answer);
-  void request_freeze(const Answer& answer, std::uint64_t now_ms);
-  void send_answer(const Answer& answer, const FreezeReport& report, std::uint64_t now_ms);
+  void request_seal(const Answer& answer, std::uint64_t now_ms);
+  void send_answer(const Answer& answer, const SealReport& report, std::uint64_t now_ms);
   void on_message(Seat from, const schema::Suspect& suspect, std::uint64_t now_ms);
   void on_message(Seat from, const schema::Prepare& prepare, std::uint64_t now_ms);
   void on_message(Seat from, const schema::Promise& promise, std::uint64_t now_ms);
@@ -181,12 +177,12 @@ class ViewChange {
   View view_;                   // the vote's
   View previous_view_;          // the view before the decision
   std::uint32_t applied_view_;  // number of the installed (or left) view; older than the vote's until that is written
-  std::deque<Answer> pending_writes_, pending_freezes_;  // not answered yet, in order
+  std::deque<Answer> pending_writes_, pending_seals_;  // not answered yet, in order
   schema::Ballot promise_written_, accept_written_;
-  bool has_state_, leaving_ = false, frozen_ = false, write_failed_ = false;  // the last vote could not be written
+  bool has_state_, leaving_ = false, sealed_ = false, write_failed_ = false;  // the last vote could not be written
   bool can_install_ = false;  // this node's state can begin the newest view
   std::string ineligible_, unrecoverable_;
-  FreezeReport freeze_report_;
+  SealReport seal_report_;
   Per<Seat, PeerState> peer_states_;
   ChangeTimes times_, decision_times_;
   std::optional<Outcome> outcome_;

@@ -10,6 +10,11 @@
 
 namespace tg::daemon {
 
+// A node as a voter. A wiped state directory is another voter; a restarted process has lost its state in memory.
+struct VoterId {
+  std::uint64_t directory = 0, incarnation = 0;
+};
+
 // A voter's durable state: on disk before any message depends on it. It outlives the process.
 struct VoterState {
   std::uint64_t run_key = 0;
@@ -27,8 +32,8 @@ void fields(schema::Is<VoterState> auto& it, auto&& field) {
   field("accepted", it.accepted);
 }
 
-// A node's report at the moment of its freeze: it commits nothing in this view any more.
-struct FreezeReport {
+// A node's report when it seals its view: it commits nothing in that view any more.
+struct SealReport {
   bool has_state = false;            // in memory
   std::uint64_t step = 0;            // committed
   std::string unfit = {};            // why it is ineligible for the next view; empty: eligible
@@ -40,7 +45,7 @@ struct FreezeReport {
 // When this node's part of a view change happened, on the clock of its events.
 struct ChangeTimes {
   std::uint64_t noticed_ms = 0;   // the first reason
-  std::uint64_t promised_ms = 0;  // the freeze; 0: none
+  std::uint64_t promised_ms = 0;  // 0: none
   std::uint64_t decided_ms = 0;   // the decision was learned
 };
 

@@ -31,7 +31,7 @@ class Inbound {
   Status bind();  // throws zmq::error_t
   void start();   // starts the thread
   void stop();    // joins it and closes the port
-  void set_in_run(bool in_run, bool prepares) {
+  void set_run_phase(bool in_run, bool prepares) {
     prepares_ = prepares;
     in_run_ = in_run;
   }

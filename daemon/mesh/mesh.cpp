@@ -52,7 +52,7 @@ void Mesh::tick(std::uint64_t now_ms) { state_->outbound.tick(now_ms); }
 void Mesh::drop_queued() { state_->outbound.drop_queued(); }
 void Mesh::drop_queued(Seat peer) { state_->outbound.drop_queued(peer); }
 void Mesh::close(int linger_ms) { state_->outbound.close(linger_ms); }
-void Mesh::set_in_run(bool in_run, bool prepares) { state_->inbound.set_in_run(in_run, prepares); }
+void Mesh::set_run_phase(bool in_run, bool prepares) { state_->inbound.set_run_phase(in_run, prepares); }
 void Mesh::stop_receiving() {
   state_->outbound.stop_events();  // inbound takes them
   state_->inbound.stop();

@@ -50,7 +50,7 @@ class Mesh {
   void drop_queued();               // called when a run has ended
   void drop_queued(Seat peer);      // called when the peer is no longer a member
   // Silent links are redialled sooner between runs. The port keeps its key while a start is being prepared.
-  void set_in_run(bool in_run, bool prepares = false);
+  void set_run_phase(bool in_run, bool prepares = false);
   void close(int linger_ms);  // closes the sending half
 
   // --- any thread ---

@@ -62,7 +62,7 @@ struct Numbers {
   double accuracy_5 = kUnknown;     // the label is among the five highest logits; unknown for five classes or fewer
   std::array<Histogram, words_of(StepPart()).size()> step_parts;
   std::array<std::uint64_t, words_of(Rejection()).size()> rejected{};
-  Per<Seat, PeerNumbers> peers;               // unused at the own seat
+  Per<Seat, PeerNumbers> peers;               // unused at this node's seat
   std::optional<schema::RunState> run_state;  // the active run's, or the last one's
   std::uint64_t run_step = 0;
   std::uint64_t view_changes = 0;  // those after which this node continued

@@ -17,7 +17,7 @@ void AutoResume::on_foreign_heartbeat(const std::string& run, std::uint64_t now_
 
 // The newest run, if it was interrupted, its job allows an automatic resume, and this node was not removed from it.
 std::optional<RunRecord> AutoResume::interrupted() const {
-  const std::vector<RunRecord> records = context_.disk.store.records();
+  const std::vector<RunRecord> records = context_.storage.store.records();
   const auto newest =
       std::ranges::max_element(records, {}, [](const RunRecord& record) { return record.status.since_ms; });
   if (newest == records.end() || newest->status.state != schema::RunState::kInterrupted) return std::nullopt;
@@ -59,7 +59,7 @@ std::optional<RunIdentity> AutoResume::identity_of(const RunRecord& record, std:
     context_.news.log.warning("auto-resume", {{"run", record.id}, {"why", run.error().message}});
     return std::nullopt;
   }
-  std::vector<ViewInterval> past = intervals_in(context_.disk.store.directory(record.id) + "/" + kViewsFile);
+  std::vector<ViewInterval> past = intervals_in(context_.storage.store.directory(record.id) + "/" + kViewsFile);
   past.push_back(interval_of(record));
   run->resume->unasked = true;
   run->not_from = repeated_start(past, kMaxTries);
@@ -74,7 +74,7 @@ void AutoResume::show_next(const RunRecord& run, const std::string& missing) con
     next += " (missing: " + missing + ")";
   else if (!failure_.empty())
     next = "not resumed automatically: " + failure_;
-  context_.disk.store.show_next(run.id, schema::clip_text(next, schema::kMaxReasonBytes));
+  context_.storage.store.show_next(run.id, schema::clip_text(next, schema::kMaxReasonBytes));
 }
 
 }  // namespace tg::daemon

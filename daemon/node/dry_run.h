@@ -23,7 +23,7 @@ class DryRun {
   DryRun(const RunContext& context, ControlServer& control) : context_(context), control_(control) {}
 
   bool is_active() const { return run_ != nullptr; }
-  bool is_for(std::uint64_t key) const { return run_ && run_->identity().run_key == key; }
+  bool has_run_key(std::uint64_t key) const { return run_ && run_->identity().run_key == key; }
   // pictures: show some of the data instead of a prediction.
   void begin(std::uint64_t token, RunIdentity identity, schema::JobSpec job, bool pictures);
   // Prepares a run only if the request lacks the computing time or the link's rate. busy: why nothing can be prepared

@@ -61,7 +61,7 @@ struct StatesFound {  // on this node's disk, of a run that is to be resumed
 };
 struct ShutDown {};
 using Event = std::variant<FrameArrived, ConnectionChanged, PeerLost, PrepareProgress, ForeignHeartbeat, ControlCall,
-                           RunPrepared, RunFitted, RunStepEvent, RunSaved, CheckpointWritten, HistoryRead,
+                           RunPrepared, RunRebuilt, RunStepEvent, RunSaved, CheckpointWritten, HistoryRead,
                            MisclassificationsFound, StatesFound, ShutDown>;
 
 class EventQueue {

@@ -8,8 +8,8 @@
 #include <thread>
 #include <utility>
 
-#include "daemon/run/fitting.h"
 #include "daemon/run/misclassifications.h"
+#include "daemon/run/rebuild.h"
 #include "engine/resources/processors.h"
 
 namespace tg::daemon {
@@ -70,7 +70,7 @@ struct MisclassificationSearch::Search {
 // The run's record, if its model can be evaluated.
 Result<RunRecord> MisclassificationSearch::record_of(const std::string& run) const {
   const std::string& node = context_.self.config.node;
-  std::optional<RunRecord> record = context_.disk.store.recorded(run);
+  std::optional<RunRecord> record = context_.storage.store.recorded(run);
   if (record && !schema::is_authoritative(record->status.state))
     return Error{ErrorKind::kRefused, "run " + run + " is " + to_word(record->status.state) +
                                           "; a model is evaluated once its run is COMPLETED or STOPPED"};
@@ -110,7 +110,7 @@ void MisclassificationSearch::begin(std::uint64_t token, const schema::Misclassi
                                     .memory_dir = context_.self.config.state_dir + "/data",
                                     .show_images = [search = search_](std::size_t done,
                                                                       std::size_t of) { search->show(done, of); }},
-       record = *record, directory = context_.disk.store.directory(record->id), &compute = context_.machine.compute,
+       record = *record, directory = context_.storage.store.directory(record->id), &compute = context_.machine.compute,
        search = search_] {
         return find_misclassifications(options, record, directory, compute, [&search] { search->advance(); });
       };

@@ -63,14 +63,14 @@ Node::Node(const RunContext& context, EventQueue& queue, ControlServer& control,
                  .pool = context.network.pool}),
       search_(context, queue, control),
       bursts_(context.self.names.size()) {
-  for (const RunRecord& record : context.disk.store.records()) restore_run(record);
+  for (const RunRecord& record : context.storage.store.records()) restore_run(record);
   publish_last_run();
 }
 
 // Without an active run the metrics show the last one.
 void Node::publish_last_run() {
   std::int64_t newest_ms = 0;
-  for (const RunRecord& record : context_.disk.store.records()) {
+  for (const RunRecord& record : context_.storage.store.records()) {
     if (record.status.started_ms < newest_ms) continue;
     newest_ms = record.status.started_ms;
     context_.news.metrics.numbers().run_state = record.status.state;
@@ -81,7 +81,7 @@ void Node::publish_last_run() {
 void Node::restore_run(const RunRecord& record) {
   membership_.add_past_run(record.key, past_run(record, context_.self.names, context_.self.config.seat()));
   if (schema::is_final(record.status.state)) return;
-  Result<VoterState> vote = read_vote(context_.disk.store.directory(record.id));
+  Result<VoterState> vote = read_vote(context_.storage.store.directory(record.id));
   if (vote.ok() && vote->run_key == record.key) {
     voted_runs_[record.key] = record.id;
     membership_.add_past_voter(*std::move(vote), record.id);
@@ -140,7 +140,7 @@ void Node::tick() {
   if (now - last_tick_ms_ < kTickMs) return;
   last_tick_ms_ = now;
   service_manager_.tick(now, control_.turns(), [this] { return service_status(); });
-  context_.network.mesh.set_in_run(run_ != nullptr, run_ && !run_->begun());
+  context_.network.mesh.set_run_phase(run_ != nullptr, run_ && !run_->begun());
   context_.network.mesh.tick(now);
   for (const DisconnectGrace::Disconnect& disconnect : disconnect_grace_.take_due(now))
     membership_.on_link_lost(disconnect.peer, disconnect.message, disconnect.up_again, now);
@@ -153,16 +153,16 @@ void Node::tick() {
   publish_metrics();
   if (!run_ && now - last_cleanup_ms_ >= kCleanupMs) {
     last_cleanup_ms_ = now;
-    context_.disk.store.delete_expired();
+    context_.storage.store.delete_expired();
     save_unsaved();
   }
   if (!run_ || !run_->begun()) return;
-  if (early_fitted_ && now >= not_before_ms_) {
-    RunFitted fitted = *std::exchange(early_fitted_, std::nullopt);
-    on_event(fitted);
+  if (early_rebuilt_ && now >= not_before_ms_) {
+    RunRebuilt rebuilt = *std::exchange(early_rebuilt_, std::nullopt);
+    on_event(rebuilt);
   }
   run_->pause(membership_.pause_reason());
-  if (run_->view().is_prepared() && run_->view().member().frozen()) ++context_.news.progress.count;  // no stall
+  if (run_->view().is_prepared() && run_->view().member().is_sealed()) ++context_.news.progress.count;  // no stall
   run_->tick();
   const std::uint64_t timeout = run_->view().step_timeout_ms();
   if (timeout == step_timeout_ms_) return;
@@ -207,8 +207,8 @@ void Node::check_links(std::uint64_t now) {
 }
 
 void Node::save_unsaved() {
-  for (const std::uint64_t key : context_.disk.store.save_unsaved()) {
-    context_.disk.store.amend(key, [&](RunRecord& record) {
+  for (const std::uint64_t key : context_.storage.store.save_unsaved()) {
+    context_.storage.store.amend(key, [&](RunRecord& record) {
       context_.news.log.info("saved-late", {{"run", record.id}});
       membership_.on_saved(key, past_run(record, context_.self.names, context_.self.config.seat()).end.truth,
                            steady_ms());
@@ -230,7 +230,7 @@ void Node::on_event(FrameArrived& event) {
   }
   if (const auto* reply = std::get_if<schema::ProbeReply>(&body)) {
     if (is_current(header.run)) run_->preparation().on_probe_reply(event.from, *reply);
-    if (dry_run_.is_for(header.run)) dry_run_.on_probe_reply(event.from, *reply);
+    if (dry_run_.has_run_key(header.run)) dry_run_.on_probe_reply(event.from, *reply);
     return examiner_.on_probe_reply(header.run, event.from, reply->burst);
   }
   if (const auto* chunk = std::get_if<schema::SnapshotChunk>(&body))
@@ -279,7 +279,7 @@ void Node::on_event(RunSaved& event) {
   }
   // The disk took longer than the other members waited.
   std::optional<schema::Ended> own;
-  context_.disk.store.amend(event.run_key, [&](RunRecord& record) {
+  context_.storage.store.amend(event.run_key, [&](RunRecord& record) {
     record.files = event.files;
     own = past_run(record, context_.self.names, context_.self.config.seat()).end.truth;
   });
@@ -294,17 +294,17 @@ void Node::on_event(CheckpointWritten& event) {
 }
 
 void Node::on_event(RunPrepared& event) {
-  if (dry_run_.is_for(event.run_key)) return dry_run_.on_prepared(std::move(event.result));
+  if (dry_run_.has_run_key(event.run_key)) return dry_run_.on_prepared(std::move(event.result));
   if (is_current(event.run_key) && run_->number() == event.number) run_->on_prepared(std::move(event.result));
 }
 
-void Node::on_event(RunFitted& event) {
+void Node::on_event(RunRebuilt& event) {
   if (!is_current(event.run_key)) return;
   if (steady_ms() < not_before_ms_) {
-    early_fitted_ = std::move(event);
+    early_rebuilt_ = std::move(event);
     return;
   }
-  const Status ready = run_->on_fitted(event.view, std::move(event.result));
+  const Status ready = run_->on_rebuilt(event.view, std::move(event.result));
   if (!ready.ok() && event.view == View::kFirst)  // the run could not begin
     return membership_.on_failed({ErrorKind::kRunFailed, context_.self.config.node, "prepare", ready.error().message},
                                  steady_ms());
@@ -344,7 +344,7 @@ void Node::on_event(PrepareProgress& event) {
 }
 
 void Node::on_event(ForeignHeartbeat& event) {
-  const std::optional<RunRecord> record = context_.disk.store.recorded(event.run_id);
+  const std::optional<RunRecord> record = context_.storage.store.recorded(event.run_id);
   // An older lineage, or a run that has ended: the peer will learn of that.
   if (record && record->has_begun() &&
       event.lineage < record->status.lineage + schema::is_authoritative(record->status.state))
@@ -409,7 +409,7 @@ void Node::start(std::uint64_t token, const schema::StartRequest& request) {
   RunIdentity identity{draw_bits(), request.run_id, schema::canonical_job(*job), job->start_timeout_ms};
   identity.members = *std::move(members_asked);
   if (identity.id.empty()) identity.id = schema::draw_run_id(to_word(job->model), unix_time_ms(), draw_bits());
-  if (context_.disk.store.exists(identity.id))
+  if (context_.storage.store.exists(identity.id))
     return refuse({ErrorKind::kRefused, "run " + identity.id + " exists already; choose another --id"});
   if (request.dry_run) {
     if (const Status free = check_orphaned_threads(); !free.ok()) return refuse(free.error());
@@ -478,7 +478,7 @@ Status Node::check_orphaned_threads() const {
 
 void Node::stop(std::uint64_t token, const schema::StopRequest& request) {
   const RunIdentity* current = membership_.current();
-  const Result<std::string> resolved = context_.disk.store.resolve(request.run);  // also the current run
+  const Result<std::string> resolved = context_.storage.store.resolve(request.run);  // also the current run
   if (!resolved.ok() && resolved.error().kind == ErrorKind::kUsage) return control_.reply(token, resolved.error());
   const std::string id = resolved.ok() ? *resolved : request.run;
   if (current != nullptr && current->id == id) {
@@ -486,7 +486,7 @@ void Node::stop(std::uint64_t token, const schema::StopRequest& request) {
     if (!stopped.ok()) return control_.reply(token, stopped.error());
     return control_.reply(token, schema::StopReply{id, schema::RunState::kStopping});
   }
-  const std::optional<RunRecord> record = context_.disk.store.find(id);
+  const std::optional<RunRecord> record = context_.storage.store.find(id);
   if (!record)
     return control_.reply(token, Error{ErrorKind::kNotFound, "no run '" + request.run + "'; list them: tgctl list"});
   control_.reply(token, schema::StopReply{record->id, record->status.state});
@@ -502,14 +502,14 @@ void Node::leave(std::uint64_t token, const schema::LeaveRequest& request) {
     return control_.reply(token, schema::DoneReply{run_->identity().id, node, 0});
   }
   const std::optional<RunRecord> record =
-      begun ? std::nullopt : context_.disk.store.recorded(auto_resume_.run_elsewhere(steady_ms()));
+      begun ? std::nullopt : context_.storage.store.recorded(auto_resume_.run_elsewhere(steady_ms()));
   if (!record)
     return control_.reply(token,
                           Error{ErrorKind::kRefused, begun            ? node + " is in run " + run_->identity().id
                                                      : request.rejoin ? "no active run that " + node + " has left"
                                                                       : node + " is in no run"});
   if (!request.rejoin) membership_.stay_out();
-  context_.disk.store.amend(record->key, [&](RunRecord& one) { one.left_by_order = !request.rejoin; });
+  context_.storage.store.amend(record->key, [&](RunRecord& one) { one.left_by_order = !request.rejoin; });
   control_.reply(token, schema::DoneReply{record->id, node, 0});
 }
 
@@ -554,7 +554,7 @@ void Node::report_outcome() {
 // Reports a cause that ends the run for all as such; a failure of this node, or a silent member, costs one member.
 void Node::report_failure(const schema::Fail& cause) {
   const Member& member = run_->view().member();
-  if (member.frozen()) return;  // another view follows
+  if (member.is_sealed()) return;  // another view follows
   if (!member.unfit().empty())
     return membership_.on_peer_lost(context_.self.config.seat(), member.unfit(), steady_ms());
   if (cause.kind != ErrorKind::kUnreachable) return membership_.on_failed(cause, steady_ms());
@@ -566,7 +566,7 @@ void Node::apply(SendFrame& action) {
   context_.network.mesh.send(action.to, schema::encode_frame(action.header, action.body, context_.network.pool));
 }
 
-void Node::apply(FindStates& action) {
+void Node::apply(ListSavedStates& action) {
   // The proposer has missed a resume: the answer needs no disk, and status must not show a run that starts.
   if (const std::uint32_t lineage = resumption_.known_lineage(action.run.id); lineage >= action.run.resume->lineage)
     return membership_.on_offer(action.run.run_key, {}, lineage, steady_ms());
@@ -589,7 +589,7 @@ void Node::apply(PrepareRun& action) {
   Result<schema::JobSpec> job = schema::parse_job(action.run.spec, "proposal");
   Status valid = job.ok() ? schema::validate_job(*job, action.view.size()) : Status(job.error());
   if (valid.ok() && !action.run.resume && !action.joins && action.run.id != pending_.id() &&
-      context_.disk.store.exists(action.run.id))
+      context_.storage.store.exists(action.run.id))
     valid = Error{ErrorKind::kRefused,
                   context_.self.config.node + " already has a run " + action.run.id + "; choose another --id"};
   const Error refused{ErrorKind::kRefused, "run " + action.run.id + " begins; try again when it has ended"};
@@ -630,7 +630,7 @@ void Node::apply(BeginRun& action) {
   choice_ = action.choice;
   pending_.clear();
   step_timeout_ms_ = not_before_ms_ = 0;
-  early_fitted_.reset();
+  early_rebuilt_.reset();
   unlogged_change_.reset();
   view_links_.begin_view();
   voted_runs_[action.run.run_key] = action.run.id;
@@ -646,7 +646,7 @@ void Node::apply(BeginRun& action) {
 
 // Copies the log into the run's folder.
 void Node::log_run(const std::string& id) {
-  const std::string directory = context_.disk.store.directory(id);
+  const std::string directory = context_.storage.store.directory(id);
   std::error_code ignored;  // the first write reports the error
   std::filesystem::create_directories(directory, ignored);
   context_.news.log.set_sink(
@@ -678,7 +678,7 @@ void Node::apply(SaveRun& action) {
 }
 
 void Node::apply(RecordEnd& action) {
-  context_.disk.store.amend(action.run_key, [&](RunRecord& record) {
+  context_.storage.store.amend(action.run_key, [&](RunRecord& record) {
     if (record.status.state != action.end.truth.state)
       context_.news.log.info(
           "outcome-corrected",
@@ -699,7 +699,8 @@ void Node::apply(EndRun& action) {
       begun ? run_->checkpointer().record_outcome(action.end) : pending_.record_end(action.id, action.state, reason);
   if (!recorded.ok())
     context_.news.log.error("record-failed", {{"run", action.id}, {"error", recorded.error().message}});
-  if (action.by_user) context_.disk.store.amend(action.run_key, [](RunRecord& record) { record.left_by_order = true; });
+  if (action.by_user)
+    context_.storage.store.amend(action.run_key, [](RunRecord& record) { record.left_by_order = true; });
   context_.news.log.write(action.state == schema::RunState::kFailed ? LogLevel::kError : LogLevel::kInfo, "run-ended",
                           {{"run", action.id}, {"state", to_word(action.state)}, {"reason", reason}});
   if (const std::uint64_t dropped = std::exchange(dropped_frames_, 0); dropped > 0)
@@ -722,7 +723,7 @@ void Node::apply(AnswerStart& action) {
         action.status.ok() ? "" : action.status.error().message + link_problems(action.status.error().message);
     auto_resume_.set_failure(why);
     if (!action.status.ok()) context_.news.log.warning("auto-resume", {{"run", action.run_id}, {"why", why}});
-    return context_.disk.store.forget(action.status.ok() ? "" : action.run_id);
+    return context_.storage.store.forget(action.status.ok() ? "" : action.run_id);
   }
   if (action.status.ok() && run_ && run_->identity().id == action.run_id) {
     schema::StartReply facts = run_->facts(choice_.commit);
@@ -743,7 +744,7 @@ void Node::apply(AnswerStart& action) {
   // A refused start leaves no record (a FAILED one has been written), unless another start of this run is active.
   if (const RunIdentity* const current = membership_.current(); current == nullptr || current->id != action.run_id) {
     if (pending_.id() == action.run_id) pending_.clear();
-    context_.disk.store.forget(action.run_id);
+    context_.storage.store.forget(action.run_id);
   }
   control_.reply(action.token, std::move(error));
 }
@@ -759,15 +760,15 @@ void Node::apply(RequestStop& action) {
 
 // --- a view change ---
 
-void Node::apply(Freeze& action) {
-  FreezeReport report;
-  if (is_current(action.run_key) && run_->is_active()) report = run_->freeze();
+void Node::apply(Seal& action) {
+  SealReport report;
+  if (is_current(action.run_key) && run_->is_active()) report = run_->seal();
   report.leaving = shutting_down_;
   const std::chrono::milliseconds silence(context_.self.config.peer_timeout_ms);
   report.reachable = context_.self.names.places_where([&](Seat seat) {
     return seat != context_.self.config.seat() && context_.network.mesh.links().is_responsive(seat, silence);
   });
-  membership_.on_frozen(action.run_key, report, steady_ms());
+  membership_.on_sealed(action.run_key, report, steady_ms());
 }
 
 void Node::apply(WriteVote& action) {
@@ -778,7 +779,7 @@ void Node::apply(WriteVote& action) {
   const bool is_decision = vote.promised.count == 0;  // the view is new, without a ballot for the next one
   const std::uint64_t view_number = is_decision ? vote.view.number - 1 : vote.view.number;
   if (is_decision) fault.reached(schema::ChangePoint::kDecide, view_number);
-  const Status written = write_vote(context_.disk.store.directory(run->second), vote);
+  const Status written = write_vote(context_.storage.store.directory(run->second), vote);
   fault.reached(is_decision                         ? schema::ChangePoint::kDecided
                 : vote.accepted_in == vote.promised ? schema::ChangePoint::kAccept
                                                     : schema::ChangePoint::kPromise,
@@ -799,7 +800,7 @@ void Node::apply(InstallView& action) {
   view_links_.begin_view();
   for (const Seat seat : disconnect_grace_.disconnected()) view_links_.mark_broken(seat);
   not_before_ms_ = action.next.waits ? now + ViewChange::kFirstStepDelayMs : 0;
-  early_fitted_.reset();
+  early_rebuilt_.reset();
   run_->pause("");
   const Status ready = run_->change_view(next, Round(action.next.start), action.next.why);
   watch_members(run_->identity().id);
@@ -878,7 +879,7 @@ void Node::apply(JoinRun& action) {
   pending_.clear();
   step_timeout_ms_ = 0;
   not_before_ms_ = action.next.waits ? steady_ms() + ViewChange::kFirstStepDelayMs : 0;
-  early_fitted_.reset();
+  early_rebuilt_.reset();
   unlogged_change_.reset();
   view_links_.begin_view();
   for (const Seat seat : disconnect_grace_.disconnected()) view_links_.mark_broken(seat);

@@ -64,7 +64,7 @@ class Node {
   void on_event(ForeignHeartbeat& event);
   void on_event(ControlCall& event);
   void on_event(RunPrepared& event);
-  void on_event(RunFitted& event);
+  void on_event(RunRebuilt& event);
   void on_event(RunStepEvent& event);
   void on_event(RunSaved& event);
   void on_event(CheckpointWritten& event);
@@ -93,7 +93,7 @@ class Node {
   void apply_actions();  // until membership and the run have no more actions
   void report_outcome();
   void apply(SendFrame& action);
-  void apply(FindStates& action);
+  void apply(ListSavedStates& action);
   void apply(PrepareRun& action);
   void apply(BeginRun& action);
   void apply(DropRun& action);
@@ -103,7 +103,7 @@ class Node {
   void apply(AnswerStart& action);
   void apply(RestartProposal& action);
   void apply(RequestStop& action);
-  void apply(Freeze& action);
+  void apply(Seal& action);
   void apply(WriteVote& action);
   void apply(InstallView& action);
   void apply(LeaveView& action);
@@ -142,7 +142,7 @@ class Node {
   bool shutting_down_ = false, stopped_ = false;
   std::map<std::uint64_t, std::string> voted_runs_;  // run ids by run key: their votes are written here
   std::optional<InstallView> unlogged_change_;       // its first step has not begun
-  std::optional<RunFitted> early_fitted_;            // waits until the view may begin
+  std::optional<RunRebuilt> early_rebuilt_;          // waits until the view may begin
   std::uint64_t not_before_ms_ = 0;                  // the earliest beginning of the current view
   std::uint64_t last_tick_ms_ = 0, step_timeout_ms_ = 0, last_cleanup_ms_ = 0;
 };

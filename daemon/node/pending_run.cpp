@@ -19,8 +19,8 @@ void PendingRun::show(const RunIdentity& run, const schema::JobSpec& job, schema
     if (run.members.empty() || std::ranges::count(run.members, seat) > 0)
       status.members.push_back({.node = context_.self.names[seat], .state = state});
   status.lineage = run.lineage();
-  context_.disk.store.show_resuming(run.id);  // or joining; only if there is a record
-  context_.disk.store.update(status);
+  context_.storage.store.show_resuming(run.id);  // or joining; only if there is a record
+  context_.storage.store.update(status);
 }
 
 void PendingRun::show_wait(const std::string& why) {
@@ -35,13 +35,13 @@ bool PendingRun::show_join(const std::string& how_far) {
 
 void PendingRun::show_reason(const std::string& reason) {
   if (id_.empty()) return;
-  if (std::optional<RunRecord> record = context_.disk.store.find(id_)) {
+  if (std::optional<RunRecord> record = context_.storage.store.find(id_)) {
     record->status.reason = reason;
-    context_.disk.store.update(record->status);
+    context_.storage.store.update(record->status);
   }
 }
 
-void PendingRun::discard() { context_.disk.store.forget(std::exchange(id_, "")); }
+void PendingRun::discard() { context_.storage.store.forget(std::exchange(id_, "")); }
 
 Status PendingRun::record_end(const std::string& run, schema::RunState state, const std::string& reason) {
   RunRecord record;
@@ -52,7 +52,7 @@ Status PendingRun::record_end(const std::string& run, schema::RunState state, co
   record.status.state = state;
   record.status.reason = reason;
   record.status.since_ms = record.status.started_ms = unix_time_ms();
-  return context_.disk.store.write(record);
+  return context_.storage.store.write(record);
 }
 
 }  // namespace tg::daemon

@@ -34,7 +34,7 @@ std::string changed_key(const schema::JobSpec& then, const schema::JobSpec& now)
 // --- proposals ---
 
 Result<RunIdentity> Resumption::proposal_for(const schema::ResumeRequest& request, std::uint64_t key) const {
-  const std::optional<RunRecord> record = context_.disk.store.recorded(request.run);
+  const std::optional<RunRecord> record = context_.storage.store.recorded(request.run);
   if (!record)
     return Error{ErrorKind::kNotFound,
                  "no run '" + request.run + "' on " + context_.self.config.node + "; list the runs: tgctl list"};
@@ -57,7 +57,7 @@ Result<RunIdentity> Resumption::proposal_for(const schema::ResumeRequest& reques
 Result<RunIdentity> Resumption::identity_of(const RunRecord& record, const schema::JobSpec& job,
                                             std::uint64_t key) const {
   const Per<Seat, std::string>& names = context_.self.names;
-  const ViewInterval first = first_interval(record, context_.disk.store.directory(record.id));
+  const ViewInterval first = first_interval(record, context_.storage.store.directory(record.id));
   if (const Status valid = schema::validate_job(job, first.members.size()); !valid.ok()) return valid.error();
   RunIdentity run{key, record.id, schema::canonical_job(job), job.start_timeout_ms};
   if (const std::string why = refusal_reason(run, record); !why.empty()) return Error{ErrorKind::kRefused, why};
@@ -79,7 +79,7 @@ std::string Resumption::refusal_reason(const RunIdentity& run, const std::option
     return node + " has no run " + run.id + ": its state directory was replaced or emptied";
   const std::vector<std::string> all(context_.self.names.begin(), context_.self.names.end());
   const std::vector<std::string> then_all =
-      record->nodes.empty() ? first_interval(*record, context_.disk.store.directory(record->id)).members
+      record->nodes.empty() ? first_interval(*record, context_.storage.store.directory(record->id)).members
                             : record->nodes;
   if (then_all != all)
     return "run " + run.id + " was trained in a mesh of " + schema::joined(then_all) + ", and this mesh is " +
@@ -96,14 +96,14 @@ std::string Resumption::refusal_reason(const RunIdentity& run, const std::option
 // --- as a member ---
 
 void Resumption::find_states(const RunIdentity& run) {
-  const std::optional<RunRecord> record = context_.disk.store.recorded(run.id);
+  const std::optional<RunRecord> record = context_.storage.store.recorded(run.id);
   std::string why = refusal_reason(run, record);
   if (why.empty() && run.resume->unasked && record->left_by_order)
     why = context_.self.config.node + " was removed from run " + run.id;
   if (!why.empty()) return queue_.post(StatesFound{run.run_key, run.id, {.states = {}, .rejected = {why}}, false});
-  context_.disk.saver.post([&context = context_, &queue = queue_, id = run.id, key = run.run_key] {
+  context_.storage.saver.post([&context = context_, &queue = queue_, id = run.id, key = run.run_key] {
     const auto advance = [&context] { ++context.news.progress.count; };
-    Result<RecoveryPoints> found = context.disk.store.recovery_points(id, advance);
+    Result<RecoveryPoints> found = context.storage.store.recovery_points(id, advance);
     queue.post(found.ok() ? StatesFound{key, id, *std::move(found)}
                           : StatesFound{key, id, {.states = {}, .rejected = {found.error().message}}, false});
   });
@@ -115,7 +115,7 @@ schema::Offer Resumption::make_offer(StatesFound event) {
   for (const RecoveryPoint& found : found_)
     if (offer.states.size() < schema::kMaxStates) offer.states.push_back(found.id);
   // The initial state needs no file: it follows from the job.
-  if (const std::optional<RunRecord> record = context_.disk.store.recorded(event.run_id); event.known && record) {
+  if (const std::optional<RunRecord> record = context_.storage.store.recorded(event.run_id); event.known && record) {
     if (offer.states.size() == schema::kMaxStates) offer.states.pop_back();
     offer.states.push_back(initial_state(*record));
   }
@@ -128,16 +128,16 @@ schema::Offer Resumption::make_offer(StatesFound event) {
 }
 
 std::uint32_t Resumption::known_lineage(const std::string& run) const {
-  const std::optional<RunRecord> record = context_.disk.store.recorded(run);
+  const std::optional<RunRecord> record = context_.storage.store.recorded(run);
   return record && record->has_begun() ? record->status.lineage : 0;
 }
 
 Result<SavedStart> Resumption::saved_start(const RunIdentity& run) const {
-  const std::optional<RunRecord> record = context_.disk.store.recorded(run.id);
+  const std::optional<RunRecord> record = context_.storage.store.recorded(run.id);
   if (!record) return Error{ErrorKind::kNotFound, context_.self.config.node + " has no run " + run.id};
   SavedStart start;
   start.state = *run.resume->start;
-  start.directory = context_.disk.store.directory(run.id);
+  start.directory = context_.storage.store.directory(run.id);
   start.from_the_beginning = start.state == initial_state(*record);
   for (const RecoveryPoint& found : found_)
     if (found.id == start.state) start.counters = found.facts.counters;

@@ -33,7 +33,7 @@ void write_ahead(const RunContext& context, const Prepared& prepared, const RunR
   }
   const Result<Artefacts> artefacts = artefacts_of(prepared.model, saved_arrays(arrays_of(replica), record.status),
                                                    saved_metadata(record, state, prepared));
-  const Status written = artefacts ? daemon::write_checkpoint(context.disk.store.directory(record.id), state,
+  const Status written = artefacts ? daemon::write_checkpoint(context.storage.store.directory(record.id), state,
                                                               lineage_from, artefacts->at(kStateFile))
                                    : Status(artefacts.error());
   if (!written.ok())
@@ -49,9 +49,9 @@ Status Checkpointer::begin(RunRecord first, std::shared_ptr<const Prepared> prep
   prepared_ = std::move(prepared);
   copies_ = copies;
   last_checkpoint_ = Clock::now();
-  if (!history_) return context_.disk.store.write(record_);
-  Status joined = context_.disk.store.join(record_, history_->first, history_->second);
-  const std::string views = context_.disk.store.directory(record_.id) + "/" + kViewsFile;
+  if (!history_) return context_.storage.store.write(record_);
+  Status joined = context_.storage.store.join(record_, history_->first, history_->second);
+  const std::string views = context_.storage.store.directory(record_.id) + "/" + kViewsFile;
   if (const std::optional<ViewInterval> begun = first_view_in(views, record_.status.lineage))
     lineage_from_ = begun->from;
   return joined;
@@ -88,16 +88,16 @@ void Checkpointer::write_checkpoint(const schema::StateId& state, const schema::
   const StateArrays arrays = saved_arrays(
       copies_ ? copy_of(replica, prepared_->model.segments.padded_count()) : arrays_of(replica, advance), status);
   metrics->flush();
-  context_.disk.saver.post([&context = context_, run_key = run_key_, prepared = prepared_, arrays, state, metrics,
-                            from = lineage_from_, metadata = saved_metadata(record, state, *prepared_), record] {
+  context_.storage.saver.post([&context = context_, run_key = run_key_, prepared = prepared_, arrays, state, metrics,
+                               from = lineage_from_, metadata = saved_metadata(record, state, *prepared_), record] {
     // Rows that cannot be written are lost; the state matters more.
     if (const Status lines = metrics->sync(); !lines.ok())
       context.news.log.warning("metrics-incomplete", {{"run", record.id}, {"what", lines.error().message}});
     const Result<Artefacts> artefacts = artefacts_of(prepared->model, arrays, metadata);
-    Status written = artefacts ? daemon::write_checkpoint(context.disk.store.directory(record.id), state, from,
+    Status written = artefacts ? daemon::write_checkpoint(context.storage.store.directory(record.id), state, from,
                                                           artefacts->at(kStateFile))
                                : Status(artefacts.error());
-    if (written.ok()) written = context.disk.store.persist(record);
+    if (written.ok()) written = context.storage.store.persist(record);
     context.hooks.on_checkpoint_written({run_key, state.step, written});
   });
 }
@@ -111,8 +111,8 @@ void Checkpointer::on_view_changed(const schema::RunStatus& status, const NextVi
   record_.weights = next.weights;
   record_.from = next.from;
   std::erase_if(record_.builds, [&](const auto& one) { return !std::ranges::count(next.member_names, one.first); });
-  context_.disk.saver.post([&context = context_, before = std::move(before), record = record_] {
-    if (const Status written = context.disk.store.change_view(record, before); !written.ok())
+  context_.storage.saver.post([&context = context_, before = std::move(before), record = record_] {
+    if (const Status written = context.storage.store.change_view(record, before); !written.ok())
       context.news.log.warning("view-not-recorded", {{"run", record.id}, {"error", written.error().message}});
   });
 }
@@ -124,7 +124,7 @@ schema::StateId Checkpointer::state_id(std::uint64_t step, std::uint64_t digest)
   return {lineage, begins_here ? from.view : record_.view, step, digest};
 }
 
-void Checkpointer::on_fitted(const PreparedView& view, bool copies) {
+void Checkpointer::on_rebuilt(const PreparedView& view, bool copies) {
   copies_ = copies_ && copies;  // a state that is being read stays as it is
   record_.own.engine_build = record_.builds[record_.node] = view.engine_build;
   record_.own.engine_choices = view.engine_choices;
@@ -158,10 +158,10 @@ void Checkpointer::begin_save(const schema::RunStatus& status, const std::option
   for (const std::string& name : record_.member_names)
     if (name != record_.node) record_.others[name] = {schema::SaveState::kUnknown, ""};
   const schema::StateId state = state_id(status.digest_step, status.digest);
-  context_.disk.saver.post([&context = context_, run_key = run_key_, prepared = prepared_, timeline,
-                            metrics = std::move(metrics), traced, state, ahead, ema = job_.ema, from = lineage_from_,
-                            metadata = saved_metadata(record_, state, *prepared_), record = record_]() mutable {
-    const std::string directory = context.disk.store.directory(record.id);
+  context_.storage.saver.post([&context = context_, run_key = run_key_, prepared = prepared_, timeline,
+                               metrics = std::move(metrics), traced, state, ahead, ema = job_.ema, from = lineage_from_,
+                               metadata = saved_metadata(record_, state, *prepared_), record = record_]() mutable {
+    const std::string directory = context.storage.store.directory(record.id);
     const auto advance = [&context] { ++context.news.progress.count; };
     RunSaved outcome{run_key, schema::SaveState::kSaved, "", {}, nullptr};
     const auto failed = [&](const Error& error) {
@@ -197,7 +197,7 @@ void Checkpointer::begin_save(const schema::RunStatus& status, const std::option
     own.state = record.status.state;
     own.save = outcome.save;
     own.problem = schema::clip_text(outcome.problem, schema::kMaxProblemBytes);
-    if (const Status kept = context.disk.store.persist(record); !kept) failed(kept.error());
+    if (const Status kept = context.storage.store.persist(record); !kept) failed(kept.error());
     if (outcome.save == schema::SaveState::kSaved) {
       if (record.status.state == schema::RunState::kCompleted)
         delete_checkpoints(directory);  // other runs keep theirs for a resume
@@ -244,10 +244,10 @@ Status Checkpointer::record_outcome(const RunOutcome& end) {
                                      [](const auto& word) { return word && word->save == schema::SaveState::kSaved; });
   if (own.save == schema::SaveState::kNotSaved && !any_saved && unsaved_) {
     own.save = schema::SaveState::kInMemory;
-    context_.disk.store.keep_unsaved(record_.id, *unsaved_, prepared_, prepared_->replica->bytes());
+    context_.storage.store.hold_in_memory(record_.id, *unsaved_, prepared_, prepared_->replica->bytes());
   }
   context_.news.progress.phase = schema::Phase::kIdle;
-  return context_.disk.store.write(record_);
+  return context_.storage.store.write(record_);
 }
 
 }  // namespace tg::daemon

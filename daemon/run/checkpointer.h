@@ -57,7 +57,7 @@ class Checkpointer {
   // Returns the id of a confirmed state. The state between two views is always named as the last of the earlier one.
   schema::StateId state_id(std::uint64_t step, std::uint64_t digest) const;
   // The engine for the current view is ready; copies: see begin().
-  void on_fitted(const PreparedView& view, bool copies);
+  void on_rebuilt(const PreparedView& view, bool copies);
   // Returns why the checkpoint was not written; nothing if it was.
   std::optional<std::string> on_checkpoint_written(const CheckpointWritten& outcome);
   // Whether the tasks of this step have to wait: its commit would replace the state that is being read, or is still to

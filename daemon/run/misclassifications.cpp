@@ -9,9 +9,9 @@
 #include <utility>
 #include <vector>
 
-#include "daemon/run/fitting.h"
 #include "daemon/run/memory_check.h"
 #include "daemon/run/prepare.h"
+#include "daemon/run/rebuild.h"
 #include "daemon/run/sample_to_wire.h"
 #include "daemon/store/saved_arrays.h"
 #include "engine/predictions.h"

@@ -1,4 +1,4 @@
-// The options to prepare a run on this node (prepare.h) and to fit it to a view (fitting.h). Values.
+// The options to prepare a run on this node (prepare.h) and to fit it to a view (rebuild.h). Values.
 #pragma once
 
 #include <cstddef>

@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "daemon/run/description.h"
-#include "daemon/run/fitting.h"
 #include "daemon/run/memory_check.h"
+#include "daemon/run/rebuild.h"
 #include "daemon/step/job_data.h"
 #include "daemon/step/job_layout.h"
 #include "daemon/store/recovery_points.h"
@@ -155,7 +155,7 @@ Status check_engine(const SavedStart& start, const std::string& build) {
 }
 
 // Makes the parts that last for the run. host_bytes: set to the limit of host memory before anything is allocated.
-Result<std::shared_ptr<Prepared>> prepare_run(const PreparationOptions& options, const ViewPart& part,
+Result<std::shared_ptr<Prepared>> prepare_run(const PreparationOptions& options, const LocalShare& part,
                                               const engine::ComputeDevice& compute,
                                               const std::function<void()>& advance, std::uint64_t& host_bytes) {
   const schema::JobSpec& job = options.job;
@@ -173,8 +173,8 @@ Result<std::shared_ptr<Prepared>> prepare_run(const PreparationOptions& options,
   if (!steps.ok()) return steps.error();
   prepared->steps = *steps;
   if (!replays(job))
-    prepared->read = engine::what_was_read(*prepared->data, prepared->recipe, part.global_batch,
-                                           {job.flip.has_value(), !prepared->model.class_weights.empty()});
+    prepared->read = engine::summarize_data(*prepared->data, prepared->recipe, part.global_batch,
+                                            {job.flip.has_value(), !prepared->model.class_weights.empty()});
   prepared->data_hash = prepared->data->hash;
   prepared->model_hash = prepared->model.hash();
   prepared->threads = options.threads;
@@ -202,7 +202,7 @@ Result<std::shared_ptr<Prepared>> prepare_run(const PreparationOptions& options,
   return prepared;
 }
 
-Result<TrainingKit> make_kit(const PreparationOptions& options, const ViewPart& part,
+Result<TrainingKit> make_kit(const PreparationOptions& options, const LocalShare& part,
                              const engine::ComputeDevice& compute, const std::function<void()>& advance) {
   if (const Status valid = check_shares(part); !valid.ok()) return valid.error();
   std::uint64_t host_bytes = 0;
@@ -218,7 +218,7 @@ Result<TrainingKit> make_kit(const PreparationOptions& options, const ViewPart& 
 
 }  // namespace
 
-Result<TrainingKit> prepare(const PreparationOptions& options, const ViewPart& part,
+Result<TrainingKit> prepare(const PreparationOptions& options, const LocalShare& part,
                             const engine::ComputeDevice& compute, const std::function<void()>& advance) {
   try {
     return make_kit(options, part, compute, advance);

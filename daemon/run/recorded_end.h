@@ -8,7 +8,7 @@
 
 namespace tg::daemon {
 
-// Writes the outcome into the record: its status, the own row and the other members' rows. names: all nodes'.
+// Writes the outcome into the record: its status, this node's row and the other members' rows. names: all nodes'.
 void record_end(RunRecord& record, const RunOutcome& end, const Per<Seat, std::string>& names);
 
 // A recorded run as this node reports it after a restart, when it has heard no other node.

@@ -8,9 +8,9 @@
 #include <utility>
 
 #include "daemon/membership/choose_exchange.h"
-#include "daemon/run/fitting.h"
 #include "daemon/run/memory_check.h"
 #include "daemon/run/prepare.h"
+#include "daemon/run/rebuild.h"
 #include "daemon/run/sample_to_wire.h"
 #include "daemon/step/job_data.h"
 #include "daemon/step/job_layout.h"
@@ -23,12 +23,12 @@ namespace {
 
 // The node's limit without the unsaved states of earlier runs; 0 = the machine's free memory, which excludes them.
 std::uint64_t memory_for_a_run(const RunContext& context) {
-  const std::uint64_t configured = context.self.config.memory_mib << 20, held = context.disk.store.unsaved().bytes;
+  const std::uint64_t configured = context.self.config.memory_mib << 20, held = context.storage.store.unsaved().bytes;
   return configured == 0 ? 0 : std::max<std::uint64_t>(configured, held + 1) - held;
 }
 
 std::string unsaved_note(const RunContext& context) {
-  const RunStore::Unsaved held = context.disk.store.unsaved();
+  const RunStore::Unsaved held = context.storage.store.unsaved();
   return daemon::unsaved_note(held.bytes, held.runs);
 }
 
@@ -53,7 +53,7 @@ PreparationOptions preparation_options(const RunContext& context, const RunIdent
               }};
 }
 
-ViewPart part_of(const RunContext& context, const RunIdentity& identity, const View& view) {
+LocalShare part_of(const RunContext& context, const RunIdentity& identity, const View& view) {
   return {.self = view.rank(context.self.config.seat()).value(),
           .weights = view.weights(),
           .global_batch = identity.global_batch};
@@ -71,14 +71,14 @@ std::unique_ptr<Trainer> make_trainer(const RunContext& context, const RunIdenti
       [options, part = part_of(context, identity, view), &compute](const std::function<void()>& advance) {
         return prepare(options, part, compute, advance);
       },
-      [options, &compute](TrainingKit& kit, const ViewPart& part, Step first, const std::function<void()>& advance) {
-        return refit(options, kit, part, first, compute, advance);
+      [options, &compute](TrainingKit& kit, const LocalShare& part, Step first, const std::function<void()>& advance) {
+        return rebuild(options, kit, part, first, compute, advance);
       }};
   const Trainer::Hooks hooks{[&context, run_key = identity.run_key, number](auto result) {
                                context.hooks.on_prepared({run_key, number, std::move(result)});
                              },
                              [&context, run_key = identity.run_key](std::uint32_t of, auto result) {
-                               context.hooks.on_fitted({run_key, of, std::move(result)});
+                               context.hooks.on_rebuilt({run_key, of, std::move(result)});
                              },
                              [&context, run_key = identity.run_key](StepEvent&& event) {
                                context.hooks.on_step_event({run_key, std::move(event)});
@@ -138,8 +138,8 @@ Run::~Run() = default;
 
 void Run::on_prepared(Result<std::shared_ptr<const PreparedView>> result) {
   if (result.ok()) {
-    fitted_ = result.value();
-    prepared_ = fitted_->run;
+    prepared_view_ = result.value();
+    prepared_ = prepared_view_->run;
     job_.steps = prepared_->steps;
     view_->on_prepared(prepared_, evaluates_first());
   }
@@ -164,11 +164,12 @@ schema::StartReply Run::facts(const schema::Commit& choice) const {
   reply.local_batch = view_->own_samples();
   reply.exchange = to_word(layouts.layout.exchange);
   reply.coding = to_word(layouts.layout.coding);
-  reply.compute_seconds = fitted_->step_seconds / fitted_->local_batch * static_cast<double>(reply.local_batch);
+  reply.compute_seconds =
+      prepared_view_->step_seconds / prepared_view_->local_batch * static_cast<double>(reply.local_batch);
   reply.link_mbps = preparation_.link_mbps();
   reply.memory_bytes = member_bytes(job_, prepared_->model, layouts, workers_for(context_.threads_for(job_))) +
-                       fitted_->activation_bytes - fitted_->device_bytes;
-  reply.device_bytes = fitted_->device_bytes + fitted_->device_reserve;
+                       prepared_view_->activation_bytes - prepared_view_->device_bytes;
+  reply.device_bytes = prepared_view_->device_bytes + prepared_view_->device_reserve;
   reply.disk_bytes = disk_bytes(job_, prepared_->model);
   reply.from_step = prepared_->replica->committed_rounds().value();
   reply.steps = prepared_->steps;
@@ -200,7 +201,7 @@ Status Run::show_data(schema::StartReply& reply) const {
 Status Run::check_memory_of(const schema::StartReply& facts, bool& copies) const {
   const engine::Model& model = prepared_->model;
   const std::uint64_t held = prepared_->replica->bytes() + model.segments.padded_count() * sizeof(float) +
-                             fitted_->activation_bytes - fitted_->device_bytes;  // all of it is allocated
+                             prepared_view_->activation_bytes - prepared_view_->device_bytes;  // all of it is allocated
   const std::uint64_t allowed = memory_for_a_run(context_);
   copies = check_memory(facts.memory_bytes, held, allowed).ok();
   if (copies) return {};
@@ -243,11 +244,11 @@ RunRecord Run::first_record(const schema::StartReply& facts) const {
   const RunContext::Self& self = context_.self;
   RunRecord record = daemon::first_record(
       beginning(facts), identity_.spec, reporter_.status(),
-      member_record(self.config.node, *prepared_, *fitted_, context_.machine.kernels, context_.machine.compute),
+      member_record(self.config.node, *prepared_, *prepared_view_, context_.machine.kernels, context_.machine.compute),
       {self.names.begin(), self.names.end()}, view_->member_names(), view_->view().weights());
   record.key = identity_.run_key;
   record.view = view_->view().number();
-  record.builds = {{self.config.node, fitted_->engine_build}};
+  record.builds = {{self.config.node, prepared_view_->engine_build}};
   if (start_) record.from = start_->state;
   record.build = self.build;
   return record;
@@ -259,8 +260,8 @@ Status Run::begin(const schema::Commit& choice) {
   if (Status entered = record_beginning(choice); !entered.ok()) return entered;
   if (shares_changed) {
     choice_ = choice;
-    trainer_->refit(view_->view().number(), part_of(context_, identity_, view_->view()),
-                    Step(prepared_->replica->committed_rounds().value()));
+    trainer_->rebuild(view_->view().number(), part_of(context_, identity_, view_->view()),
+                      Step(prepared_->replica->committed_rounds().value()));
     return {};
   }
   Status begun = view_->begin(choice);
@@ -278,7 +279,7 @@ Status Run::record_beginning(const schema::Commit& choice) {
   reporter_.begin(first_status(facts), prepared_, static_cast<double>(job_.checkpoint_every_ms) / 1000);
   if (Status written = checkpointer_.begin(first_record(facts), prepared_, copies); !written.ok()) return written;
   // If the first state is still to be evaluated, its row is written with the evaluation.
-  if (Status opened = reporter_.open_metrics(context_.disk.store.directory(identity_.id), start_.has_value(),
+  if (Status opened = reporter_.open_metrics(context_.storage.store.directory(identity_.id), start_.has_value(),
                                              facts.from_step - (evaluates_first() ? 1 : 0));
       !opened.ok())
     return opened;
@@ -314,13 +315,13 @@ void Run::log_beginning(const schema::StartReply& facts) const {
                            {"coding", facts.coding},
                            {"link-mbps", preparation_.link_mbps()},
                            {"kernels", context_.machine.kernels.name},
-                           {"engine", fitted_->engine_build},
+                           {"engine", prepared_view_->engine_build},
                            {"device", context_.machine.compute.name()},
                            {"local-batch", facts.local_batch},
                            {"memory-bytes", facts.memory_bytes},
                            {"disk-bytes", facts.disk_bytes},
-                           {"activation-bytes", fitted_->activation_bytes},
-                           {"device-bytes", fitted_->device_bytes},
+                           {"activation-bytes", prepared_view_->activation_bytes},
+                           {"device-bytes", prepared_view_->device_bytes},
                            {"initial-digest", hex_digest(prepared_->initial_digest)}});
   if (!facts.data_read.empty()) log.info("data", {{"run", identity_.id}, {"read", facts.data_read}});
   for (const std::string& warning : prepared_->read.warnings)
@@ -343,7 +344,7 @@ void Run::tick() {
   if (view_->member().stopping() && reporter_.status().state == schema::RunState::kRunning)
     reporter_.set_state(schema::RunState::kStopping, reporter_.status().reason);
   reporter_.publish(false);  // also during a stall
-  if (!view_->member().frozen()) view_->tick();
+  if (!view_->member().is_sealed()) view_->tick();
 }
 
 void Run::on_checkpoint_written(const CheckpointWritten& outcome) {
@@ -355,12 +356,12 @@ void Run::on_checkpoint_written(const CheckpointWritten& outcome) {
 
 // --- a view change ---
 
-FreezeReport Run::freeze() {
+SealReport Run::seal() {
   TG_CHECK(is_active());
   Member& member = view_->member();
-  if (!member.frozen()) {
+  if (!member.is_sealed()) {
     if (unfit_.empty()) unfit_ = view_->stall_reason();
-    member.freeze();
+    member.seal();
     if (view_->begun()) {  // else an engine is being made, which the next view can use
       trainer_->abandon();
       context_.news.progress.phase = schema::Phase::kIdle;
@@ -376,7 +377,7 @@ FreezeReport Run::freeze() {
 // The order matters: first nothing writes the state any more; then it is taken to the first state of the next view, and
 // recorded as the old view's last; then the new view takes over.
 Status Run::change_view(View next, Round start, const std::string& why) {
-  TG_CHECK(is_active() && view_->member().frozen(), start.value());
+  TG_CHECK(is_active() && view_->member().is_sealed(), start.value());
   snapshot_source_.reset();
   view_->stop_helpers();
   trainer_->abandon();
@@ -406,7 +407,7 @@ Status Run::change_view(View next, Round start, const std::string& why) {
   if (stopping) view_->member().request_stop();
   reporter_.publish(true);
   if (!unfit_.empty()) return mark_unfit(Error{ErrorKind::kRunFailed, unfit_});
-  trainer_->refit(view_->view().number(), part_of(context_, identity_, view_->view()), Step(start.value()));
+  trainer_->rebuild(view_->view().number(), part_of(context_, identity_, view_->view()), Step(start.value()));
   return {};
 }
 
@@ -431,15 +432,15 @@ void Run::release() {
 
 void Run::read_history() {
   reporter_.metrics()->flush();
-  context_.disk.saver.post([&context = context_, run_key = identity_.run_key, id = identity_.id] {
-    std::ifstream file(context.disk.store.directory(id) + "/" + kViewsFile,
+  context_.storage.saver.post([&context = context_, run_key = identity_.run_key, id = identity_.id] {
+    std::ifstream file(context.storage.store.directory(id) + "/" + kViewsFile,
                        std::ios::binary);  // may be absent
     context.hooks.on_history_read({run_key, std::string(std::istreambuf_iterator<char>(file), {})});
   });
 }
 
 schema::SnapshotOffer Run::begin_snapshot(std::string views) {
-  RunStore& store = context_.disk.store;
+  RunStore& store = context_.storage.store;
   const Result<schema::SliceReply> metrics = store.read_slice(identity_.id, kMetricsFile, 0, 0);
   SnapshotSource::Past past{record_to_json(checkpointer_.record_with(reporter_.refreshed())), std::move(views),
                             metrics.ok() ? metrics->total_bytes : 0};
@@ -468,7 +469,7 @@ void Run::send_snapshot_chunks(Seat to, const schema::SnapshotRequest& request) 
 Status Run::receive_snapshot(Seat from, std::uint32_t view, const schema::SnapshotOffer& offer) {
   TG_CHECK(prepared_ != nullptr && !begun());
   snapshot_sink_.reset();
-  const std::string metrics = context_.disk.store.directory(identity_.id) + "/" + kMetricsFile;
+  const std::string metrics = context_.storage.store.directory(identity_.id) + "/" + kMetricsFile;
   received_metrics_ = std::make_unique<engine::AtomicFile>(metrics);
   if (Status opened = received_metrics_->open(); !opened.ok()) return opened;
   Result<std::unique_ptr<SnapshotSink>> sink =
@@ -512,7 +513,7 @@ Status Run::join(View view, const schema::Commit& choice, const std::string& why
   if (!record.ok()) return record.error();
   SavedStart start;
   start.state = snapshot_sink_->state();
-  start.directory = context_.disk.store.directory(identity_.id);
+  start.directory = context_.storage.store.directory(identity_.id);
   start.from_the_beginning = start.state.step == 0;
   start.counters = record->status;
   start.record = std::make_shared<const RunRecord>(*record);
@@ -527,13 +528,13 @@ Status Run::join(View view, const schema::Commit& choice, const std::string& why
   choice_ = choice;
   snapshot_sink_.reset();
   received_metrics_.reset();
-  trainer_->refit(view_->view().number(), part_of(context_, identity_, view_->view()), Step(start_->state.step));
+  trainer_->rebuild(view_->view().number(), part_of(context_, identity_, view_->view()), Step(start_->state.step));
   return {};
 }
 
 void Run::leave(Round start) {
   if (!is_active()) return;
-  freeze();
+  seal();
   view_->stop_helpers();
   const Round committed = prepared_->replica->committed_rounds();
   if (committed != start && !(committed == start.next() && view_->member().can_go_back())) return;
@@ -549,14 +550,14 @@ void Run::pause(const std::string& why) {
   reporter_.set_state(view_->member().stopping() ? schema::RunState::kStopping : schema::RunState::kRunning, "");
 }
 
-Status Run::on_fitted(std::uint32_t view, Result<std::shared_ptr<const PreparedView>> result) {
-  if (!is_active() || view != view_->view().number() || view_->member().frozen()) return {};
+Status Run::on_rebuilt(std::uint32_t view, Result<std::shared_ptr<const PreparedView>> result) {
+  if (!is_active() || view != view_->view().number() || view_->member().is_sealed()) return {};
   if (!result.ok()) return mark_unfit(result.error());
-  fitted_ = *std::move(result);
+  prepared_view_ = *std::move(result);
   bool copies = true;
   if (const Status fits = check_memory_of(facts(*choice_), copies); !fits.ok())
     return mark_unfit(Error{fits.error().kind, context_.self.config.node + ": " + fits.error().message});
-  checkpointer_.on_fitted(*fitted_, copies);
+  checkpointer_.on_rebuilt(*prepared_view_, copies);
   if (const Status begun = view_->begin(*choice_); !begun.ok()) return mark_unfit(begun.error());
   return {};
 }

@@ -4,9 +4,9 @@
 //
 //   RunPreparation: prepared, link measured -> vote;  begin -> the member's steps and reports ... -> finished or failed
 //   -> begin_save ... context.hooks.on_saved() -> the outcome is recorded
-//   the commit's weights differ from the prepared ones: begin -> on_fitted -> the first view's steps
-//   the members change: freeze -> change_view -> on_fitted -> the next view's steps
-//   this node joins: on_prepared -> receive_snapshot, chunks -> join -> on_fitted -> the next view's steps
+//   the commit's weights differ from the prepared ones: begin -> on_rebuilt -> the first view's steps
+//   the members change: seal -> change_view -> on_rebuilt -> the next view's steps
+//   this node joins: on_prepared -> receive_snapshot, chunks -> join -> on_rebuilt -> the next view's steps
 //
 // The run decides nothing about membership: the Node reports its outcomes (failed, stopping, finished) to Membership.
 #pragma once
@@ -58,13 +58,13 @@ class Run {
 
   // --- a view change. The run has begun, and is not saving ---
   // Commits nothing more in this view, and reports the state in memory. Idempotent.
-  FreezeReport freeze();
-  // Continues the frozen run in the next view from these committed rounds, and accepts its frames. why: the reason of
+  SealReport seal();
+  // Continues the sealed run in the next view from these committed rounds, and accepts its frames. why: the reason of
   // the change, for people; "" = the difference of the members. An error says why this node cannot be a member.
   Status change_view(View next, Round start, const std::string& why = "");
   // The engine for that view's share is ready, or failed: begins the first step, or returns an error as above. Ignored
   // if the view has changed.
-  Status on_fitted(std::uint32_t view, Result<std::shared_ptr<const PreparedView>> result);
+  Status on_rebuilt(std::uint32_t view, Result<std::shared_ptr<const PreparedView>> result);
 
   // --- a join. The members are quiesced ---
   void request_quiesce();
@@ -134,10 +134,10 @@ class Run {
   bool checkpoint_failed_ = false;  // the last one failed, and the note says so
   RunPreparation preparation_;
   std::shared_ptr<const Prepared> prepared_;
-  std::shared_ptr<const PreparedView> fitted_;       // for the current view
-  std::optional<SavedStart> start_;                  // the run was resumed or joined
-  std::unique_ptr<SnapshotSource> snapshot_source_;  // the donor's
-  std::unique_ptr<SnapshotSink> snapshot_sink_;      // the joiner's
+  std::shared_ptr<const PreparedView> prepared_view_;  // for the current view
+  std::optional<SavedStart> start_;                    // the run was resumed or joined
+  std::unique_ptr<SnapshotSource> snapshot_source_;    // the donor's
+  std::unique_ptr<SnapshotSink> snapshot_sink_;        // the joiner's
   std::unique_ptr<engine::AtomicFile> received_metrics_;
   Seat donor_;
   std::uint32_t donor_view_ = 0;

@@ -29,7 +29,7 @@ struct RunPrepared {
   std::uint64_t number = 0;  // the Run's: a failed start may have had the same key
   Result<std::shared_ptr<const PreparedView>> result;
 };
-struct RunFitted {  // to a view, or an error
+struct RunRebuilt {  // to a view, or an error
   std::uint64_t run_key = 0;
   std::uint32_t view = 0;
   Result<std::shared_ptr<const PreparedView>> result;
@@ -75,7 +75,7 @@ struct RunContext {
     Mesh& mesh;
     schema::FramePool& pool;
   };
-  struct Disk {
+  struct Storage {
     RunStore& store;
     JobQueue& saver;
   };
@@ -86,7 +86,7 @@ struct RunContext {
   };
   struct Hooks {  // post to the node's thread. Any thread calls them; they do not block
     std::function<void(RunPrepared)> on_prepared;
-    std::function<void(RunFitted)> on_fitted;
+    std::function<void(RunRebuilt)> on_rebuilt;
     std::function<void(RunStepEvent&&)> on_step_event;
     std::function<void(RunSaved)> on_saved;
     std::function<void(CheckpointWritten)> on_checkpoint_written;
@@ -95,7 +95,7 @@ struct RunContext {
   Self self;
   Machine machine;
   Network network;
-  Disk disk;
+  Storage storage;
   News news;
   Hooks hooks;
 

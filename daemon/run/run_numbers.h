@@ -30,7 +30,7 @@ class RunNumbers {
   void on_committed(const Member::Committed& committed, std::uint64_t sent_bytes);
   // The node was idle during this time and waited for these members.
   void on_waited(const std::vector<Rank>& ranks, double seconds);
-  // The own engine waited for data in the current step.
+  // This node's engine waited for data in the current step.
   void on_data_wait(double seconds) { data_wait_seconds_ += seconds; }
 
   std::vector<schema::MemberStatus> member_rows() const;  // before the first step
@@ -50,7 +50,7 @@ class RunNumbers {
   };
   const std::vector<schema::MemberShare> shares_;
   const std::vector<std::uint32_t> seniority_;
-  const std::size_t self_;  // the own row
+  const std::size_t self_;  // this node's row
   const std::uint64_t global_batch_;
   std::deque<Step> steps_;          // the last ones
   Per<Rank, double> wait_seconds_;  // in the current step

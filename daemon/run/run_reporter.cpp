@@ -202,7 +202,7 @@ void RunReporter::publish(bool now) {
   const Clock::time_point time = Clock::now();
   if (!now && time - published_ < kPublishEvery) return;
   published_ = time;
-  context_.disk.store.update(refreshed());
+  context_.storage.store.update(refreshed());
 }
 
 const schema::RunStatus& RunReporter::refreshed() {

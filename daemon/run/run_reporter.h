@@ -80,7 +80,7 @@ class RunReporter {
   std::shared_ptr<LineFile> metrics_;             // until take_metrics()
   std::uint64_t last_row_step_ = 0;               // the step of its last row
   Clock::time_point published_{}, logged_{};
-  Clock::time_point computed_{}, evaluating_{};  // the own gradient was complete; an evaluation began
+  Clock::time_point computed_{}, evaluating_{};  // this node's gradient was complete; an evaluation began
   std::size_t damaged_logged_ = 0, damaged_counted_ = 0;
 };
 

@@ -60,13 +60,13 @@ nlohmann::ordered_json side_json(const GradientShape::Side& side) {
 }
 
 nlohmann::ordered_json line_of(std::uint64_t step, const std::optional<std::string>& segment,
-                               const std::vector<ClippedPart>& parts) {
+                               const std::vector<ClippedSegment>& parts) {
   const GradientShape shape = shape_of(parts);
   nlohmann::ordered_json line;
   line["step"] = step;
   line["segment"] = segment ? nlohmann::ordered_json(*segment) : nlohmann::ordered_json();
   std::size_t elements = 0;
-  for (const ClippedPart& part : parts) elements += part.values.size();
+  for (const ClippedSegment& part : parts) elements += part.values.size();
   line["elements"] = elements;
   line["clipped_elements"] = shape.clipped_count;
   line["length_ratio"] = shape.length_ratio;
@@ -83,7 +83,7 @@ std::vector<std::string> gradient_lines(std::uint64_t step, const schema::JobSpe
                                         const kernels::Kernels& kernels) {
   const CodeRule rule = code_rule(job);
   std::vector<std::string> lines;
-  std::vector<ClippedPart> all;
+  std::vector<ClippedSegment> all;
   for (std::size_t s = 0; s < segments.size(); ++s) {
     const engine::Segment& segment = segments[s];
     if (segment.frozen) continue;

@@ -28,9 +28,9 @@ struct Sums {
 
 }  // namespace
 
-GradientShape shape_of(const std::vector<ClippedPart>& parts) {
+GradientShape shape_of(const std::vector<ClippedSegment>& parts) {
   GradientShape shape;
-  for (const ClippedPart& part : parts)
+  for (const ClippedSegment& part : parts)
     for (const float value : part.values) {
       const double size = std::abs(value);
       shape.before.max_abs = std::max(shape.before.max_abs, size);
@@ -38,7 +38,7 @@ GradientShape shape_of(const std::vector<ClippedPart>& parts) {
     }
   Sums before, clipped;
   double product = 0;
-  for (const ClippedPart& part : parts)
+  for (const ClippedSegment& part : parts)
     for (const float value : part.values) {
       const float bounded = std::clamp(value, -part.clip, part.clip);
       before.add(value);

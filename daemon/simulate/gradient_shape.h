@@ -10,7 +10,7 @@
 namespace tg::daemon {
 
 // Values that are clipped to [-clip, clip]; +inf: they are not.
-struct ClippedPart {
+struct ClippedSegment {
   std::span<const float> values;
   float clip = 0;
 };
@@ -33,6 +33,6 @@ struct GradientShape {
 };
 
 // All parts as one vector.
-GradientShape shape_of(const std::vector<ClippedPart>& parts);
+GradientShape shape_of(const std::vector<ClippedSegment>& parts);
 
 }  // namespace tg::daemon

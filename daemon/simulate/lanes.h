@@ -20,7 +20,7 @@ class Lanes {
   explicit Lanes(std::size_t count);   // the destructor waits for all work that was given
 
   void give(Rank member, Work work);
-  // Whose work is done, each once. waits: for one at least; there is some under way.
+  // Whose work is done, each once. waits: for one at least; there is some in flight.
   std::vector<Rank> take_done(bool waits);
 
  private:

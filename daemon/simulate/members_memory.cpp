@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <map>
 
-#include "daemon/run/fitting.h"
+#include "daemon/run/rebuild.h"
 #include "daemon/simulate/simulated_view.h"
 #include "daemon/step/job_layout.h"
 #include "engine/dataset.h"

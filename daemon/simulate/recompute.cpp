@@ -117,8 +117,8 @@ Status Recomputation::prepare_all() {
   options.threads = threads_of(first.interval.members.front());
   options.node = kHere;
   options.log_progress = [this](const std::string& line) { say_("reading data: " + line); };
-  const ViewPart part{Rank(0), Per<Rank, std::uint16_t>(first.interval.weights.begin(), first.interval.weights.end()),
-                      global_batch_};
+  const LocalShare part{Rank(0), Per<Rank, std::uint16_t>(first.interval.weights.begin(), first.interval.weights.end()),
+                        global_batch_};
   Result<TrainingKit> kit = prepare(options, part, compute_, [] {});
   if (!kit) return kit.error();
   prepared_ = kit->prepared;

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "daemon/run/fitting.h"
+#include "daemon/run/rebuild.h"
 #include "kernels/base/check.h"
 
 namespace tg::daemon {
@@ -29,13 +29,13 @@ void ShareEngines::add(const Key& key, TrainingKit kit) {
   engines.idle.push_back(engines.all.back().get());
 }
 
-Status ShareEngines::make_learner(const Key& key, const ViewPart& share, Step first) {
+Status ShareEngines::make_learner(const Key& key, const LocalShare& share, Step first) {
   TrainingKit kit;
   kit.part = share;
   kit.prepared = prepared_;
   kit.view = view_;
   options_.threads = std::get<1>(key);
-  if (Status made = refit(options_, kit, share, first, compute_, [] {}); !made.ok()) return made;
+  if (Status made = rebuild(options_, kit, share, first, compute_, [] {}); !made.ok()) return made;
   kit.batches.reset();
   add(key, std::move(kit));
   return {};
@@ -47,7 +47,7 @@ Status ShareEngines::fit(const schema::JobSpec& job, const Per<Rank, std::uint16
   parts_.clear();
   Per<Rank, Key> keys;
   for (const Rank rank : weights.places()) {
-    ViewPart share{rank, weights, global_batch};
+    LocalShare share{rank, weights, global_batch};
     keys.push_back({share.share().count, threads[rank], replays(job) ? rank.index() : 0});
     parts_.push_back({std::move(share), nullptr, nullptr});
   }

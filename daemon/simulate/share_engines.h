@@ -61,7 +61,7 @@ class ShareEngines final : public SimulatedLearning {
     std::vector<Learner*> idle;  // guarded by the mutex
   };
   struct Part {
-    ViewPart share;
+    LocalShare share;
     Engines* engines = nullptr;
     std::unique_ptr<engine::BatchSource> batches;
   };
@@ -77,7 +77,7 @@ class ShareEngines final : public SimulatedLearning {
     Engines& engines_;
     Learner* learner_;
   };
-  Status make_learner(const Key& key, const ViewPart& share, Step first);
+  Status make_learner(const Key& key, const LocalShare& share, Step first);
   void add(const Key& key, TrainingKit kit);
 
   PreparationOptions options_;

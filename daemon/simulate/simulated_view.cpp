@@ -150,17 +150,17 @@ SimulatedView::SimulatedView(Options options, const Environment& environment, Pe
 }
 
 SimulatedView::~SimulatedView() {
-  while (under_way_ > 0) under_way_ -= environment_.learning.take_done(true).size();
+  while (in_flight_ > 0) in_flight_ -= environment_.learning.take_done(true).size();
 }
 
 void SimulatedView::give(Rank member, const SimulatedLearning::Work& work) {
-  ++under_way_;
+  ++in_flight_;
   environment_.learning.give(member, work);
 }
 
 bool SimulatedView::take_done(bool waits) {
   const std::vector<Rank> done = environment_.learning.take_done(waits);
-  under_way_ -= done.size();
+  in_flight_ -= done.size();
   for (const Rank member : done) members_[member]->order_done();
   return !done.empty();
 }
@@ -195,7 +195,7 @@ Status SimulatedView::run() {
       return one->member().finished().has_value() || one->member().quiesced();
     };
     if (std::ranges::all_of(members_, is_over)) return {};
-    if (!any && under_way_ > 0) any = take_done(true);
+    if (!any && in_flight_ > 0) any = take_done(true);
     TG_CHECK(any, "no member can make progress", members_.front()->member().step().value());
   }
 }

@@ -7,7 +7,7 @@
 //
 //   run():  each member in turn: gradient | frame | task | idle time ... until all hold state `last`, confirmed
 //
-// Frames under way are bounded by the members' credit, as on a mesh.
+// Frames in flight are bounded by the members' credit, as on a mesh.
 #pragma once
 
 #include <cstdint>
@@ -126,7 +126,7 @@ class SimulatedView {
   const Listeners listeners_;
   Per<Rank, std::unique_ptr<SimulatedMember>> members_;
   std::uint64_t sent_bytes_ = 0;
-  std::size_t under_way_ = 0;  // members whose work was given
+  std::size_t in_flight_ = 0;  // members whose work was given
 };
 
 }  // namespace tg::daemon

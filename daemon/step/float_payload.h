@@ -28,7 +28,7 @@ class FloatPayload {
   // False if the payload's length does not match the chunk.
   bool read(const ChunkLayout& chunk, std::span<const std::byte> payload, std::span<float> values) const;
   bool add(const ChunkLayout& chunk, std::span<const std::byte> payload, std::span<float> sums) const;
-  // The own gradient, as if it had travelled.
+  // This node's gradient, as if it had travelled.
   void add(GradientFormat format, kernels::ConstFloats gradient, std::span<float> sums);
   // Rounds the values as travelling would.
   void round(GradientFormat format, std::span<float> values);

@@ -75,7 +75,7 @@ std::uint64_t disk_bytes(const schema::JobSpec& job, const engine::Model& model)
 std::uint64_t member_bytes(const schema::JobSpec& job, const engine::Model& model, const Layouts& layouts,
                            std::size_t workers) {
   const engine::SegmentTable& segments = model.segments;
-  // A helper's tasks, one under way and one that waits, may each hold a frame and send one beyond the window.
+  // A helper's tasks, one in flight and one that waits, may each hold a frame and send one beyond the window.
   const std::uint64_t handed_out = 2 * helpers_of(workers) * 2 * schema::kMaxChunkPayloadBytes;
   const auto buffers = [&](const Layout& layout) {
     return SharedStep::bytes(segments, layout) + workers * Worker::bytes(layout) + exchange_bytes(layout) + handed_out;

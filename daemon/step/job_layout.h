@@ -36,7 +36,7 @@ std::uint64_t checkpoint_bytes(const schema::JobSpec& job, const engine::Model& 
 // What a node that comes in is given is such a checkpoint there; the vote, metrics and log are small beside it.
 std::uint64_t disk_bytes(const schema::JobSpec& job, const engine::Model& model);
 // What a member with so many workers holds for the whole of a run: state, best model, gradient, buffers, frames under
-// way, idle frame buffers, the copy for a checkpoint, what is under way to a node that comes in, the program. Without
+// way, idle frame buffers, the copy for a checkpoint, what is in flight to a node that comes in, the program. Without
 // what the engine keeps between forward and backward.
 std::uint64_t member_bytes(const schema::JobSpec& job, const engine::Model& model, const Layouts& layouts,
                            std::size_t workers);

@@ -63,7 +63,7 @@ void Member::begin_step() {
   for (const ChunkLayout& chunk : layout.chunks)
     for (const ChunkPart& part : chunk.parts) ++open_chunks_[part.segment];
   traffic_ = {};
-  TG_CHECK(under_way_ == 0, under_way_);
+  TG_CHECK(in_flight_ == 0, in_flight_);
   shared_.begin_round(segments_, layout, round, resources_->gradients,
                       engine::update_for_step(optimizer_, step.value()));
   exchange_.begin_round(layout, std::move(local));
@@ -87,7 +87,7 @@ bool Member::on_frame(Seat seat, const schema::FrameHeader& header, const schema
                       std::shared_ptr<const void> keep) {
   const std::optional<Rank> from = members_.view.rank(seat);
   if (!from || header.view != members_.view.number()) return false;
-  if (failed_ || finished_ || frozen_) return true;
+  if (failed_ || finished_ || sealed_) return true;
   guarded([&] {
     if (const auto* of_state = std::get_if<schema::Report>(&body)) {
       if (auto wrong = reports_.on_report(*from, Round(header.step), *of_state, committed_rounds()))
@@ -107,11 +107,11 @@ bool Member::on_frame(Seat seat, const schema::FrameHeader& header, const schema
 
 // Measure, contribute, reduce, apply: whatever can be done now.
 std::optional<Task> Member::next_task(ThreadRole role) {
-  if (!begun() || failed_ || finished_ || frozen_) return std::nullopt;
+  if (!begun() || failed_ || finished_ || sealed_) return std::nullopt;
   std::optional<Task> task = exchange_.next_task(role);
   guarded([this] { apply_actions(); });
   if (!task) return std::nullopt;
-  ++under_way_;
+  ++in_flight_;
   if (std::holds_alternative<Reduce>(*task)) delegate_.reached(schema::Phase::kReduce, step());
   if (std::holds_alternative<Apply>(*task)) delegate_.reached(schema::Phase::kGather, step());
   return task;
@@ -119,7 +119,7 @@ std::optional<Task> Member::next_task(ThreadRole role) {
 
 void Member::on_event(const TaskDone& event) {
   if (!counts(event.of)) return;
-  --under_way_;
+  --in_flight_;
   if (failed_) return;
   traffic_.add(event.result.traffic);
   guarded([&] {
@@ -186,7 +186,7 @@ void Member::confirm(std::size_t most_elements) {
 }
 
 bool Member::use_idle_time() {
-  if (!begun() || failed_ || frozen_ || !confirming_) return false;
+  if (!begun() || failed_ || sealed_ || !confirming_) return false;
   guarded([this] { confirm(resources_->space.host_accessible() ? kAveragePart : SIZE_MAX); });
   return true;
 }
@@ -222,7 +222,7 @@ bool Member::can_go_back() const {
 }
 
 void Member::install(Round start) {
-  TG_CHECK(frozen_);
+  TG_CHECK(sealed_);
   if (!begun()) {
     TG_CHECK(start == options_.first_round, start.value(), options_.first_round.value());
     return;
@@ -358,7 +358,7 @@ void Member::request_quiesce() { exchange_.add_flags(schema::kQuiesce); }
 
 void Member::release() {
   if (pending_) pending_->holds = false;
-  if (failed_ || frozen_ || !std::exchange(held_, false)) return;
+  if (failed_ || sealed_ || !std::exchange(held_, false)) return;
   guarded([this] { begin_step(); });
 }
 
@@ -378,7 +378,7 @@ void Member::on_event(const EngineFailed& event) {
 }
 
 void Member::fail(schema::Fail cause) {
-  if (!failed_ && !frozen_) failed_ = std::move(cause);
+  if (!failed_ && !sealed_) failed_ = std::move(cause);
 }
 
 // --- the small rest ---
@@ -421,7 +421,7 @@ Round Member::committed_rounds() const {
 Step Member::step() const { return step_of(exchange_.round()); }
 
 Waiting Member::waiting() const {
-  if (!begun() || failed_ || finished_ || frozen_ || under_way_ > 0) return {};
+  if (!begun() || failed_ || finished_ || sealed_ || in_flight_ > 0) return {};
   if (held_) {
     const Rank senior = members_.senior();
     return {schema::Phase::kIdle, senior == members_.self ? std::vector<Rank>{} : std::vector<Rank>{senior}};

@@ -13,7 +13,7 @@
 // as long as reading it from memory, so it is done in parts when this thread has nothing else to do; what is left of
 // it, before the next commit.
 //
-// A view may end at any moment, with what is under way: freeze() says so, and install() takes the state to where the
+// A view may end at any moment, with what is in flight: seal() says so, and install() takes the state to where the
 // next view begins, which another Member does.
 //
 // Events go in through on_event() and on_frame(), each passed straight to the deciding part; requests to the outside
@@ -90,7 +90,7 @@ class Member {
     virtual void step_begins(Step /*step*/) {}
     virtual bool may_start_early(Step /*step*/) { return true; }
     // News.
-    virtual void computed(const GradientReady& /*last*/) {}  // the own gradient is whole: what it took
+    virtual void computed(const GradientReady& /*last*/) {}  // this node's gradient is whole: what it took
     virtual void committed(const Committed&) {}
     // All members hold this state, and the average is its own; a state that was begun with is not told of. checkpoint:
     // a member asks all to keep a copy of it; it stays unchanged until another task is asked for. Once for each state,
@@ -136,9 +136,9 @@ class Member {
 
   // --- the end of the view ---
   // From now on nothing is committed in this view: events and frames change nothing, no task is given out, and those
-  // under way end without effect. What the replica says of its rounds stays.
-  void freeze() { frozen_ = true; }
-  // Frozen, and no other thread executes a task any more: goes to the state that the next view begins with. A member
+  // in flight end without effect. What the replica says of its rounds stays.
+  void seal() { sealed_ = true; }
+  // Sealed, and no other thread executes a task any more: goes to the state that the next view begins with. A member
   // one step ahead of it undoes that step; a member at it confirms it, which is reported as usual. Any other state is a
   // bug. Where the tensor kernels throw, unfit() says so.
   void install(Round start);
@@ -166,7 +166,7 @@ class Member {
 
   // --- state ---
   bool begun() const { return worker_ != nullptr; }
-  bool frozen() const { return frozen_; }
+  bool is_sealed() const { return sealed_; }
   bool can_go_back() const;  // by install(), from what is committed
   bool reporting() const { return pending_.has_value(); }
   Step step() const;                                                  // in progress, or the last one
@@ -195,7 +195,7 @@ class Member {
     }
   }
   bool is_ours(const Origin& of) const { return of.view == members_.view.number(); }
-  bool counts(const Origin& of) const { return !frozen_ && is_ours(of); }  // what comes of it
+  bool counts(const Origin& of) const { return !sealed_ && is_ours(of); }  // what comes of it
   void begin_step();
   void start_early();
   void task_done(const Measure& task, const TaskResult& result);
@@ -233,14 +233,14 @@ class Member {
   // The current step.
   float learning_rate_ = 0;
   StepTraffic traffic_;
-  std::size_t under_way_ = 0;               // tasks
+  std::size_t in_flight_ = 0;               // tasks
   std::vector<std::size_t> open_chunks_;    // by segment: chunks that are not applied
   bool early_ = false;                      // the next step's forward has been told to begin
   std::optional<ConfirmState> confirming_;  // the committed state is confirmed; the average has not moved whole
   std::optional<Pending> pending_;
   bool held_ = false;
 
-  bool frozen_ = false;
+  bool sealed_ = false;
   std::optional<schema::Fail> failed_;
   std::string unfit_;
   bool stopping_ = false;

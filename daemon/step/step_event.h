@@ -1,6 +1,6 @@
 // What other threads tell a run's member: the compute thread and the helpers of the exchange. Values, handed to
-// Member::on by the thread that owns it. Each says of which order or task it is, since an order may be abandoned while
-// its results are on their way: a member drops what is of another view.
+// Member::on_event by the thread that owns it. Each says of which order or task it is, since an order may be abandoned
+// while its results are on their way: a member drops what is of another view.
 #pragma once
 
 #include <cstddef>
@@ -38,7 +38,7 @@ struct EngineFailed {  // or a tensor kernel; nothing more comes from it
   Origin of;
   std::string message;
 };
-struct TotalMade {  // by a Reduce under way
+struct TotalMade {  // by a Reduce in flight
   Origin of;
   MadeFrame total;
 };

@@ -2,7 +2,7 @@
 //
 //   measure      gradient of a bucket -> statistics (eq. (2), (21))
 //   contribute   gradient -> codes (eq. (1), (3)) -> payload written into a frame
-//   reduce       all members' payloads, the own codes -> exact integer sums (floats: in rank order) -> sent -> applied;
+//   reduce       all members' payloads, own codes -> exact integer sums (floats: in rank order) -> sent -> applied;
 //                if no one needs the sums, from the codes straight into the update
 //   apply        the owner's total -> optimizer -> the other half of the replica's double buffer
 //
@@ -55,7 +55,7 @@ struct CodeCounts {
 
 // The traffic of one step, and its codes.
 struct StepTraffic {
-  std::uint64_t contribution_bytes = 0;  // payload of the own codes or floats that were sent, one copy of every chunk
+  std::uint64_t contribution_bytes = 0;  // payload of codes or floats that were sent, one copy of every chunk
   std::uint64_t contribution_elements = 0;
   std::vector<CodeCounts> codes;  // contributed codes, task by task
   void add(const StepTraffic& other);
@@ -77,7 +77,7 @@ struct TaskResult {
   StepTraffic traffic;
 };
 
-// What all workers of a member share in a step. Set at its beginning, before any task is under way; the codes of a
+// What all workers of a member share in a step. Set at its beginning, before any task is in flight; the codes of a
 // chunk are written by its contribute and read by its reduce.
 struct SharedStep {
   const Layout* layout = nullptr;
@@ -159,7 +159,7 @@ class Worker {
   Per<Rank, kernels::ConstPlanes> codes_;             // a chunk's, by member
   std::vector<kernels::ConstPlanes> part_codes_;      // and a part's
   std::vector<std::span<const std::byte>> payloads_;  // the other members'
-  AlignedArray<std::uint64_t> nonzero_, negative_;    // one chunk, where the own codes are not kept
+  AlignedArray<std::uint64_t> nonzero_, negative_;    // one chunk, where this node's codes are not kept
   AlignedArray<std::int8_t> sums_;                    // one chunk
   AlignedArray<float> floats_;                        // one chunk, made when the layout sums floats
 };

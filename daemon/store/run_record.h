@@ -79,7 +79,7 @@ struct RunRecord {
   std::int64_t fetched_ms = 0;                    // when its model was fetched last, from any node; 0 = never
   std::string checkpoint;                         // the file that stands for the state if there is no other
   std::map<std::string, MemberOutcome> others;    // by node
-  schema::RunStatus status;                       // as of the last write; members holds the own row only
+  schema::RunStatus status;                       // as of the last write; members holds this node's row only
   schema::MemberStatus& own_row();
   bool has_begun() const { return !spec.empty(); }  // false for a start that never began
 };

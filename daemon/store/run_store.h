@@ -58,8 +58,8 @@ class RunStore {
   // Keeps the state of an ended run that could not be saved: its files are read from memory until the run is deleted or
   // the disk has room (save_unsaved). Neither reading nor retention drops it. alive: keeps the memory that the images
   // read.
-  void keep_unsaved(const std::string& id, Artefacts artefacts, std::shared_ptr<const void> alive,
-                    std::uint64_t bytes) {
+  void hold_in_memory(const std::string& id, Artefacts artefacts, std::shared_ptr<const void> alive,
+                      std::uint64_t bytes) {
     unsaved_.keep(id, std::move(artefacts), std::move(alive), bytes);
   }
   using Unsaved = UnsavedStates::Summary;

@@ -12,7 +12,7 @@ namespace {
 
 std::atomic<bool> hung = false;
 
-// False while the work is still under way.
+// False while the work is not done.
 bool is_ready(cudaError_t result, const char* call) {
   if (result == cudaErrorNotReady) {
     cudaGetLastError();  // clears the error, which the check after the next launch would find otherwise

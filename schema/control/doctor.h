@@ -52,7 +52,7 @@ constexpr auto words_of(Reach) {
 }
 
 // One field of the matrix: how far a node gets to another one.
-enum class Cell : std::uint8_t {
+enum class LinkResult : std::uint8_t {
   kSelf,
   kOk,
   kMesh,     // its mesh port cannot be reached
@@ -62,7 +62,7 @@ enum class Cell : std::uint8_t {
   kRefused,  // reached, but the nodes refuse each other: keys, builds, peer lines
   kUnknown,  // the node was not examined
 };
-constexpr auto words_of(Cell) { return words("-", "ok", "mesh", "control", "both", "down", "refused", "?"); }
+constexpr auto words_of(LinkResult) { return words("-", "ok", "mesh", "control", "both", "down", "refused", "?"); }
 
 struct ExamineRequest {
   bool local = false;         // examines the asked node alone
@@ -78,7 +78,7 @@ void fields(Is<ExamineRequest> auto& it, auto&& field) {
 }
 
 struct LinkFacts {
-  std::string peer, line;    // the own line has only these
+  std::string peer, line;    // this node's line has only these
   std::string address;       // that was connected to
   std::string name_problem;  // "Name or service not known"
   Reach mesh = Reach::kUntried, control = Reach::kUntried;
@@ -125,7 +125,7 @@ struct Examination {
   std::string data_dir;
   std::vector<DataFacts> data;   // the sets that lie there
   std::string unfinished;        // the check that did not end in time
-  std::vector<LinkFacts> links;  // in the order of seats, the own one too
+  std::vector<LinkFacts> links;  // in the order of seats, this node's too
 };
 void fields(Is<Examination> auto& it, auto&& field) {
   field("node", it.node, node_name());
@@ -164,7 +164,7 @@ struct Diagnosis {
   std::vector<Finding> findings;  // in the order of checks
   std::uint32_t left_out = 0;     // findings beyond kMaxFindings
   // From each node to each node, row by row.
-  std::vector<Cell> reach;
+  std::vector<LinkResult> reach;
   std::vector<float> mbps;  // 0 = not measured
 };
 void fields(Is<Diagnosis> auto& it, auto&& field) {

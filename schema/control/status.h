@@ -226,7 +226,7 @@ struct RunStatus : StateCounters {
   std::vector<Departure> departed = {};  // former members, by name
   std::string next = {};                 // for an INTERRUPTED run: when the nodes resume it, or why they do not
   std::uint64_t training_samples = 0, global_batch = 0;  // per epoch, and per step; 0 = not known
-  std::string data_read;      // the data it trains on (engine/data/what_was_read.h); "" = replayed, or it has not begun
+  std::string data_read;      // the data it trains on (engine/data/data_summary.h); "" = replayed, or it has not begun
   std::string data_warnings;  // likely mistakes of the user in the data, a line each
   std::string settings;       // the job's keys that differ from the defaults, KEY = VALUE, a line each
   StateCounters& counters() { return *this; }

@@ -46,7 +46,7 @@ class JsonWriter {
 
   template <class T>
   void operator()(const char* name, const T& value, const Rule& rule = {}) {
-    if (!rule.in(view_)) return;
+    if (!rule.visible_in(view_)) return;
     const bool empty = is_empty(value);
     if (empty && rule.no_key_if_empty && view_ == JsonView::kKept) return;
     const JsonPlace place = json_place(name, rule, view_);
@@ -110,7 +110,7 @@ class JsonReader {
 
   template <class T>
   void operator()(const char* name, T& value, const Rule& rule = {}) {
-    if (!rule.in(JsonView::kKept)) return;
+    if (!rule.visible_in(JsonView::kKept)) return;
     const JsonPlace place = json_place(name, rule, JsonView::kKept);
     const OrderedJson* const object = place.object.empty() ? &from_ : find_object(place.object);
     const auto found = object == nullptr ? from_.end() : object->find(place.key);

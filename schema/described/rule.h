@@ -113,7 +113,7 @@ struct Rule {
     return with([](Rule& r) { r.json = Json::kMeasured; });
   }
   constexpr std::size_t max_bytes() const { return static_cast<std::size_t>(max); }  // for a text
-  constexpr bool in(JsonView view) const { return view == JsonView::kShown ? shown : kept; }
+  constexpr bool visible_in(JsonView view) const { return view == JsonView::kShown ? shown : kept; }
 };
 
 // For any number, word, flag or described struct.

@@ -51,7 +51,7 @@ Result<JobSpec> resumed_job(const JobSpec& before, std::string_view settings) {
 Status may_resume(const RunStatus& run, const JobSpec& job, std::optional<std::uint64_t> from_step) {
   const std::string state(to_word(run.state));
   if (run.state == RunState::kPaused)
-    return Error{ErrorKind::kRefused, "run " + run.id + " is PAUSED and goes on by itself when its nodes are back"};
+    return Error{ErrorKind::kRefused, "run " + run.id + " is PAUSED and resumes automatically when its nodes are back"};
   if (!has_ended(run.state))
     return Error{ErrorKind::kRefused, "run " + run.id + " is " + state +
                                           "; there is nothing to resume, and tgctl status " + run.id + " shows it"};

@@ -8,8 +8,8 @@
 namespace tg::ctl {
 namespace {
 
-using schema::Cell;
 using schema::Check;
+using schema::LinkResult;
 using schema::Verdict;
 
 schema::Diagnosis sample() {
@@ -20,7 +20,7 @@ schema::Diagnosis sample() {
            {Check::kClock, Verdict::kFail, "node-b", "", "its clock is 1.5 s ahead", "set it"},
            {Check::kData, Verdict::kSkipped, "node-b", "", "not read: a run is on", ""}},
           0,
-          {Cell::kSelf, Cell::kMesh, Cell::kOk, Cell::kSelf},
+          {LinkResult::kSelf, LinkResult::kMesh, LinkResult::kOk, LinkResult::kSelf},
           {0, 0, 938.5F, 0}};
 }
 

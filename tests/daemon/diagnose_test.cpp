@@ -14,11 +14,11 @@
 namespace tg::daemon {
 namespace {
 
-using schema::Cell;
 using schema::Diagnosis;
 using schema::Examination;
 using schema::Finding;
 using schema::LinkFacts;
+using schema::LinkResult;
 using schema::Reach;
 using schema::Verdict;
 
@@ -63,7 +63,7 @@ Survey healthy(std::size_t nodes = kNodes) {
 
 Examination& at(Survey& survey, Seat node) { return *survey.parts[node].examination; }
 LinkFacts& link(Survey& survey, Seat from, Seat to) { return at(survey, from).links[to.index()]; }
-Cell cell(const Diagnosis& diagnosis, Seat from, Seat to) {
+LinkResult cell(const Diagnosis& diagnosis, Seat from, Seat to) {
   return diagnosis.reach[from.index() * diagnosis.nodes.size() + to.index()];
 }
 
@@ -141,9 +141,9 @@ TEST(Diagnose, ADownNodeIsOneFindingWithItsCause) {
     take_down(survey, kC, reach);
     expect(survey, Check::kNodes, "node-c", seen, fix);
     const Diagnosis diagnosis = diagnose(survey);
-    EXPECT_EQ(cell(diagnosis, kA, kC), Cell::kDown);
-    EXPECT_EQ(cell(diagnosis, kC, kA), Cell::kDown);
-    EXPECT_EQ(cell(diagnosis, kA, kB), Cell::kOk);
+    EXPECT_EQ(cell(diagnosis, kA, kC), LinkResult::kDown);
+    EXPECT_EQ(cell(diagnosis, kC, kA), LinkResult::kDown);
+    EXPECT_EQ(cell(diagnosis, kA, kB), LinkResult::kOk);
   }
 }
 
@@ -180,7 +180,7 @@ TEST(Diagnose, AHostThatDoesNotResolve) {
   expect(survey, Check::kNames, "node-a",
          "node-c.lab, the host of node-c, does not resolve on node-a, node-b: Name or service not known",
          "correct the peer line of node-c");
-  EXPECT_EQ(cell(diagnose(survey), kA, kC), Cell::kBoth);
+  EXPECT_EQ(cell(diagnose(survey), kA, kC), LinkResult::kBoth);
   // On every node: the check of nodes refers to it.
   unresolved(kD);
   survey.parts[kC] = {std::nullopt, 0, "it does not answer"};
@@ -203,14 +203,14 @@ TEST(Diagnose, APortThatIsBlockedInOneDirection) {
   expect(survey, Check::kPorts, "node-a", "node-a gets no answer from node-b at 10.0.0.2, TCP 7700",
          "ufw allow from node-a.lab to any port 7700 proto tcp, on node-b");
   const Diagnosis diagnosis = diagnose(survey);
-  EXPECT_EQ(cell(diagnosis, kA, kB), Cell::kMesh);
-  EXPECT_EQ(cell(diagnosis, kB, kA), Cell::kOk);
+  EXPECT_EQ(cell(diagnosis, kA, kB), LinkResult::kMesh);
+  EXPECT_EQ(cell(diagnosis, kB, kA), LinkResult::kOk);
   to.control = Reach::kSilent;
-  EXPECT_EQ(cell(diagnose(survey), kA, kB), Cell::kBoth);
+  EXPECT_EQ(cell(diagnose(survey), kA, kB), LinkResult::kBoth);
   to.mesh = Reach::kOk;
   to.control = Reach::kRefused;
   expect(survey, Check::kPorts, "node-a", "is refused by node-b at 10.0.0.2, TCP 7701", "let TCP 7701 in");
-  EXPECT_EQ(cell(diagnose(survey), kA, kB), Cell::kControl);
+  EXPECT_EQ(cell(diagnose(survey), kA, kB), LinkResult::kControl);
   for (const auto& [reach, seen, fix] :
        {std::tuple(Reach::kUntried, "had no time", "less busy"),
         std::tuple(Reach::kUnreachable, "no route", "ip route"),
@@ -228,8 +228,8 @@ TEST(Diagnose, ANodeWithAControlPortThatTheAskedNodeDoesNotReach) {
   expect_text(survey, "nodes skipped [node-b] [] not examined: node-a cannot connect to its control port (see ports)");
   expect_text(survey, "ports fail [node-a] [node-b]");
   const Diagnosis diagnosis = diagnose(survey);
-  EXPECT_EQ(cell(diagnosis, kB, kA), Cell::kUnknown);
-  EXPECT_EQ(cell(diagnosis, kC, kB), Cell::kOk);
+  EXPECT_EQ(cell(diagnosis, kB, kA), LinkResult::kUnknown);
+  EXPECT_EQ(cell(diagnosis, kC, kB), LinkResult::kOk);
   link(survey, kA, kB).control = Reach::kOk;
   expect(survey, Check::kNodes, "node-b", "its control port cannot be reached", "read the log of node-b");
 }
@@ -262,7 +262,7 @@ TEST(Diagnose, AnotherKeyIsOneFindingAtTheNodeThatHasIt) {
               "keys fail [node-b] [] it has another cluster key than node-a, node-c, or none | copy the cluster key "
               "file of node-a to node-b (its key-file)");
   expect_text(survey, "nodes skipped [node-b] [] not examined: it and node-a refuse each other");
-  EXPECT_EQ(cell(diagnosis, kA, kB), Cell::kRefused);
+  EXPECT_EQ(cell(diagnosis, kA, kB), LinkResult::kRefused);
 
   // Asked at the one with the other key.
   survey = healthy();

@@ -48,15 +48,15 @@ TEST_P(EachLanes, DoAllGivenWorkAndReportItOnce) {
 TEST_P(EachLanes, WorkSideBySide) {
   const std::size_t count = GetParam();
   std::barrier all_are_here(static_cast<std::ptrdiff_t>(count));
-  std::atomic<std::size_t> under_way = 0;
+  std::atomic<std::size_t> in_flight = 0;
   std::atomic<bool> too_many = false;
   {
     Lanes lanes(count);
     for (const Rank member : places<Rank>(3 * count))
       lanes.give(member, [&] {
-        if (++under_way > count) too_many = true;
+        if (++in_flight > count) too_many = true;
         all_are_here.arrive_and_wait();
-        --under_way;
+        --in_flight;
       });
   }
   EXPECT_FALSE(too_many);

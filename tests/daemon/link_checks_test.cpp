@@ -60,7 +60,8 @@ LinkFacts checked(const std::string& host, std::uint16_t port) {
   config.peers.push_back({"node-b", host, port});
   const auto progress = std::make_shared<daemon::ExaminationProgress>();
   daemon::check_links(config, std::chrono::steady_clock::now() + std::chrono::seconds(60), progress);
-  while (!progress->links_done()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  for (int ms = 0; !progress->links_done() && ms < 120'000; ++ms)
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
   const schema::Examination facts = progress->facts();
   EXPECT_EQ(facts.links.size(), 2u);
   if (facts.links.size() != 2) return {};

@@ -59,23 +59,23 @@ TEST(LinkStream, ASlowLinkHasFewFramesUnderWay) {
   double until = 0;
   measured(10, 1e-3, &until, &most);
   EXPECT_LE(most, 3u);
-  EXPECT_LT(until, 3.3);  // what was under way has come soon after the end
+  EXPECT_LT(until, 3.3);  // what was in flight has come soon after the end
 }
 
 // A peer that answers at once until the window is as wide as it gets, says twice what it says, and then nothing more.
 TEST(LinkStream, AtMostSoManyFramesAreUnderWayWhateverThePeerSays) {
   LinkStream stream;
   LinkStream::Frames sent = stream.begin(0, 3);
-  std::uint64_t under_way = sent.count, most = under_way;
+  std::uint64_t in_flight = sent.count, most = in_flight;
   double now = 0;
   std::uint32_t next = sent.first;
   for (std::uint64_t answers = 0; answers < 4 * LinkStream::kMaxFrames; ++answers) {
     now += 1e-6;
-    under_way += stream.acknowledged(next, now).count;
-    --under_way;
-    under_way += stream.acknowledged(next, now).count + stream.acknowledged(next + 1'000'000, now).count;
+    in_flight += stream.acknowledged(next, now).count;
+    --in_flight;
+    in_flight += stream.acknowledged(next, now).count + stream.acknowledged(next + 1'000'000, now).count;
     ++next;
-    most = std::max(most, under_way);
+    most = std::max(most, in_flight);
   }
   EXPECT_EQ(most, LinkStream::kMaxFrames);
 }

@@ -81,7 +81,7 @@ class Endpoint {
   std::uint16_t weight(Seat seat) const { return links_.weight(seat); }
   const LinkTable& links() const { return links_; }
   void refresh() { keyring_->refresh(log_); }
-  void set_in_run(bool in_run) { mesh_.set_in_run(in_run); }
+  void set_run_phase(bool in_run) { mesh_.set_run_phase(in_run); }
 
  private:
   MeshHooks hooks() {
@@ -462,7 +462,7 @@ TEST_F(MeshWithKeys, ARevokedKeyCutsItsLinksDuringARunToo) {
   b.greet("node-b", 12);
   ASSERT_TRUE(tests::eventually([&] { return a.links()[kB].hello_received == 1; }));
   ASSERT_TRUE(c.sees(ConnectionEvent::kConnected));
-  a.set_in_run(true);
+  a.set_run_phase(true);
   key_file("a", {after});
   a.refresh();
   c.greet("node-c", 13);
@@ -483,7 +483,7 @@ TEST_F(MeshWithKeys, DuringARunThePortIsRekeyedAndTheLinkComesBack) {
   ASSERT_TRUE(b.start().ok());
   ASSERT_TRUE(a.wait_until_up(kB));
   ASSERT_TRUE(b.wait_until_up(kA));
-  for (Endpoint* one : {&a, &b}) one->set_in_run(true);
+  for (Endpoint* one : {&a, &b}) one->set_run_phase(true);
   const auto give = [&](Endpoint& node, const char* name, const std::vector<schema::Key>& keys) {
     key_file(name, keys);
     node.refresh();

@@ -54,7 +54,7 @@ class RunStoreResumeTest : public testing::Test {
     std::filesystem::create_directories(store->directory("run-1"));
     ASSERT_TRUE(write_artefacts(store->directory("run-1"), artefacts_at(facts_at(step, lineage, 76 + lineage))).ok());
   }
-  // The steps of the recovery points in the own row.
+  // The steps of the recovery points in this node's row.
   Steps shown_states() const {
     const schema::RunStatus shown = store->statuses().at(0);
     for (const schema::MemberStatus& row : shown.members)

@@ -525,7 +525,7 @@ TEST_F(RunStoreTest, AStateInMemoryStaysUntilItIsDeleted) {
     ASSERT_TRUE(store->write(record).ok());
     Artefacts artefacts;
     artefacts.emplace("model.safetensors", state_at(facts_at(7)));
-    store->keep_unsaved(id, std::move(artefacts), nullptr, 1000);
+    store->hold_in_memory(id, std::move(artefacts), nullptr, 1000);
   }
   EXPECT_EQ(store->unsaved().bytes, 2000u);
   EXPECT_EQ(store->unsaved().runs, "run-1, run-2");
@@ -542,7 +542,7 @@ TEST_F(RunStoreTest, AStateInMemoryStaysUntilItIsDeleted) {
 TEST_F(RunStoreTest, RetentionLeavesAStateThatIsOnlyInMemory) {
   auto opened = RunStore::open(directory.path(), "node-a", warnings, {{1, 1, 0}, [](const Deletion&) {}});
   ASSERT_TRUE(opened.ok());
-  (*opened)->keep_unsaved("run-1", {}, nullptr, 1000);
+  (*opened)->hold_in_memory("run-1", {}, nullptr, 1000);
   for (const char* id : {"run-1", "run-2", "run-3"}) {
     RunRecord record = sample_record(id, "node-a", RunState::kCompleted);
     record.status.since_ms += id[4];
@@ -562,7 +562,7 @@ TEST_F(RunStoreTest, TheStateIsSavedOnceTheDiskHasRoom) {
   ASSERT_TRUE(store->write(record).ok());
   Artefacts artefacts;
   artefacts.emplace("model.safetensors", state_at(facts_at(7)));
-  store->keep_unsaved("run-1", std::move(artefacts), nullptr, 1000);
+  store->hold_in_memory("run-1", std::move(artefacts), nullptr, 1000);
   EXPECT_EQ(store->save_unsaved(), std::vector<std::uint64_t>{77});
   EXPECT_EQ(store->find("run-1")->own_row().save, schema::SaveState::kSaved);
   EXPECT_EQ(store->find("run-1")->files.at("model.safetensors"),

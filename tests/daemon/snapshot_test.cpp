@@ -47,27 +47,27 @@ struct Feeding {
   schema::SnapshotOffer feed(const SnapshotSource& source) const { return {{1, 2, 40, digest(donor)}, source.parts()}; }
 };
 
-// The connection breaks at one slice in `lost_in`, if that is not 0: all that is under way is lost.
+// The connection breaks at one slice in `lost_in`, if that is not 0: all that is in flight is lost.
 void carry_over(SnapshotSource& source, SnapshotSink& intake, std::uint64_t lost_in) {
   simulation::Random random(20);
-  Slices under_way;
+  Slices in_flight;
   std::uint64_t now_ms = 0;
   while (!intake.whole()) {
-    now_ms += under_way.empty() ? SnapshotSink::kAgainMs / 2 : 1;
+    now_ms += in_flight.empty() ? SnapshotSink::kAgainMs / 2 : 1;
     ASSERT_LT(now_ms, 10'000'000u) << "stuck at " << intake.done() << " bytes";
     while (const auto want = intake.due(now_ms)) {
       const Status sent = source.want(*want, [&](std::uint64_t at, std::span<const std::byte> bytes) {
-        under_way.emplace_back(at, std::vector<std::byte>(bytes.begin(), bytes.end()));
+        in_flight.emplace_back(at, std::vector<std::byte>(bytes.begin(), bytes.end()));
       });
       ASSERT_TRUE(sent.ok()) << sent.error().message;
-      EXPECT_LE(under_way.size(), schema::kSnapshotWindowBytes / schema::kSnapshotChunkBytes + 8)
+      EXPECT_LE(in_flight.size(), schema::kSnapshotWindowBytes / schema::kSnapshotChunkBytes + 8)
           << "small parts beside it";
     }
-    if (under_way.empty()) continue;
-    const auto [at, bytes] = std::move(under_way.front());
-    under_way.pop_front();
+    if (in_flight.empty()) continue;
+    const auto [at, bytes] = std::move(in_flight.front());
+    in_flight.pop_front();
     if (lost_in != 0 && random.one_in(lost_in)) {
-      under_way.clear();
+      in_flight.clear();
       continue;
     }
     const Status taken = intake.take({at, bytes}, now_ms);

@@ -14,9 +14,9 @@
 #include <variant>
 #include <vector>
 
-#include "daemon/run/fitting.h"
 #include "daemon/run/memory_check.h"
 #include "daemon/run/prepare.h"
+#include "daemon/run/rebuild.h"
 #include "daemon/step/job_layout.h"
 #include "engine/compute_device.h"
 #include "engine/data/picture.h"
@@ -192,15 +192,15 @@ TrainingKit kit_in(kernels::MemorySpace& space, const schema::JobSpec& job) {
 struct Trained {
   const std::unique_ptr<kernels::MemorySpace> space = simulation::space_under_test(*kernels::available().front());
   std::shared_ptr<const Prepared> prepared;
-  std::vector<std::pair<std::uint32_t, Result<std::shared_ptr<const PreparedView>>>> fitted;
+  std::vector<std::pair<std::uint32_t, Result<std::shared_ptr<const PreparedView>>>> rebuilt;
   std::vector<StepEvent> events;
   std::counting_semaphore<> told{0};
   Progress progress;
   Trainer trainer;
 
-  explicit Trained(const schema::JobSpec& job, const MakeKit& make_kit = kit_in, const Trainer::Refit& refit = {})
+  explicit Trained(const schema::JobSpec& job, const MakeKit& make_kit = kit_in, const Trainer::Rebuild& rebuild = {})
       : trainer({.job = job},
-                {[this, job, make_kit](const std::function<void()>&) { return make_kit(*space, job); }, refit},
+                {[this, job, make_kit](const std::function<void()>&) { return make_kit(*space, job); }, rebuild},
                 progress, FaultInjection(), std::make_shared<Timeline>(), hooks()) {
     EXPECT_TRUE(told.try_acquire_for(kTrainerPatience));
   }
@@ -210,7 +210,7 @@ struct Trained {
               told.release();
             },
             [this](std::uint32_t view, Result<std::shared_ptr<const PreparedView>> result) {
-              fitted.emplace_back(view, std::move(result));
+              rebuilt.emplace_back(view, std::move(result));
               told.release();
             },
             [this](StepEvent&& event) {
@@ -302,7 +302,7 @@ TEST(Trainer, ReportsAnOrphanedThread) {
   EXPECT_EQ(progress.orphaned_threads.what(), "");
 }
 
-const ViewPart kAlone{.self = Rank(0), .weights = {1}, .global_batch = 8};
+const LocalShare kAlone{.self = Rank(0), .weights = {1}, .global_batch = 8};
 
 // A preparation ends wherever its next report is due, and a pass over a large batch reports each layer.
 TEST(Preparation, EndsAtEachOfItsWords) {
@@ -563,8 +563,8 @@ TEST(Trainer, CarriesOutTheOrderAfterAnAbandonedOne) {
   EXPECT_EQ(std::get<Evaluated>(run.events.back()).of.view, 3u);
 }
 
-// What a refit does to the kit of these tests.
-Status take_part(TrainingKit& kit, const ViewPart& part) {
+// What a rebuild does to the kit of these tests.
+Status take_part(TrainingKit& kit, const LocalShare& part) {
   kit.part = part;
   const auto view = std::make_shared<PreparedView>(*kit.view);
   view->local_batch = static_cast<std::uint32_t>(part.share().count);
@@ -583,16 +583,16 @@ schema::JobSpec job_of_eight() {
 
 TEST(Trainer, WeighsItsGradientByTheViewThatItIsFittedTo) {
   const schema::JobSpec job = job_of_eight();
-  Trained run(job, kit_in, [](TrainingKit& kit, const ViewPart& part, Step first, const std::function<void()>&) {
+  Trained run(job, kit_in, [](TrainingKit& kit, const LocalShare& part, Step first, const std::function<void()>&) {
     EXPECT_EQ(first, Step(5));
     return take_part(kit, part);
   });
   const Layout layout = make_layout(tiny_segments(), layout_options(job, 3, {}));
-  run.trainer.refit(4, {Rank(1), {1, 2, 1}, 8}, Step(5));
+  run.trainer.rebuild(4, {Rank(1), {1, 2, 1}, 8}, Step(5));
   ASSERT_TRUE(run.told.try_acquire_for(kTrainerPatience));
-  ASSERT_EQ(run.fitted.size(), 1u);
-  EXPECT_EQ(run.fitted[0].first, 4u);
-  EXPECT_EQ(run.fitted[0].second.value()->local_batch, 4u);
+  ASSERT_EQ(run.rebuilt.size(), 1u);
+  EXPECT_EQ(run.rebuilt[0].first, 4u);
+  EXPECT_EQ(run.rebuilt[0].second.value()->local_batch, 4u);
   run.trainer.train({4, Step(5)}, layout, run.prepared->replica->parameters(), false);
   for (std::size_t b = 0; b < layout.buckets.size(); ++b) ASSERT_TRUE(run.told.try_acquire_for(kTrainerPatience));
   EXPECT_EQ(run.copy_of(run.trainer.gradients()), ToyEngine::gradient(3.0F / 8.0F));
@@ -602,7 +602,7 @@ TEST(Trainer, WeighsItsGradientByTheViewThatItIsFittedTo) {
 TEST(Trainer, DropsARefitThatWasAbandoned) {
   const auto came = std::make_shared<std::counting_semaphore<>>(0);
   Trained run(job_of_eight(), kit_in,
-              [came](TrainingKit& kit, const ViewPart& part, Step, const std::function<void()>& advance) {
+              [came](TrainingKit& kit, const LocalShare& part, Step, const std::function<void()>& advance) {
                 if (part.weights.size() > 2) {
                   kit.engine.reset();
                   came->release();
@@ -610,13 +610,13 @@ TEST(Trainer, DropsARefitThatWasAbandoned) {
                 }
                 return take_part(kit, part);
               });
-  run.trainer.refit(2, {Rank(0), {1, 1, 1}, 8}, Step(0));
+  run.trainer.rebuild(2, {Rank(0), {1, 1, 1}, 8}, Step(0));
   ASSERT_TRUE(came->try_acquire_for(kTrainerPatience));
   run.trainer.abandon();
-  run.trainer.refit(3, {Rank(0), {1, 1}, 8}, Step(0));
+  run.trainer.rebuild(3, {Rank(0), {1, 1}, 8}, Step(0));
   ASSERT_TRUE(run.told.try_acquire_for(kTrainerPatience));
-  ASSERT_EQ(run.fitted.size(), 1u);
-  EXPECT_EQ(run.fitted[0].first, 3u);
+  ASSERT_EQ(run.rebuilt.size(), 1u);
+  EXPECT_EQ(run.rebuilt[0].first, 3u);
 }
 
 // A share that does not fit is reported, and not used; neither is an engine that has failed, until another
@@ -630,20 +630,20 @@ TEST(Trainer, ContinuesWithTheNextEngine) {
         space = &lives_in;
         return kit_in(lives_in, of);
       },
-      [&space](TrainingKit& kit, const ViewPart& part, Step, const std::function<void()>&) -> Status {
+      [&space](TrainingKit& kit, const LocalShare& part, Step, const std::function<void()>&) -> Status {
         if (part.share().count > 4) return Error{ErrorKind::kRefused, "8 samples do not fit"};
         if (!kit.engine) kit.engine = std::make_unique<ToyEngine>(*space);
         return take_part(kit, part);
       });
   const Layout layout = make_layout(tiny_segments(), layout_options(job, 1, {}));
-  run.trainer.refit(2, {Rank(0), {1}, 8}, Step(0));
+  run.trainer.rebuild(2, {Rank(0), {1}, 8}, Step(0));
   ASSERT_TRUE(run.told.try_acquire_for(kTrainerPatience));
-  EXPECT_EQ(run.fitted.back().second.error().message, "8 samples do not fit");
+  EXPECT_EQ(run.rebuilt.back().second.error().message, "8 samples do not fit");
   run.trainer.train({2, Step(0)}, layout, run.prepared->replica->parameters(), false);  // nothing comes
   run.trainer.abandon();
-  run.trainer.refit(3, {Rank(0), {1, 1}, 8}, Step(0));
+  run.trainer.rebuild(3, {Rank(0), {1, 1}, 8}, Step(0));
   ASSERT_TRUE(run.told.try_acquire_for(kTrainerPatience));
-  EXPECT_TRUE(run.fitted.back().second.ok());
+  EXPECT_TRUE(run.rebuilt.back().second.ok());
   run.trainer.train({3, Step(0)}, layout, run.prepared->replica->parameters(), false);
   for (std::size_t b = 0; b < layout.buckets.size(); ++b) ASSERT_TRUE(run.told.try_acquire_for(kTrainerPatience));
   for (const StepEvent& event : run.events) EXPECT_EQ(std::get<GradientReady>(event).of.view, 3u);
@@ -656,7 +656,7 @@ struct Kit {
   PreparationOptions options{.job = {}, .data_dir = "", .threads = 1, .node = "node-a"};
   TrainingKit kit;
 
-  explicit Kit(std::uint64_t global_batch, ViewPart part, std::uint64_t memory_bytes = 0) {
+  explicit Kit(std::uint64_t global_batch, LocalShare part, std::uint64_t memory_bytes = 0) {
     options.job.data_train = options.job.data_test = 16;
     options.job.global_batch = part.global_batch = global_batch;
     options.memory_bytes = memory_bytes;
@@ -664,9 +664,9 @@ struct Kit {
     EXPECT_TRUE(made.ok()) << (made ? "" : made.error().message);
     if (made) kit = *std::move(made);
   }
-  Status fit(ViewPart part, std::uint64_t first) {
+  Status fit(LocalShare part, std::uint64_t first) {
     part.global_batch = options.job.global_batch;
-    return refit(options, kit, part, Step(first), compute, [] {});
+    return rebuild(options, kit, part, Step(first), compute, [] {});
   }
   // Forward and backward of the step that the samples begin at.
   std::vector<float> gradient() {
@@ -680,7 +680,7 @@ struct Kit {
 };
 
 TEST(Preparation, FitsAnotherShareAsIfItHadBegunWithIt) {
-  const ViewPart of_three{.self = Rank(1), .weights = {1, 1, 2}}, of_two{.self = Rank(0), .weights = {1, 2}};
+  const LocalShare of_three{.self = Rank(1), .weights = {1, 1, 2}}, of_two{.self = Rank(0), .weights = {1, 2}};
   Kit refitted(12, of_three), fresh(12, of_two);
   EXPECT_EQ(refitted.kit.view->local_batch, 3u);
   (void)refitted.gradient();  // step 0's; the next ones are being filled
@@ -707,7 +707,7 @@ TEST(Preparation, KeepsTheEngineOfAsManySamples) {
 
 // Alone it has 64 times as many samples.
 TEST(Preparation, RefusesALargerShareThatDoesNotFit) {
-  const ViewPart small{.self = Rank(0), .weights = {1, 63}}, alone{.self = Rank(0), .weights = {1}};
+  const LocalShare small{.self = Rank(0), .weights = {1, 63}}, alone{.self = Rank(0), .weights = {1}};
   std::uint64_t bytes = 0;
   {
     const Kit free(4096, small);

@@ -49,8 +49,7 @@ def check_that_its_model_is_told(row):
         command = [sys.executable, HERE / "model_error", "--rows", path, "--build", preset, "--json"]
         done = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True)
     assert done.returncode == 1, done  # one of two is far off
-    report = json.loads(done.stdout)
-    near, far = report["rows"]
+    near, far = (report := json.loads(done.stdout))["rows"]
     assert all(one["predicted_seconds"] > 0 and abs(one["error"] + 1 - one["predicted_seconds"] / one["measured_seconds"]) < 1e-9 for one in (near, far)), report
     assert report["worst"] == max(abs(near["error"]), abs(far["error"])), report
 

@@ -2,7 +2,7 @@
 
    What is here. Each seat is one process. A change of view v -> v+1 is one decision of Paxos among the voters of v, whose
    votes (view, promised ballot, accepted ballot) and newest checkpoint lie on disk; a crash loses the rest, a wiped directory
-   loses all. A voter that promises reads its committed step and freezes in the same action. Members go back by one state at
+   loses all. A voter that promises reads its committed step and seals in the same action. Members go back by one state at
    most. Where no voter has memory the voters go on from a checkpoint under a new run key.
 
    A join. The senior quiesces all at one state, which it sends to one joiner once all have confirmed it. The joiner reports
@@ -268,15 +268,15 @@ inline forget_old() {
 #else
 #define QUIESCED(i) QUIESCED_HERE(i)
 #endif
-#ifdef MUTANT_no_freeze
-#define FROZEN(i) 0
+#ifdef MUTANT_no_seal
+#define SEALED(i) 0
 #else
-#define FROZEN(i) (promised[i] > 0)
+#define SEALED(i) (promised[i] > 0)
 #endif
 
 inline commit(i) {
   d_step {
-    has[i] && has[i] < V && committed[i] < S && !FROZEN(i) && GATE_OPEN(i) && !QUIESCED(i) ->
+    has[i] && has[i] < V && committed[i] < S && !SEALED(i) && GATE_OPEN(i) && !QUIESCED(i) ->
     assert(NO_P6 || P6_quiesced_until_released || !QUIESCED_HERE(i));
     committed[i]++;
     REACHED(has[i], committed[i]) = REACHED(has[i], committed[i]) | BIT(i);
@@ -355,7 +355,7 @@ inline end_process(i) {
 #define NEWER(a, b) ((a) > (b))
 #endif
 
-/* The promise, the committed step and the freeze: one action. */
+/* The promise, the committed step and the seal: one action. */
 inline promise_now(i, b) {
   c = AT(view[i], b);
 #ifndef NO_P4
@@ -392,7 +392,7 @@ inline promise_now(i, b) {
 #ifdef PROGRESS
 /* A member's process is gone, or leaves; its newer one is not the member. */
 #define MISSING_ONE(i, v, b) (HAS(members[v], i) && (LEAVES(i) || !(HAS(up, i) && PAIR(incarnations[v], i) == incarnation[i])))
-#define FROZEN_ONE(i, v, b) (HAS(up, i) && VOTER(i, v) && view[i] == v && promised[i])
+#define SEALED_ONE(i, v, b) (HAS(up, i) && VOTER(i, v) && view[i] == v && promised[i])
 #define ABOVE(i, v, b) (HAS(up, i) && VOTER(i, v) && view[i] == v && promised[i] > b)
 #define LIVE(v, b) (owner[AT(v, b)] && HAS(up, OWNER(AT(v, b))) && incarnation[OWNER(AT(v, b))] == OWNER_INCARNATION(AT(v, b)) && \
   view[OWNER(AT(v, b))] == v && promised[OWNER(AT(v, b))] == b && !ANY(ABOVE, v, b))
@@ -419,7 +419,7 @@ inline promise_now(i, b) {
 #ifdef MUTANT_no_takeover
 #define REASON(i, v) (!promised[i] && (ANY(MISSING_ONE, v, 0) || JOINER_WAITS(i, v)))
 #else
-#define REASON(i, v) (ANY(MISSING_ONE, v, 0) || ANY(FROZEN_ONE, v, 0) || JOINER_WAITS(i, v))
+#define REASON(i, v) (ANY(MISSING_ONE, v, 0) || ANY(SEALED_ONE, v, 0) || JOINER_WAITS(i, v))
 #endif
 /* The most senior voter that is up, where no coordinator is at work; ballots are taken in their order. */
 #define FOR_A_REASON(i, v) (!ANY(BEFORE, v, i) && !ANY_LIVE(v) && REASON(i, v))

@@ -51,11 +51,11 @@ Bits Noise::one(const Round& round, std::size_t index, const engine::Segment& se
 // Dean et al. 2012, Recht et al. 2011: w_(t+1) = w_t - rate g(w_(t-N+1)); until the first has arrived nothing changes.
 Bits Asynchronous::mean(const Round& /*round*/, const engine::SegmentTable& segments, Gradients gradients,
                         std::span<float> mean) {
-  under_way_.emplace_back(gradients.front().begin(), gradients.front().end());
+  in_flight_.emplace_back(gradients.front().begin(), gradients.front().end());
   std::ranges::fill(mean, 0.0F);
-  if (under_way_.size() == members_) {
-    std::ranges::copy(under_way_.front(), mean.begin());
-    under_way_.pop_front();
+  if (in_flight_.size() == members_) {
+    std::ranges::copy(in_flight_.front(), mean.begin());
+    in_flight_.pop_front();
   }
   const double bits = 32.0 * static_cast<double>(segments.parameter_count());
   return {bits, bits};

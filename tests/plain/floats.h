@@ -38,7 +38,7 @@ class Asynchronous final : public Rule {
 
  private:
   const std::size_t members_;
-  std::deque<std::vector<float>> under_way_;
+  std::deque<std::vector<float>> in_flight_;
 };
 
 }  // namespace tg::plain

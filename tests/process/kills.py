@@ -7,7 +7,7 @@ training   one death, two at once, or one shortly after the other: by SIGKILL, S
 returning  each node dies once, in other nodes' joins too, and comes back into the run
 saving     some call to the disk is the last thing that a node does
 ending     deaths about when the last step is taken
-stopping   deaths while a stop is under way
+stopping   deaths while a stop is in progress
 power      all are killed, some times, also while they write a checkpoint, come back and go on, by themselves or when they are told to:
            the digest is that of the same run without interruptions
 

@@ -78,7 +78,7 @@ class WithKeys(unittest.TestCase):
             self.assertIn("event=connection-refused", log)
             self.assertRegex(log, r'event=handshake-failed port=control .*why="the cluster keys differ"')
             self.assertIn("from=127.", log)
-            # The own user's local socket needs no key.
+            # A user's own local socket needs no key.
             self.assertIn("node-b", mesh.ctl_ok("--key", "", "--address", os.path.join(mesh[0].state_dir, "control.sock"), "status").out)
 
     def test_a_key_where_there_are_none(self):

@@ -21,7 +21,7 @@ MNIST = {"data": "mnist", "data-train": None, "data-test": None}
 USAGE, UNREACHABLE, NO_SUCH_RUN = 2, 3, 4
 
 
-class NoMesh(unittest.TestCase):
+class Client(unittest.TestCase):
     def tgctl(self, *arguments, address=None):
         environment = os.environ | {"TGCTL_ADDRESS": address or "127.0.0.1:9"}
         done = subprocess.run([TGCTL, *arguments], env=environment, capture_output=True, text=True, timeout=60)
@@ -31,16 +31,12 @@ class NoMesh(unittest.TestCase):
         self.host = own_loopback_address()
         self.nobody = f"{self.host}:{free_port_pair(self.host) + 1}"
 
+
+class NoMesh(Client):
     def test_no_daemon(self):
         for arguments in (["status"], ["stop", "x"], ["fetch", "x", "-o", "/nowhere"]):
             with self.subTest(arguments=arguments):
                 self.tgctl(*arguments, address=self.nobody).refuses(UNREACHABLE, self.nobody, "TGCTL_ADDRESS")
-
-    def test_something_else_listens(self):
-        """A port that accepts and says nothing: another server's."""
-        with socket.create_server((self.host, 0)) as server:
-            address = f"{self.host}:{server.getsockname()[1]}"
-            self.tgctl("--address", address, "status").refuses(UNREACHABLE, address)
 
     def test_the_name_does_not_resolve(self):
         self.tgctl("--address", "no-such-host.invalid:7701", "status").refuses(UNREACHABLE, "the name no-such-host.invalid does not resolve")
@@ -48,8 +44,50 @@ class NoMesh(unittest.TestCase):
     def test_nothing_listens(self):
         self.tgctl("status", address=self.nobody).refuses(UNREACHABLE, "nothing listens there; is tgd running", "the mesh port + 1")
 
+    def test_job_by_name(self):
+        root = pathlib.Path(__file__).resolve().parents[2]
+
+        def start(name, **more):
+            done = subprocess.run([TGCTL, "--address", "127.0.0.1:1", "start", name], cwd=root, capture_output=True, text=True, timeout=60, **more)
+            return Answer(done.returncode, done.stdout, done.stderr)
+
+        for name, words in (("lenet", ["did you mean lenet-mnist or lenet-synthetic?"]),
+                            ("lenet-mnits.job", ["did you mean lenet-mnist?"]),
+                            ("something", ["cifarnet-cifar10, googlenet-imagenet-float32, googlenet-imagenet, lenet-mnist"])):  # fmt: skip
+            with self.subTest(name=name):
+                start(name).refuses(USAGE, f"{name} cannot be read", *words)
+        for name in ("lenet-synthetic", "lenet-synthetic.job"):
+            start(name).ends(UNREACHABLE, "using job deploy/jobs/lenet-synthetic.job\n")
+        start("-", input="steps = 5\nstepz = 1\n").refuses(USAGE, 'stdin:2: unknown key "stepz"')
+        start("-", input="steps = 5\n").refuses(UNREACHABLE, "no tgd answers at 127.0.0.1:1: ")
+        start("-", input="x" * 1_000_000).refuses(USAGE, "stdin: ", "too long")
+
+    def test_command_line(self):
+        for arguments, words in (
+            (["strat"], ["start"]),
+            (["status", "--jsn"], ["--json"]),
+            (["start"], ["JOB"]),
+            (["frobnicate"], ["tgctl help lists them"]),
+            (["fetch", "x", "-o", "-"], ["give a folder"]),
+            (["start", "a.job", "--set", "steps", "100"], ["--set steps=VALUE"]),
+            (["fetch", "x"], ["-o"]),
+            (["wait", "x", "--for", "finishd"], ["COMPLETED"]),
+            (["wait", "x", "--timeout", "soon"], ["soon"]),
+            (["status", "a", "b"], ["b"]),
+            (["start", "/no/such.job"], ["/no/such.job"]),
+            (["start", "/"], ["/"]),
+        ):
+            with self.subTest(arguments=arguments):
+                self.tgctl(*arguments, address=self.nobody).refuses(USAGE, *words)
+
+
+class SilentPorts(Client):
+    def test_something_else_listens(self):
+        """A port that accepts and says nothing: another server's."""
+        with socket.create_server((self.host, 0)) as server:
+            self.tgctl("--address", address := f"{self.host}:{server.getsockname()[1]}", "status").refuses(UNREACHABLE, address)
+
     def test_another_server_answers(self):
-        """What it says is shown: an ssh server greets each client."""
         with socket.create_server((self.host, 0)) as server:
             def greet_all():
                 connections = []  # open until the server closes: it waits for the client's words
@@ -88,46 +126,10 @@ class NoMesh(unittest.TestCase):
                 finally:
                     mesh[1].signal(signal.SIGCONT)
 
-    def test_job_by_name(self):
-        root = pathlib.Path(__file__).resolve().parents[2]
-
-        def start(name, **more):
-            done = subprocess.run([TGCTL, "--address", "127.0.0.1:1", "start", name], cwd=root, capture_output=True, text=True, timeout=60, **more)
-            return Answer(done.returncode, done.stdout, done.stderr)
-
-        for name, words in (("lenet", ["did you mean lenet-mnist or lenet-synthetic?"]),
-                            ("lenet-mnits.job", ["did you mean lenet-mnist?"]),
-                            ("something", ["cifarnet-cifar10, googlenet-imagenet-float32, googlenet-imagenet, lenet-mnist"])):  # fmt: skip
-            with self.subTest(name=name):
-                start(name).refuses(USAGE, f"{name} cannot be read", *words)
-        for name in ("lenet-synthetic", "lenet-synthetic.job"):
-            start(name).ends(UNREACHABLE, "using job deploy/jobs/lenet-synthetic.job\n")
-        start("-", input="steps = 5\nstepz = 1\n").refuses(USAGE, 'stdin:2: unknown key "stepz"')
-        start("-", input="steps = 5\n").refuses(UNREACHABLE, "no tgd answers at 127.0.0.1:1: ")
-        start("-", input="x" * 1_000_000).refuses(USAGE, "stdin: ", "too long")
-
     def test_addresses(self):
         for address in ("nonsense", "127.0.0.1", "127.0.0.1:port", "127.0.0.1:99999", ":7701"):
             with self.subTest(address=address):
                 self.tgctl("--address", address, "status").refuses(USAGE, address)
-
-    def test_command_line(self):
-        for arguments, words in (
-            (["strat"], ["start"]),
-            (["status", "--jsn"], ["--json"]),
-            (["start"], ["JOB"]),
-            (["frobnicate"], ["tgctl help lists them"]),
-            (["fetch", "x", "-o", "-"], ["give a folder"]),
-            (["start", "a.job", "--set", "steps", "100"], ["--set steps=VALUE"]),
-            (["fetch", "x"], ["-o"]),
-            (["wait", "x", "--for", "finishd"], ["COMPLETED"]),
-            (["wait", "x", "--timeout", "soon"], ["soon"]),
-            (["status", "a", "b"], ["b"]),
-            (["start", "/no/such.job"], ["/no/such.job"]),
-            (["start", "/"], ["/"]),
-        ):
-            with self.subTest(arguments=arguments):
-                self.tgctl(*arguments, address=self.nobody).refuses(USAGE, *words)
 
 
 class OneNode(unittest.TestCase):

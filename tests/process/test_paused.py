@@ -1,4 +1,4 @@
-"""Too few members are there to go on: the run is PAUSED, says why and what helps, and goes on by itself; `stop` leaves it."""
+"""Too few members are there to go on: the run is PAUSED, says why and what helps, and resumes automatically; `stop` leaves it."""
 
 import re
 import signal
@@ -27,7 +27,7 @@ class TwoNodes(unittest.TestCase):
         return run, int(re.search(r"keeps step (\d+)", shown["reason"]).group(1))
 
     def paused(self, mesh, run):
-        """What status says once the junior has frozen: until then nothing is said of what `stop` keeps."""
+        """What status says once the junior has sealed: until then nothing is said of what `stop` keeps."""
         shown = mesh.run(run, node=JUNIOR)
         return shown if shown["state"] == "PAUSED" and "keeps step" in shown["reason"] else None
 

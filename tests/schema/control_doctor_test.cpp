@@ -28,7 +28,7 @@ TEST(ControlDoctor, ValuesOutOfBoundsAreRefused) {
   EXPECT_TRUE(refused([](auto& one, auto&) { one.links.resize(kMaxMembers + 1, one.links[0]); }));
   EXPECT_TRUE(refused([](auto&, auto& all) { all.reach.pop_back(); }));
   EXPECT_TRUE(refused([](auto&, auto& all) { all.mbps.push_back(1); }));
-  EXPECT_TRUE(refused([](auto&, auto& all) { all.reach[0] = static_cast<Cell>(8); }));
+  EXPECT_TRUE(refused([](auto&, auto& all) { all.reach[0] = static_cast<LinkResult>(8); }));
   EXPECT_TRUE(refused([](auto&, auto& all) { all.findings[0].check = static_cast<Check>(99); }));
   EXPECT_TRUE(refused([](auto&, auto& all) { all.findings.resize(kMaxFindings + 1); }));
   EXPECT_FALSE(back(RequestBody(ExamineRequest{false, kMaxExamineSeconds + 1, 0, 0})).ok());

@@ -24,7 +24,7 @@ Body filled_body(Fill::How how = Fill::How::kDistinct) {
   Body body = filled<Body>(how);
   if constexpr (std::same_as<Body, Diagnosis>) {
     const std::size_t pairs = body.nodes.size() * body.nodes.size();
-    body.reach.resize(pairs, Cell::kOk);
+    body.reach.resize(pairs, LinkResult::kOk);
     body.mbps.resize(pairs, 1.5F);
   }
   return body;

@@ -117,7 +117,7 @@ TEST(ResumedJob, AnActiveRunIsNotResumed) {
   EXPECT_EQ(refusal(ended(RunState::kPending, 0), 1000),
             "run first is PENDING; there is nothing to resume, and tgctl status first shows it");
   EXPECT_EQ(refusal(ended(RunState::kPaused, 5), 1000),
-            "run first is PAUSED and goes on by itself when its nodes are back");
+            "run first is PAUSED and resumes automatically when its nodes are back");
 }
 
 }  // namespace

@@ -199,7 +199,7 @@ Diagnosis sample_diagnosis() {
           {{Check::kPorts, Verdict::kFail, "node-a", "node-b", "no answer", "mend the firewall"},
            {Check::kMemory, Verdict::kPass, "", "", "all agree", ""}},
           7,
-          {Cell::kSelf, Cell::kControl, Cell::kUnknown, Cell::kSelf},
+          {LinkResult::kSelf, LinkResult::kControl, LinkResult::kUnknown, LinkResult::kSelf},
           {0, 938.5F, 0, 0}};
 }
 

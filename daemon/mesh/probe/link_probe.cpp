@@ -38,14 +38,14 @@ std::optional<LinkProbe::Burst> LinkProbe::on_reply(Seat from, const schema::Pro
   slowest_micros_ = std::max(slowest_micros_, std::min(reply.micros, static_cast<std::uint64_t>(waited)));
   if (!missing_.empty()) return std::nullopt;
   const double seconds = 1e-6 * static_cast<double>(std::max<std::uint64_t>(slowest_micros_, 1));
-  const double mbps = std::min(timed_mbps(seconds), schema::kMaxLineMbps);
+  const double mbps = std::min(measured_mbps(seconds), schema::kMaxLineMbps);
   mbps_ = number_ == std::size(kBursts) ? std::max(mbps_, mbps) : mbps;
   done_ = number_ == std::size(kBursts) || seconds >= kBursts[number_ - 1].enough_seconds;
   if (done_) return std::nullopt;
   return begin(number_ + 1, now_seconds);
 }
 
-double LinkProbe::timed_mbps(double seconds) const { return static_cast<double>(timed_bytes_) * 8e-6 / seconds; }
+double LinkProbe::measured_mbps(double seconds) const { return static_cast<double>(timed_bytes_) * 8e-6 / seconds; }
 
 void LinkProbe::tick(double now_seconds) {
   if (done_ || !running_ || now_seconds - started_ <= kTimeoutSeconds) return;
@@ -54,7 +54,7 @@ void LinkProbe::tick(double now_seconds) {
   // The link to a peer that has not replied is no faster than this, whatever a smaller burst has shown. If no peer has
   // ever replied, nothing is known.
   const bool answered = missing_.size() < peers_.size();
-  const double most = timed_mbps(kTimeoutSeconds);
+  const double most = measured_mbps(kTimeoutSeconds);
   if (number_ > 1 || answered) mbps_ = number_ > 1 ? std::min(mbps_, most) : most;
 }
 

@@ -56,7 +56,7 @@ class LinkProbe {
     return seats;
   }
   Burst begin(std::uint32_t number, double now_seconds);
-  double timed_mbps(double seconds) const;
+  double measured_mbps(double seconds) const;
 
   std::vector<Seat> peers_;    // in seat order after our own seat
   std::vector<Seat> missing_;  // peers that have not replied

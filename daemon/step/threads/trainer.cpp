@@ -28,7 +28,7 @@ struct Evaluate {
 };
 struct Fit {
   std::uint32_t view = 0;
-  ViewPart part;
+  LocalShare part;
   Step first;
 };
 struct Quit {};
@@ -91,7 +91,7 @@ struct Trainer::State {
   template <class Call>
   void with_engine(const Origin& of, Call call);
   void give_up_engine();
-  void refit(const Fit& asked);
+  void rebuild(const Fit& asked);
   void train(const Train& asked);
   bool prefetch();
   void wait_for_segments(std::uint64_t step, std::size_t first, std::size_t last);
@@ -166,7 +166,7 @@ void Trainer::evaluate(const Origin& of) {
   state_->changed.notify_all();
 }
 
-void Trainer::refit(std::uint32_t view, const ViewPart& part, Step first) {
+void Trainer::rebuild(std::uint32_t view, const LocalShare& part, Step first) {
   const std::lock_guard lock(state_->mutex);
   TG_CHECK(!state_->order.has_value());
   state_->order = Fit{view, part, first};
@@ -191,7 +191,7 @@ void Trainer::State::run() {
       while (execute(wait_for_order())) continue;
   } catch (const Abandoned&) {
   } catch (const std::exception& error) {
-    tell([&] { hooks.happened(EngineFailed{{}, error.what()}); });
+    tell([&] { hooks.on_event(EngineFailed{{}, error.what()}); });
   }
   give_up_engine();
   const std::lock_guard lock(mutex);
@@ -204,7 +204,7 @@ bool Trainer::State::execute(const Order& next) {
   if (std::holds_alternative<Quit>(next)) return false;
   if (const auto* trains = std::get_if<Train>(&next)) with_engine(trains->of, [&] { train(*trains); });
   if (const auto* evaluates = std::get_if<Evaluate>(&next)) with_engine(evaluates->of, [&] { evaluate(*evaluates); });
-  if (const auto* refits = std::get_if<Fit>(&next)) refit(*refits);
+  if (const auto* refits = std::get_if<Fit>(&next)) rebuild(*refits);
   return !silent;
 }
 
@@ -219,7 +219,7 @@ void Trainer::State::with_engine(const Origin& of, Call call) {
       // An engine that failed in an abandoned order fails in the next one too, if it cannot continue.
       const std::lock_guard lock(mutex);
       if (is_abandoned()) return;
-      hooks.happened(EngineFailed{of, error.what()});
+      hooks.on_event(EngineFailed{of, error.what()});
     }
     give_up_engine();
   }
@@ -230,20 +230,20 @@ void Trainer::State::give_up_engine() {
   kit.batches.reset();
 }
 
-void Trainer::State::refit(const Fit& asked) {
-  Status fitted;
+void Trainer::State::rebuild(const Fit& asked) {
+  Status rebuilt;
   try {
     set_phase(schema::Phase::kForward);  // the others wait for it: it has a step's deadline
     advance();
-    fitted = makers.refit(kit, asked.part, asked.first, [this] { advance(); });
+    rebuilt = makers.rebuild(kit, asked.part, asked.first, [this] { advance(); });
   } catch (const Abandoned&) {
     return;
   }
-  if (!fitted.ok()) give_up_engine();
+  if (!rebuilt.ok()) give_up_engine();
   data_wait_seconds = kit.batches ? kit.batches->waited_seconds() : 0;
   tell([&] {
-    using Fitted = Result<std::shared_ptr<const PreparedView>>;
-    hooks.fitted(asked.view, fitted.ok() ? Fitted(kit.view) : Fitted(fitted.error()));
+    using Rebuilt = Result<std::shared_ptr<const PreparedView>>;
+    hooks.on_rebuilt(asked.view, rebuilt.ok() ? Rebuilt(kit.view) : Rebuilt(rebuilt.error()));
   });
 }
 
@@ -251,12 +251,12 @@ bool Trainer::State::make_kit() {
   enter(schema::Phase::kPrepare, 0);
   Result<TrainingKit> made = makers.prepare([this] { advance(); });
   if (!made) {
-    tell([&] { hooks.prepared(made.error()); });
+    tell([&] { hooks.on_prepared(made.error()); });
     return false;
   }
   kit = std::move(made).value();
   measured = AlignedArray<float>(kit.prepared->model.statistics.padded_count());
-  tell([&] { hooks.prepared(kit.view); });
+  tell([&] { hooks.on_prepared(kit.view); });
   return true;
 }
 
@@ -306,7 +306,7 @@ void Trainer::State::train(const Train& asked) {
             ready.backward_seconds = watch.restart();
             ready.data_seconds = data_seconds;
           }
-          tell([&] { hooks.happened(GradientReady(ready)); });
+          tell([&] { hooks.on_event(GradientReady(ready)); });
           ready.statistics.clear();
           ++ready.bucket;
         }
@@ -372,7 +372,7 @@ void Trainer::State::evaluate(const Evaluate& asked) {
     advance();
   }
   set_phase(schema::Phase::kIdle);
-  tell([&] { hooks.happened(Evaluated{asked.of, counts}); });
+  tell([&] { hooks.on_event(Evaluated{asked.of, counts}); });
 }
 
 }  // namespace tg::daemon

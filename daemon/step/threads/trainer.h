@@ -1,22 +1,20 @@
-// The compute thread of a run: makes what it trains with (Prepare), then does forward, backward and evaluations as
-// told, one order at a time, and reports through the hooks (called on the compute thread; they must not block). It
-// lasts for the run and takes a view at a time: with each its part of a batch is another one, which is an order too
-// (refit).
+// The compute thread of a run: makes what it trains with (Prepare), then executes orders, one at a time: forward,
+// backward, evaluations. It reports through the hooks (called on the compute thread; they must not block). It lasts for
+// the run; a new view with another share of the batch is an order too (rebuild).
 //
 // The gradient array belongs to the trainer; between train() and the step's commit its buckets are read by the
 // exchange's threads as they are reported.
 //
-// An order can be abandoned: its thread drops it as soon as anything got done and takes the next one, which may have
-// been given already; nothing is reported for it any more. What it has read and written until then is void: the state
-// of a step is not written before this member has announced its gradient of that step, which comes from the next order.
-// What a hook has told before is recognised by its view.
+// An order can be abandoned: the thread drops it after the layer or sample in progress and takes the next one, which
+// may be there already; it reports nothing more for it. What it has read and written until then is void: the state of a
+// step is not written before this member has announced its gradient of that step, which comes from the next order. An
+// earlier report is recognised by its view.
 //
-// An engine that fails in an order is given up: nothing comes any more until a refit has made another one.
+// An engine that fails in an order is given up: no report follows until a rebuild has made another one.
 //
-// On destruction the thread ends as soon as anything got done: a layer, a
-// sample. What takes longer cannot be interrupted: it gets kPatience to come back, then the thread is left behind
-// (orphaned_threads.h) with everything it may touch: it holds its own references, and never calls a hook again. The
-// memory space of its arrays and the progress must outlive even that.
+// On destruction the thread ends after the layer or sample in progress. A longer call cannot be interrupted: after
+// kPatience the thread is left behind (orphaned_threads.h) with everything it may touch: it holds its own references,
+// and never calls a hook again. The memory space of its arrays and the progress must outlive even that.
 #pragma once
 
 #include <algorithm>
@@ -32,7 +30,7 @@
 #include "daemon/step/threads/fault_injection.h"
 #include "daemon/step/threads/progress.h"
 #include "daemon/step/threads/timeline.h"
-#include "engine/data/what_was_read.h"
+#include "engine/data/data_summary.h"
 #include "engine/dataset.h"
 #include "engine/engine.h"
 #include "engine/model.h"
@@ -53,12 +51,12 @@ struct Prepared {
   std::uint64_t threads = 0;
   std::uint64_t steps = 0;                 // until the run is complete
   std::vector<std::string> initial_notes;  // for the log, where the parameters were not drawn
-  engine::WhatWasRead read;                // nothing of a replay
+  engine::DataSummary read;                // nothing of a replay
   std::string description;                 // for the artefacts (run/description.h); empty when gradients are replayed
 };
 
 // A member's part in a view.
-struct ViewPart {
+struct LocalShare {
   Rank self;
   Per<Rank, std::uint16_t> weights;  // all members' shares of a batch
   std::uint64_t global_batch = 0;    // the run's
@@ -87,7 +85,7 @@ inline int evaluation_samples(const engine::ImageShape& input) {
 
 // What a compute thread trains with, all in one memory space.
 struct TrainingKit {
-  ViewPart part;
+  LocalShare part;
   std::shared_ptr<const Prepared> prepared;
   std::shared_ptr<const PreparedView> view;
   std::unique_ptr<kernels::TensorKernels> tensors;  // the compute thread's
@@ -105,18 +103,18 @@ class Trainer {
   // Called first, on the compute thread; calls advance() whenever something got done, and lets pass what that throws:
   // the trainer is gone.
   using Prepare = std::function<Result<TrainingKit>(const std::function<void()>& advance)>;
-  // Called on the compute thread with every refit, as Prepare: makes of the kit what another part needs from that step
-  // on. After an error it may have no engine.
-  using Refit =
-      std::function<Status(TrainingKit& kit, const ViewPart& part, Step first, const std::function<void()>& advance)>;
+  // Called on the compute thread with every rebuild, as Prepare: makes of the kit what another part needs from that
+  // step on. After an error it may have no engine.
+  using Rebuild =
+      std::function<Status(TrainingKit& kit, const LocalShare& part, Step first, const std::function<void()>& advance)>;
   struct Makers {
     Prepare prepare;
-    Refit refit;
+    Rebuild rebuild;
   };
   struct Hooks {
-    std::function<void(Result<std::shared_ptr<const PreparedView>>)> prepared;
-    std::function<void(std::uint32_t view, Result<std::shared_ptr<const PreparedView>>)> fitted;
-    std::function<void(StepEvent&&)> happened;  // GradientReady, Evaluated, EngineFailed
+    std::function<void(Result<std::shared_ptr<const PreparedView>>)> on_prepared;
+    std::function<void(std::uint32_t view, Result<std::shared_ptr<const PreparedView>>)> on_rebuilt;
+    std::function<void(StepEvent&&)> on_event;  // GradientReady, Evaluated, EngineFailed
   };
   struct Options {
     schema::JobSpec job;
@@ -135,10 +133,10 @@ class Trainer {
   void segment_ready(std::size_t segment);
   // This member's share of the test images with the averaged parameters and running statistics of the committed state.
   void evaluate(const Origin& of);
-  // Another part, from this step on: of the view of this number, which hooks.fitted tells. An order as well, the first
-  // one of its view.
-  void refit(std::uint32_t view, const ViewPart& part, Step first);
-  void abandon();                          // the order under way, or the one that waits; nothing, if there is none
+  // Another part, from this step on: of the view of this number, which hooks.on_rebuilt tells. An order as well, the
+  // first one of its view.
+  void rebuild(std::uint32_t view, const LocalShare& part, Step first);
+  void abandon();                          // the order in progress, or the one that waits; nothing, if there is none
   kernels::ConstFloats gradients() const;  // once prepared
 
  private:

@@ -65,7 +65,7 @@ std::optional<ThreadRole> WorkerPool::idle_helper() const {
 void WorkerPool::submit(Task task, const Origin& of) {
   {
     const std::lock_guard lock(mutex_);
-    TG_CHECK(!stopped_ && tasks() < max_tasks(), waiting_.size(), under_way_);
+    TG_CHECK(!stopped_ && tasks() < max_tasks(), waiting_.size(), in_flight_);
     waiting_.push_back({std::move(task), of});
   }
   changed_.notify_one();
@@ -78,7 +78,7 @@ void WorkerPool::run_helper(std::size_t index) {
     if (stopped_) return;
     Queued next = std::move(waiting_.front());
     waiting_.pop_front();
-    ++under_way_;
+    ++in_flight_;
     lock.unlock();
     const Timeline::Clock::time_point begin = Timeline::Clock::now();
     StepEvent outcome = EngineFailed{};
@@ -94,7 +94,7 @@ void WorkerPool::run_helper(std::size_t index) {
       outcome = EngineFailed{next.of, error.what()};
     }
     lock.lock();
-    --under_way_;  // before the event is posted: its receiver may submit the next task
+    --in_flight_;  // before the event is posted: its receiver may submit the next task
     lock.unlock();
     post_(std::move(outcome));
     lock.lock();

@@ -3,7 +3,7 @@
 //
 // With helpers the node's thread takes no task itself: what a helper has made leaves at once, and a helper that has
 // ended gets the next task at once. What comes of a task is posted as StepEvents, on the helper's thread: TaskDone,
-// or EngineFailed where its tensor kernels throw. At the end what is under way is waited for (a task takes
+// or EngineFailed where its tensor kernels throw. At the end what is in flight is waited for (a task takes
 // milliseconds and blocks on nothing), what waits is dropped, and nothing is posted any more.
 #pragma once
 
@@ -36,7 +36,7 @@ class WorkerPool {
   bool work(Member& member);
   // So many work() hands out or executes at a time.
   std::size_t max_tasks() const { return workers_.empty() ? 1 : kMaxTasks * workers_.size(); }
-  // The helper that would take the next task; none while each has one under way and one that waits.
+  // The helper that would take the next task; none while each has one in flight and one that waits.
   std::optional<ThreadRole> idle_helper() const;
   void submit(Task task, const Origin& of);
   // Nothing more is begun: what waits is dropped, and no helper is free any more. The destructor waits for the rest.
@@ -47,10 +47,10 @@ class WorkerPool {
     Task task;
     Origin of;
   };
-  static constexpr std::size_t kMaxTasks = 2;  // a helper's tasks, under way or waiting
+  static constexpr std::size_t kMaxTasks = 2;  // a helper's tasks, in flight or waiting
   bool execute_here(Member& member);
   void run_helper(std::size_t index);
-  std::size_t tasks() const { return waiting_.size() + under_way_; }
+  std::size_t tasks() const { return waiting_.size() + in_flight_; }
 
   const std::vector<std::unique_ptr<Worker>> workers_;
   const std::shared_ptr<Timeline> timeline_;
@@ -59,7 +59,7 @@ class WorkerPool {
   mutable std::mutex mutex_;  // guards what follows
   std::condition_variable changed_;
   std::deque<Queued> waiting_;
-  std::size_t under_way_ = 0;
+  std::size_t in_flight_ = 0;
   bool stopped_ = false;
 
   std::vector<std::thread> threads_;  // last: they use everything above

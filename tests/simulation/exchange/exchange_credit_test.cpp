@@ -28,15 +28,15 @@ TEST(ExchangeCredit, TheWindowBoundsTheBytesInFlight) {
 
 TEST(ExchangeCredit, ChunksBeingEncodedCount) {
   Alone node(schema::ExchangeKind::kDirect, kExpected + 1);
-  std::vector<Contribute> under_way;
+  std::vector<Contribute> in_flight;
   while (const auto work = node.exchange.next_task(ThreadRole::kOnlyThread))
-    under_way.push_back(std::get<Contribute>(*work));
-  ASSERT_EQ(under_way.size(), 2u) << "the second one overshoots";
+    in_flight.push_back(std::get<Contribute>(*work));
+  ASSERT_EQ(in_flight.size(), 2u) << "the second one overshoots";
   EXPECT_EQ(node.exchange.bytes_in_flight(), 2 * kExpected);
-  node.exchange.on_contributed(under_way[1], 1);  // smaller than expected
+  node.exchange.on_contributed(in_flight[1], 1);  // smaller than expected
   EXPECT_EQ(node.exchange.bytes_in_flight(), kExpected + 1);
   EXPECT_FALSE(node.exchange.next_task(ThreadRole::kOnlyThread));
-  node.exchange.on_contributed(under_way[0], 1);
+  node.exchange.on_contributed(in_flight[0], 1);
   EXPECT_TRUE(node.exchange.next_task(ThreadRole::kOnlyThread));
 }
 
@@ -260,7 +260,7 @@ TEST(CreditBook, OneOtherMemberHasOneWindow) {
   EXPECT_TRUE(book.has_credit_for_totals());
   book.reserve({Rank(1)}, 1);
   EXPECT_FALSE(book.has_credit_for_totals()) << "its window is that of all";
-  EXPECT_TRUE(book.blocks_totals(Rank(1)));
+  EXPECT_TRUE(book.totals_window_full(Rank(1)));
 }
 
 }  // namespace

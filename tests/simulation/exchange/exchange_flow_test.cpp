@@ -40,7 +40,7 @@ struct Mesh {
   std::vector<std::unique_ptr<const Members>> members;
   Per<Rank, std::unique_ptr<Exchange>> exchanges;
   Per<Rank, Per<Rank, std::deque<Letter>>> links;  // [from][to], in order
-  Per<Rank, std::vector<Task>> under_way;
+  Per<Rank, std::vector<Task>> in_flight;
   Per<Rank, std::size_t> ready, committed;  // buckets, steps
   std::vector<std::byte> bytes = std::vector<std::byte>(kMaxPayload);
   std::size_t most_on_their_way = 0;  // on one link
@@ -51,7 +51,7 @@ struct Mesh {
       : layout(make(count, kind, window)),
         random(seed),
         links(count, Per<Rank, std::deque<Letter>>(count)),
-        under_way(count),
+        in_flight(count),
         ready(count),
         committed(count) {
     Per<Seat, std::string> names;
@@ -145,10 +145,10 @@ struct Mesh {
     apply_actions(to);
   }
   // Half of several threads have a waiting task.
-  std::optional<Task> next_task(Rank self, std::size_t most_under_way) {
+  std::optional<Task> next_task(Rank self, std::size_t most_in_flight) {
     Exchange& exchange = *exchanges[self];
-    const bool idle = 2 * under_way[self].size() < most_under_way;
-    const ThreadRole role = most_under_way == 1 ? ThreadRole::kOnlyThread
+    const bool idle = 2 * in_flight[self].size() < most_in_flight;
+    const ThreadRole role = most_in_flight == 1 ? ThreadRole::kOnlyThread
                             : idle              ? ThreadRole::kIdleThread
                                                 : ThreadRole::kBusyThread;
     std::optional<Task> task = exchange.next_task(role);
@@ -160,7 +160,7 @@ struct Mesh {
     return task;
   }
   // Something that can happen, drawn among all of it; false if nothing can.
-  bool step(std::size_t most_under_way) {
+  bool step(std::size_t most_in_flight) {
     struct Choice {
       Rank self, from;
       char what;
@@ -168,8 +168,8 @@ struct Mesh {
     std::vector<Choice> choices;
     for (const Rank r : ranks()) {
       if (ready[r] < layout.buckets.size()) choices.push_back({r, r, 'b'});
-      if (!under_way[r].empty()) choices.push_back({r, r, 'f'});
-      if (under_way[r].size() < most_under_way) choices.push_back({r, r, 'w'});
+      if (!in_flight[r].empty()) choices.push_back({r, r, 'f'});
+      if (in_flight[r].size() < most_in_flight) choices.push_back({r, r, 'w'});
       for (const Rank from : ranks())
         if (!links[from][r].empty() && r != deaf) choices.push_back({r, from, 'd'});
     }
@@ -186,15 +186,15 @@ struct Mesh {
         return true;
       }
       if (one.what == 'f') {
-        auto& works = under_way[one.self];
+        auto& works = in_flight[one.self];
         const std::size_t which = random.between(0, works.size() - 1);
         const Task work = std::move(works[which]);
         works.erase(works.begin() + static_cast<std::ptrdiff_t>(which));
         finish(one.self, work);
         return true;
       }
-      if (std::optional<Task> work = next_task(one.self, most_under_way)) {
-        under_way[one.self].push_back(*std::move(work));
+      if (std::optional<Task> work = next_task(one.self, most_in_flight)) {
+        in_flight[one.self].push_back(*std::move(work));
         return true;
       }
     }
@@ -207,8 +207,8 @@ struct Mesh {
     EXPECT_EQ(waiting.ranks, std::vector<Rank>(plain.ranks.begin(), plain.ranks.end())) << "node " << self.index();
   }
   // What exchange_bytes() counts, with a payload beyond for each task that was being made.
-  void expect_within_windows(std::size_t most_under_way) const {
-    const std::size_t peers = layout.members - 1, beyond = most_under_way * kMaxPayload;
+  void expect_within_windows(std::size_t most_in_flight) const {
+    const std::size_t peers = layout.members - 1, beyond = most_in_flight * kMaxPayload;
     const std::size_t of_totals = layout.sharded() ? schema::kMaxWindowsOfTotals : 0;
     EXPECT_LE(most_on_their_way, std::max<std::size_t>(of_totals, 1) * layout.window_bytes + beyond);
     EXPECT_LE(most_sent, (peers + of_totals) * layout.window_bytes + (peers + 1) * beyond);
@@ -228,15 +228,15 @@ struct Mesh {
 TEST(ExchangeFlow, NoMemberWaitsForEver) {
   for (const std::uint64_t seed : seeds(300)) {
     Random random(seed);
-    const std::size_t count = random.between(2, 9), most_under_way = random.between(1, 5);
+    const std::size_t count = random.between(2, 9), most_in_flight = random.between(1, 5);
     const auto kind = random.one_in(3) ? schema::ExchangeKind::kDirect : schema::ExchangeKind::kSharded;
     const std::size_t window = random.between(1, 3 * kMaxPayload);
     TG_SEED(seed);
     Mesh mesh(count, kind, window, seed);
-    while (mesh.step(most_under_way))
+    while (mesh.step(most_in_flight))
       if (random.one_in(4)) mesh.expect_waiting_as_plain(Rank(random.between(0, count - 1)));
     EXPECT_EQ(mesh.committed, (Per<Rank, std::size_t>(count, 1))) << mesh.stuck();
-    mesh.expect_within_windows(most_under_way);
+    mesh.expect_within_windows(most_in_flight);
     if (testing::Test::HasFailure()) return;
   }
 }
@@ -246,23 +246,23 @@ TEST(ExchangeFlow, APeerThatTakesNothingGetsNoMoreThanItsWindows) {
   std::size_t past_a_window = 0;
   for (const std::uint64_t seed : seeds(60)) {
     Random random(seed);
-    const std::size_t count = random.between(3, 8), most_under_way = random.between(1, 5), window = 3 * kMaxPayload;
+    const std::size_t count = random.between(3, 8), most_in_flight = random.between(1, 5), window = 3 * kMaxPayload;
     const auto kind = random.one_in(4) ? schema::ExchangeKind::kDirect : schema::ExchangeKind::kSharded;
     TG_SEED(seed);
     Mesh mesh(count, kind, window, seed);
-    for (std::size_t i = random.between(100 * count, 300 * count); i > 0; --i) mesh.step(most_under_way);
+    for (std::size_t i = random.between(100 * count, 300 * count); i > 0; --i) mesh.step(most_in_flight);
     mesh.deaf = Rank(random.between(0, count - 1));
-    while (mesh.step(most_under_way)) continue;
+    while (mesh.step(most_in_flight)) continue;
     for (const Rank r : mesh.ranks()) {
       if (r == mesh.deaf || mesh.committed[r] > 0) continue;
       mesh.expect_waiting_as_plain(r);
       EXPECT_FALSE(mesh.exchanges[r]->waiting().ranks.empty());
     }
-    past_a_window += mesh.most_on_their_way > window + most_under_way * kMaxPayload;
+    past_a_window += mesh.most_on_their_way > window + most_in_flight * kMaxPayload;
     mesh.deaf.reset();
-    while (mesh.step(most_under_way)) continue;
+    while (mesh.step(most_in_flight)) continue;
     EXPECT_EQ(mesh.committed, (Per<Rank, std::size_t>(count, 1))) << mesh.stuck();
-    mesh.expect_within_windows(most_under_way);
+    mesh.expect_within_windows(most_in_flight);
     if (testing::Test::HasFailure()) return;
   }
   EXPECT_GT(past_a_window, 5u) << "totals pass a member that is behind";

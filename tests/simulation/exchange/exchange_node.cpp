@@ -108,8 +108,8 @@ void ExchangeNode::begin_view() {
 
 // --- a change of its members ---
 
-VirtualNode::Frozen ExchangeNode::run_freezes() {
-  member_->freeze();
+VirtualNode::Sealed ExchangeNode::seal_run() {
+  member_->seal();
   return {committed_steps(), member_->unfit()};
 }
 
@@ -139,14 +139,14 @@ void ExchangeNode::rebuild(const schema::NextView& next) {
   ++progress_;
   const std::uint64_t rebuild_us = network_.random().between(1, 300'000) + (next.waits ? 1'000'000 : 0);
   network_.after(seat(), rebuild_us, [this, key = running_->run_key, view = next.number] {
-    if (!trains(key, view) || member_->frozen()) return;
+    if (!trains(key, view) || member_->is_sealed()) return;
     begin_view();
     apply_actions();
   });
 }
 
 void ExchangeNode::run_is_left(std::uint64_t start) {
-  member_->freeze();
+  member_->seal();
   if (committed_steps() == start || committed_steps() == start + 1) install(start);
 }
 
@@ -356,7 +356,7 @@ void ExchangeNode::settle() {
     help(*std::move(task));
     ++progress_;
   }
-  if (ended_ || told_ || member_->frozen()) return;
+  if (ended_ || told_ || member_->is_sealed()) return;
   if (member_->quiesced()) membership_.on_quiesced(running_->run_key, network_.now_ms());
   if (member_->stopping()) membership_.on_stopping();
   const std::uint64_t now_ms = network_.now_ms();

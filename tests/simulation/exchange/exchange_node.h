@@ -55,7 +55,7 @@ class ExchangeNode : public VirtualNode, private daemon::Member::Delegate {
   void run_asked_to_stop() override;
   void run_ends() override;
   State held() const override { return {committed_steps(), digest()}; }
-  Frozen run_freezes() override;
+  Sealed seal_run() override;
   void run_changes(const schema::NextView& next) override;
   void run_is_left(std::uint64_t start) override;
   void run_quiesces() override;
@@ -104,7 +104,7 @@ class ExchangeNode : public VirtualNode, private daemon::Member::Delegate {
   std::unique_ptr<daemon::Member> member_;
   std::unique_ptr<daemon::Worker> helper_;  // for all helpers: they never run at the same time here
   const std::size_t helpers_;
-  std::size_t helped_ = 0;  // tasks under way with them
+  std::size_t helped_ = 0;  // tasks in flight with them
   AlignedArray<float> drawn_;
   kernels::MemoryArray gradient_;
   std::unique_ptr<daemon::SnapshotSource> snapshot_source_;

@@ -129,11 +129,11 @@ TEST(Member, AFrozenOneKeepsItsState) {
   const Origin origin = lone.member->origin();
   std::optional<Task> measure = lone.member->next_task(ThreadRole::kOnlyThread);
   ASSERT_TRUE(measure);
-  lone.member->freeze();
+  lone.member->seal();
   EXPECT_FALSE(lone.member->next_task(ThreadRole::kOnlyThread));
   EXPECT_FALSE(lone.member->use_idle_time());
   EXPECT_TRUE(lone.member->waiting().ranks.empty());
-  lone.member->execute(*std::move(measure));  // it was under way
+  lone.member->execute(*std::move(measure));  // it was in flight
   lone.member->on_event(Evaluated{origin, {}});
   lone.member->on_event(TotalMade{origin, {}});
   lone.member->fail({ErrorKind::kRunFailed, "node-b", "send", "takes no frames"});
@@ -153,7 +153,7 @@ TEST(Member, AStepAheadGoesBack) {
   lone.take_step();
   EXPECT_EQ(lone.replica.committed_rounds(), Round(3));
   EXPECT_EQ(lone.replica.confirmed_rounds(), Round(2));
-  lone.member->freeze();
+  lone.member->seal();
   lone.member->install(Round(2));
   EXPECT_EQ(lone.replica.segment_digests(), before);
   EXPECT_EQ(lone.replica.committed_rounds(), Round(2));
@@ -167,7 +167,7 @@ TEST(Member, WhereTheNextViewBeginsTheStateIsConfirmed) {
     Lone lone;
     lone.begin();
     lone.take_step();
-    lone.member->freeze();
+    lone.member->seal();
     if (in_parts) {
       EXPECT_FALSE(lone.replica.confirm(engine::average_rate(lone.job.ema, 3), kernels::kBlock));
     }
@@ -183,7 +183,7 @@ TEST(Member, WhereTheNextViewBeginsTheStateIsConfirmed) {
 
 TEST(Member, WithoutItsFirstStepItIsWhereItWasToBegin) {
   Lone lone;
-  lone.member->freeze();
+  lone.member->seal();
   lone.member->install(Round(2));
   EXPECT_EQ(lone.replica.committed_rounds(), Round(2));
 }
@@ -192,8 +192,8 @@ TEST(MemberDeathTest, AStartThatItCannotReachIsABug) {
   Lone lone;
   lone.begin();
   lone.take_step();
-  EXPECT_DEATH(lone.member->install(Round(3)), "frozen_");
-  lone.member->freeze();
+  EXPECT_DEATH(lone.member->install(Round(3)), "sealed_");
+  lone.member->seal();
   EXPECT_DEATH(lone.member->install(Round(1)), "committed_rounds");
   EXPECT_DEATH(lone.member->install(Round(4)), "committed_rounds");
 }

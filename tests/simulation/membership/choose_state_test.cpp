@@ -34,11 +34,11 @@ ChosenState chosen(const Per<Seat, Offer>& offers, std::optional<std::uint64_t> 
 }
 
 StateId state_of(const ChosenState& chosen) {
-  const auto* found = std::get_if<StateAndMembers>(&chosen);
+  const auto* found = std::get_if<ResumePoint>(&chosen);
   EXPECT_NE(found, nullptr);
   return found == nullptr ? StateId() : found->state;
 }
-std::size_t members_of(const ChosenState& chosen) { return std::get<StateAndMembers>(chosen).members.size(); }
+std::size_t members_of(const ChosenState& chosen) { return std::get<ResumePoint>(chosen).members.size(); }
 
 std::string refusal(const ChosenState& chosen) {
   const auto* none = std::get_if<StateRefusal>(&chosen);
@@ -68,7 +68,7 @@ TEST(ChooseState, TheNewestViewResumesAndTheOthersJoin) {
     const Offer went_on{{later, {1, 1, 30, 3}, beginning}, ""};
     const ChosenState some = chosen({went_on, left, went_on});
     EXPECT_EQ(state_of(some), later);
-    EXPECT_EQ(std::get<StateAndMembers>(some).members, (std::vector<Seat>{Seat(0), Seat(2)}));
+    EXPECT_EQ(std::get<ResumePoint>(some).members, (std::vector<Seat>{Seat(0), Seat(2)}));
     EXPECT_EQ(state_of(chosen({went_on, left}, 0)), beginning) << "an explicit step is chosen";
     EXPECT_EQ(members_of(chosen({went_on, left}, 0)), 2u);
   }
@@ -112,7 +112,7 @@ TEST(ChooseState, ANodeWithoutTheRunJoinsItIfAPersonResumes) {
   const Offer knows{{{1, 1, 30, 3}, {1, 1, 0, 1}}, ""}, wiped{{}, "node-1 has no run run-1: it was emptied"};
   const ChosenState some = chosen({knows, wiped, knows});
   EXPECT_EQ(state_of(some), (StateId{1, 1, 30, 3}));
-  EXPECT_EQ(std::get<StateAndMembers>(some).members, (std::vector<Seat>{Seat(0), Seat(2)}));
+  EXPECT_EQ(std::get<ResumePoint>(some).members, (std::vector<Seat>{Seat(0), Seat(2)}));
   const ChosenState unasked = choose_state("run-1", {}, all(3), {knows, wiped, knows}, names(3), {.unasked = true});
   EXPECT_EQ(std::get<StateRefusal>(unasked).node, "node-1");
   EXPECT_NE(refusal(unasked).find("it was emptied"), std::string::npos);
@@ -227,7 +227,7 @@ TEST(ChooseState, LikeAPlainSearch) {
       ++differed;
     } else {
       ASSERT_EQ(refusal(answer), "");
-      const auto& [state, seats] = std::get<StateAndMembers>(answer);
+      const auto& [state, seats] = std::get<ResumePoint>(answer);
       EXPECT_EQ(std::tuple(state.lineage, state.view, state.step), expected->first);
       EXPECT_EQ(state.digest, *digests.begin());
       EXPECT_EQ(std::set<Seat>(seats.begin(), seats.end()), members);

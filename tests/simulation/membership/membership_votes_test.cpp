@@ -93,7 +93,7 @@ TEST(Membership, DifferingDataNameCountsAndTheFile) {
   theirs.data_hash = 0x12ab;
   Machine a = proposing();
   EXPECT_EQ(a.receives(kC, theirs), "");
-  EXPECT_EQ(a.receives(kB, own), "") << "the own names are not known yet";
+  EXPECT_EQ(a.receives(kB, own), "") << "its own names are not known yet";
   EXPECT_EQ(a.prepares(own, here.names()),
             proposal_fails("node-c", "invalid job",
                            "data differ: node-a has 0000000000000003 (3 files of 300 bytes, 0 + 0 samples), node-c has "

@@ -58,7 +58,7 @@ class Process {
 
   ViewChange& change() { return *change_; }
   bool trains() const { return trains_; }
-  bool frozen() const { return frozen_; }
+  bool is_sealed() const { return sealed_; }
   bool fit() const { return fit_; }
   bool leaving() const { return leaving_; }
   bool gone() const { return gone_; }
@@ -69,7 +69,7 @@ class Process {
  private:
   void apply();
   void apply(const SendFrame& action);
-  void apply(const Freeze& action);
+  void apply(const Seal& action);
   void apply(const WriteVote& action);
   void apply(const InstallView& action);
   void apply(const LeaveView& action);
@@ -90,7 +90,7 @@ class Process {
   bool leaving_ = false, gone_ = false, fit_ = true;
   std::uint64_t leaving_ms_ = 0;
 
-  bool trains_ = false, frozen_ = false, applies_ = false;
+  bool trains_ = false, sealed_ = false, applies_ = false;
   View view_;
   std::uint64_t committed_ = 0, digest_ = 1, digest_before_ = 0;
   std::map<std::uint64_t, std::set<Seat>> announced_;  // in this view, by step
@@ -216,13 +216,13 @@ void Process::apply(const SendFrame& action) {
   for (const Seat to : action.to) world_.send(self_, to, action.header, action.body);
 }
 
-void Process::apply(const Freeze&) {
-  frozen_ = true;
-  FreezeReport report{trains_, committed_, "", leaving_, {}};
+void Process::apply(const Seal&) {
+  sealed_ = true;
+  SealReport report{trains_, committed_, "", leaving_, {}};
   for (const Seat seat : world_.seats())
     if (seat != self_ && world_.process(seat) != nullptr && world_.linked(self_, seat))
       report.reachable.push_back(seat);
-  change_->on_frozen(report, world_.now_ms());
+  change_->on_sealed(report, world_.now_ms());
 }
 
 void Process::apply(const WriteVote& action) {
@@ -263,7 +263,7 @@ void Process::apply(const InstallView& action) {
   view_ = View(next);
   world_.confirmed(view_.number(), committed_, digest_);
   ASSERT_TRUE(view_.has_voter(self_, disk_.directory));
-  frozen_ = applies_ = false;
+  sealed_ = applies_ = false;
   announced_.clear();
   for (const auto& [from, one] : std::exchange(early_, {})) announced(from, one);
   after(next.waits ? ViewChange::ViewChange::kFirstStepDelayMs : 1, [this, number = next.number] {
@@ -277,7 +277,7 @@ void Process::apply(const LeaveView&) {
 }
 
 void Process::begin_step() {
-  if (!trains_ || frozen_) return;
+  if (!trains_ || sealed_) return;
   announced_[committed_].insert(self_);
   for (const Seat seat : view_.seats())
     if (seat != self_) world_.send(self_, seat, Announce{view_.number(), committed_});
@@ -290,7 +290,7 @@ void Process::announced(Seat from, const Announce& one) {
   if (!trains_ || one.view < view_.number()) return;
   // The Decide comes first on each connection; here it may be late, or not be on the disk yet.
   if (one.view > view_.number()) return early_.push_back({from, one});
-  if (frozen_ || !view_.has(from)) return;
+  if (sealed_ || !view_.has(from)) return;
   announced_[one.step].insert(from);
   try_gate();
 }
@@ -301,7 +301,7 @@ void Process::try_gate() {
   applies_ = true;
   world_.confirmed(view_.number(), committed_, digest_);
   after(world_.random().between(1, 30), [this, number = view_.number()] {
-    if (!trains_ || frozen_ || view_.number() != number) return;
+    if (!trains_ || sealed_ || view_.number() != number) return;
     applies_ = false;
     digest_before_ = std::exchange(digest_, digest_ * 6364136223846793005 + view_.number() * 1000 + view_.size());
     announced_.erase(committed_);
@@ -654,7 +654,7 @@ void World::expect_settled() {
   EXPECT_EQ(there.size(), newest.size()) << "P5: an unreachable node is still a member, " << what;
   for (const Seat seat : there) {
     Process& one = *process(seat);
-    EXPECT_TRUE(one.trains() && !one.frozen() && one.view().number() == newest.number())
+    EXPECT_TRUE(one.trains() && !one.is_sealed() && one.view().number() == newest.number())
         << "P5: " << names_[seat] << ", " << what;
     EXPECT_GT(one.committed(), before[seat]) << "P5: " << names_[seat] << " stands, " << what;
   }

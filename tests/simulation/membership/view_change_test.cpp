@@ -59,7 +59,7 @@ TEST(ViewChange, AJuniorThatDiesIsEvicted) {
   EXPECT_EQ(a->view().number(), 2u);
   EXPECT_EQ(a.vote().view, a.sent<Decide>().view);
   EXPECT_EQ(a->state(), schema::RunState::kRunning);
-  // What is still under way changes nothing.
+  // What is still in flight changes nothing.
   EXPECT_EQ(b.receives(kA, a.sent<Decide>()), "");
   EXPECT_EQ(a.receives(kB, accepted(kB, ballot(1, kA))), "decide to b: view 2 of a b from 12");
 }
@@ -192,7 +192,7 @@ TEST(ViewChange, HalfWithoutTheSeniorIsNoQuorum) {
   c.disconnects(kA);
   c.disconnects(kB);
   EXPECT_EQ(c.receives(kD, promise(kD, ballot(1, kC))), "");
-  EXPECT_EQ(c.waits(1'000), "freeze") << "it asks no node: it may be deaf";
+  EXPECT_EQ(c.waits(1'000), "seal") << "it asks no node: it may be deaf";
   EXPECT_EQ(c->state(), schema::RunState::kPaused);
   EXPECT_EQ(c.connects(kB), "prepare 1c to a b d\nfreeze") << "whom do they hear now?";
   EXPECT_EQ(c->state(), schema::RunState::kRunning);
@@ -297,8 +297,7 @@ TEST(ViewChange, ANackEndsABallot) {
 TEST(ViewChange, APromisedVoterTakesOverFromASilentCoordinator) {
   Machine b = promised();
   EXPECT_EQ(b.waits(1'000), "");
-  EXPECT_EQ(b.receives(kA, Prepare{ballot(1, kA)}), "freeze\npromise 1a to a: step 12, reaches a c")
-      << "written before";
+  EXPECT_EQ(b.receives(kA, Prepare{ballot(1, kA)}), "seal\npromise 1a to a: step 12, reaches a c") << "written before";
   EXPECT_EQ(b.waits(1'999), "");
   EXPECT_EQ(b.waits(1), "write view 1, promised 2b\nfreeze\nprepare 2b to a c");
 }
@@ -330,7 +329,7 @@ TEST(ViewChange, AnAcceptFreezesAVoterWithoutAPromise) {
   Machine b = running(kB, 3);
   EXPECT_EQ(b.receives(kA, Accept{ballot(1, kA), next_view({kA, kB})}),
             "write view 1, promised 1a, accepted 1a\nfreeze\naccepted 1a to a");
-  EXPECT_EQ(b.receives(kA, Accept{ballot(1, kA), next_view({kA, kB})}), "freeze\naccepted 1a to a") << "again";
+  EXPECT_EQ(b.receives(kA, Accept{ballot(1, kA), next_view({kA, kB})}), "seal\naccepted 1a to a") << "again";
   EXPECT_EQ(b.receives(kC, Accept{ballot(1, kA), next_view({kB, kC})}), "") << "not its ballot";
   EXPECT_EQ(b.receives(kC, Accept{ballot(1, kC), next_view({kB, kC}, 12, 3)}), "") << "not the next view";
 }
@@ -420,7 +419,7 @@ TEST(ViewChange, AConnectionThatComesBackEvictsNoMember) {
   EXPECT_EQ(a.connects(kC), "prepare 1a to b c\nfreeze");
   a.receives(kB, promise(kB, ballot(1, kA)));
   EXPECT_EQ(a.receives(kC, promise(kC, ballot(1, kA))).find("accept 1a to b c: view 2 of a b c from 12"), 0u)
-      << "the same members: what was under way may be lost";
+      << "the same members: what was in flight may be lost";
 }
 
 // When it is noticed all others have promised already: it is waited for all the same.

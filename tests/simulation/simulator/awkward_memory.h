@@ -52,7 +52,7 @@ class AwkwardMemory final : public kernels::MemorySpace {
  private:
   struct Allocation {
     std::size_t floats = 0, mapped_bytes = 0;
-    std::size_t calls = 0;  // under way that use it
+    std::size_t calls = 0;  // in flight that use it
   };
   using Allocations = std::map<std::uintptr_t, Allocation>;  // by address
   Allocations::iterator allocation_of(const kernels::ConstFloats& range);

@@ -126,7 +126,7 @@ std::string words(const SendFrame& action) {
   return text + key_of(action.header.run) + (view == View::kFirst ? "" : " (view " + std::to_string(view) + ")") +
          (said.text.empty() ? "" : ": " + said.text);
 }
-std::string words(const FindStates& action) {
+std::string words(const ListSavedStates& action) {
   EXPECT_TRUE(action.run.resume && !action.run.resume->start);
   return "find states of " + action.run.id + key_of(action.run.run_key);
 }
@@ -173,7 +173,7 @@ std::string words(const RestartProposal& action) {
          std::to_string(action.run.start_timeout_ms) + " ms";
 }
 std::string words(const RequestStop& action) { return "ask to stop" + key_of(action.run_key); }
-std::string words(const Freeze& action) { return "freeze" + key_of(action.run_key); }
+std::string words(const Seal& action) { return "seal" + key_of(action.run_key); }
 // "write view 1, promised 2b, accepted 1a"
 std::string words(const WriteVote& action) {
   EXPECT_EQ(action.run_key, action.vote.run_key);
@@ -237,11 +237,11 @@ Machine& Machine::disk_is_full(bool full) {
 }
 
 void Machine::answer(const MembershipAction& action, std::uint64_t now_ms) {
-  if (const auto* freeze = std::get_if<Freeze>(&action)) {
-    FreezeReport report = circumstances_.report;
+  if (const auto* seal = std::get_if<Seal>(&action)) {
+    SealReport report = circumstances_.report;
     for (const Seat seat : options_.names.places())
       if (seat != options_.self && !circumstances_.deaf_to.contains(seat)) report.reachable.push_back(seat);
-    machine_->on_frozen(freeze->run_key, report, now_ms);
+    machine_->on_sealed(seal->run_key, report, now_ms);
   }
   if (const auto* write = std::get_if<WriteVote>(&action)) {
     if (!circumstances_.full) vote_ = write->vote;

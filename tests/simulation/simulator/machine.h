@@ -5,7 +5,7 @@
 //   EXPECT_EQ(b.start(), "claim run-1 to a");               a client starts run-1 there; b sends a claim to node-a
 //   EXPECT_EQ(b.hears(kA, granted()), "propose run-1 to a c\nprepare run-1 with a b c");
 //
-// It freezes and its vote is written at once, unless the disk is full; what follows is in the same text.
+// It seals and its vote is written at once, unless the disk is full; what follows is in the same text.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -53,7 +53,7 @@ class Machine {
                        std::uint32_t view = View::kFirst);
   // run-1, with what is on its own disk.
   std::string offers(const schema::Offer& offer, std::uint32_t known_lineage = 1);
-  // run-1, with this own vote; names: of the own data's files.
+  // run-1, with this own vote; names: of this node's data's files.
   std::string prepares(
       const schema::Vote& vote, const engine::EachName& names = [](const auto&) {});
   std::string makes_progress(Seat seat);                     // with preparing
@@ -90,7 +90,7 @@ class Machine {
  private:
   using Happens = std::function<void(Membership& machine, std::uint64_t now_ms)>;
   struct Circumstances {
-    FreezeReport report;
+    SealReport report;
     std::set<Seat> deaf_to;
     bool full = false;
   };

@@ -69,7 +69,7 @@ void Network::send(Seat from, Seat to, SharedMessage message) {
     deliver(from, to);
 }
 
-// The link's oldest message, when this one would have come: so what was under way when the link was blocked comes
+// The link's oldest message, when this one would have come: so what was in flight when the link was blocked comes
 // before what was sent since.
 void Network::deliver(Seat from, Seat to) {
   Link& one = link(from, to);
@@ -139,7 +139,7 @@ void Network::connect_all() {
       connect(a, b, random_.between(0, 200'000));
 }
 
-// What is under way between the two: none of it arrives, and none of it waits before what is sent later.
+// What is in flight between the two: none of it arrives, and none of it waits before what is sent later.
 void Network::lose(Seat a, Seat b) {
   ++pair(a, b).epoch;
   for (Link* one : {&link(a, b), &link(b, a)}) {

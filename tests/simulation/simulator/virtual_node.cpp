@@ -169,7 +169,7 @@ void VirtualNode::apply(const daemon::SendFrame& action) {
   send(action.to, std::make_shared<const Message>(Message{action.header, action.body, nullptr}));
 }
 
-void VirtualNode::apply(const daemon::FindStates& action) {
+void VirtualNode::apply(const daemon::ListSavedStates& action) {
   ids_[action.run.run_key] = action.run.id;
   phase_ = schema::Phase::kPrepare;
   liveness_.watch(action.run.id, options_.step_timeout_ms, network_.now_ms());
@@ -316,17 +316,17 @@ void VirtualNode::finish(schema::RunState state, const std::string& reason) {
   apply_actions();
 }
 
-void VirtualNode::apply(const daemon::Freeze& action) {
-  daemon::FreezeReport report{.leaving = leaving_};
+void VirtualNode::apply(const daemon::Seal& action) {
+  daemon::SealReport report{.leaving = leaving_};
   for (const Seat peer : others())
     if (network_.hear_each_other(options_.self, peer, options_.peer_timeout_ms)) report.reachable.push_back(peer);
   if (running_key() == action.run_key && !saving_) {
-    const Frozen own = run_freezes();
+    const Sealed own = seal_run();
     report.has_state = true;
     report.step = own.step;
     report.unfit = own.unfit;
   }
-  membership_.on_frozen(action.run_key, report, network_.now_ms());
+  membership_.on_sealed(action.run_key, report, network_.now_ms());
 }
 
 void VirtualNode::apply(const daemon::WriteVote& action) {

@@ -136,11 +136,11 @@ class VirtualNode : public Machine {
   };
   virtual State held() const { return {1, 0xd1}; }
   // It commits nothing more in its view; returns what it has committed, and why it could not continue.
-  struct Frozen {
+  struct Sealed {
     std::uint64_t step = 0;
     std::string unfit;
   };
-  virtual Frozen run_freezes() { return {step_, ""}; }
+  virtual Sealed seal_run() { return {step_, ""}; }
   virtual void run_changes(const schema::NextView&) {}
   virtual void run_is_left(std::uint64_t /*start*/) {}
   // A joiner receives a snapshot: this node as its donor, and as the joiner. The clockwork has no state to send.
@@ -175,7 +175,7 @@ class VirtualNode : public Machine {
 
  private:
   void apply(const daemon::SendFrame& action);
-  void apply(const daemon::FindStates& action);
+  void apply(const daemon::ListSavedStates& action);
   void apply(const daemon::PrepareRun& action);
   void apply(const daemon::BeginRun& action);
   void apply(const daemon::DropRun& action);
@@ -185,7 +185,7 @@ class VirtualNode : public Machine {
   void apply(const daemon::AnswerStart& action);
   void apply(const daemon::RestartProposal& action);
   void apply(const daemon::RequestStop& action);
-  void apply(const daemon::Freeze& action);
+  void apply(const daemon::Seal& action);
   void apply(const daemon::WriteVote& action);
   void apply(const daemon::InstallView& action);
   void apply(const daemon::LeaveView& action);

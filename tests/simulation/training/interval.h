@@ -153,14 +153,14 @@ class IntervalNode : public Member::Delegate {
   const std::set<std::uint64_t>& checkpoints() const { return checkpoints_; }
   std::deque<std::pair<Seat, schema::SharedFrame>>& sent() { return sent_; }
 
-  // Ends them as a worker pool does: what is under way is executed to its end, what waits is dropped, and no result is
+  // Ends them as a worker pool does: what is in flight is executed to its end, what waits is dropped, and no result is
   // reported.
   void end_helpers() {
-    while (!under_way_.empty())
+    while (!in_flight_.empty())
       if (random_.one_in(2))
         finish(0);
       else
-        under_way_.pop_back();
+        in_flight_.pop_back();
   }
 
   // Something that this member may do now; nothing if there is nothing.
@@ -172,7 +172,7 @@ class IntervalNode : public Member::Delegate {
         computing_.pop_front();
         next();
       });
-    for (std::size_t i = 0; i < under_way_.size(); ++i) acts.push_back([this, i] { finish(i); });
+    for (std::size_t i = 0; i < in_flight_.size(); ++i) acts.push_back([this, i] { finish(i); });
     acts.push_back([this] { work(); });
   }
 
@@ -195,13 +195,13 @@ class IntervalNode : public Member::Delegate {
     } else if (alone) {
       member_.execute(*std::move(task));
     } else {
-      under_way_.push_back({member_.origin(), *std::move(task)});
+      in_flight_.push_back({member_.origin(), *std::move(task)});
     }
   }
   void finish(std::size_t index) {
-    std::swap(under_way_[index], under_way_.back());
-    auto [of, task] = std::move(under_way_.back());
-    under_way_.pop_back();
+    std::swap(in_flight_[index], in_flight_.back());
+    auto [of, task] = std::move(in_flight_.back());
+    in_flight_.pop_back();
     daemon::TaskResult result = helper_->execute(task, [&, of = of](daemon::MadeFrame total) {
       member_.on_event(daemon::TotalMade{of, std::move(total)});
     });
@@ -289,7 +289,7 @@ class IntervalNode : public Member::Delegate {
     daemon::Origin of;
     daemon::Task task;
   };
-  std::vector<Given> under_way_;
+  std::vector<Given> in_flight_;
   std::deque<std::pair<Seat, schema::SharedFrame>> sent_;
   std::set<std::uint64_t> checkpoints_;
   struct Held {  // until this state has been read no task is asked for

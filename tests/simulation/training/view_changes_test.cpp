@@ -1,4 +1,4 @@
-// The members of an active run change, at any moment: some die, the others freeze one after the other, go to
+// The members of an active run change, at any moment: some die, the others seal one after the other, go to
 // the oldest state that any of them holds, and continue the run as another view, each when it is ready. What they hold
 // at its end is what a replay by the list of views holds, bit for bit.
 #include <gtest/gtest.h>
@@ -88,10 +88,10 @@ class ChangingRun {
       run(random.between(0, between_promises));
       is_fact_ = somebody_has_finished();
       if (over() || testing::Test::HasFailure()) return;
-      for (int ballot = 0; ballot < 2; ++ballot) node(seat).member().freeze();
-      places_[seat].frozen_at = states[seat]->replica->committed_rounds().value();
-      start = std::min(start, places_[seat].frozen_at);
-      newest = std::max(newest, places_[seat].frozen_at);
+      for (int ballot = 0; ballot < 2; ++ballot) node(seat).member().seal();
+      places_[seat].sealed_at = states[seat]->replica->committed_rounds().value();
+      start = std::min(start, places_[seat].sealed_at);
+      newest = std::max(newest, places_[seat].sealed_at);
     }
     EXPECT_LE(newest, start + 1);
     EXPECT_GE(start, first_step_);
@@ -175,7 +175,7 @@ class ChangingRun {
   struct Place {
     std::unique_ptr<IntervalNode> node;  // in the newest view that it knows
     std::uint32_t view = 0;
-    std::uint64_t frozen_at = 0;
+    std::uint64_t sealed_at = 0;
     bool dead = false;
   };
   using Ends = std::pair<Seat, Seat>;
@@ -236,7 +236,7 @@ class ChangingRun {
     if (stops) node(seat).member().request_stop();
   }
   void go_to_start(Seat seat, Replica& replica) {
-    EXPECT_EQ(replica.committed_rounds().value(), places_[seat].frozen_at) << "committed after its promise";
+    EXPECT_EQ(replica.committed_rounds().value(), places_[seat].sealed_at) << "committed after its promise";
     node(seat).end_helpers();
     const bool can_undo = replica.committed_rounds().value() > first_step_;
     const bool confirms = !can_undo && replica.confirmed_rounds() < replica.committed_rounds();
@@ -248,7 +248,7 @@ class ChangingRun {
     }
     node(seat).member().install(Round(first_step_));
     EXPECT_EQ(node(seat).member().unfit(), "");
-    EXPECT_TRUE(node(seat).sent().empty()) << "sent by a frozen member";
+    EXPECT_TRUE(node(seat).sent().empty()) << "sent by a sealed member";
     EXPECT_EQ(replica.committed_rounds(), Round(first_step_));
     EXPECT_EQ(replica.confirmed_rounds(), Round(first_step_));
   }
@@ -271,9 +271,9 @@ class ChangingRun {
   void collect() {
     for (const Seat from : places<Seat>(kNodes)) {
       if (!living(from)) continue;
-      const bool frozen = node(from).member().frozen();
+      const bool sealed = node(from).member().is_sealed();
       for (auto& [to, frame] : std::exchange(node(from).sent(), {})) {
-        EXPECT_FALSE(frozen) << "sent by a frozen member";
+        EXPECT_FALSE(sealed) << "sent by a sealed member";
         links_[{from, to}].push_back(std::move(frame));
       }
     }

@@ -1,4 +1,4 @@
-#include "engine/data/what_was_read.h"
+#include "engine/data/data_summary.h"
 
 #include <gtest/gtest.h>
 
@@ -36,24 +36,24 @@ Recipe recipe_of(Flip flip = Flip::kNone) {
 
 // The one warning that there is.
 std::string warning_of(const Dataset& data, std::uint64_t batch = kReadBatch, const Recipe& recipe = recipe_of()) {
-  const WhatWasRead read = what_was_read(data, recipe, batch, {});
+  const DataSummary read = summarize_data(data, recipe, batch, {});
   return read.warnings.size() == 1 ? read.warnings[0] : std::to_string(read.warnings.size()) + " warnings";
 }
 
 TEST(DataSummary, HasClassesSamplesShapeAndEpoch) {
-  const WhatWasRead read = what_was_read(set_of({500, 500, 476}, {10, 10, 10}), recipe_of(), 64, {});
+  const DataSummary read = summarize_data(set_of({500, 500, 476}, {10, 10, 10}), recipe_of(), 64, {});
   EXPECT_EQ(read.summary, "3 classes, 1,476 + 30 pictures of 3x32x32, 23 steps an epoch");
   EXPECT_TRUE(read.warnings.empty());
   Recipe smaller = recipe_of(Flip::kHorizontal);
   smaller.input = {3, 24, 24};
-  EXPECT_EQ(what_was_read(set_of({40}, {4}), smaller, kReadBatch, {.flip = true}).summary,
+  EXPECT_EQ(summarize_data(set_of({40}, {4}), smaller, kReadBatch, {.flip = true}).summary,
             "1 class, 40 + 4 pictures of 3x32x32 as 3x24x24, 2.5 steps an epoch, flip horizontal");
   EXPECT_EQ(
-      what_was_read(set_of({40}, {4}), smaller, kReadBatch, {.flip = true}).warnings,
+      summarize_data(set_of({40}, {4}), smaller, kReadBatch, {.flip = true}).warnings,
       std::vector<std::string>{"there is one class only, a: nothing can be learned; is data-dir the right folder?"});
   Dataset varied = set_of({20, 20}, {2, 2});
   varied.train.stored = {3, 0, 0};
-  EXPECT_EQ(what_was_read(varied, recipe_of(), 64, {}).summary,
+  EXPECT_EQ(summarize_data(varied, recipe_of(), 64, {}).summary,
             "2 classes, 40 + 4 pictures of different sizes as 3x32x32, less than a step an epoch");
 }
 
@@ -85,9 +85,9 @@ TEST(DataSummary, WarnsOfUnequalClasses) {
       warning_of(set_of({4000, 12, 39}, {1, 1, 1})),
       "classes are of very unequal size: a has 4,000 training samples, b has 12; class-weights = balanced makes them "
       "count alike");
-  EXPECT_TRUE(what_was_read(set_of({99, 10}, {1, 1}), recipe_of(), kReadBatch, {}).warnings.empty());
+  EXPECT_TRUE(summarize_data(set_of({99, 10}, {1, 1}), recipe_of(), kReadBatch, {}).warnings.empty());
   EXPECT_TRUE(
-      what_was_read(set_of({99, 9}, {1, 1}), recipe_of(), kReadBatch, {.class_weights = true}).warnings.empty());
+      summarize_data(set_of({99, 9}, {1, 1}), recipe_of(), kReadBatch, {.class_weights = true}).warnings.empty());
 }
 
 TEST(ClassWeights, HaveTheMeanOneOverTheTrainingSet) {
@@ -116,7 +116,7 @@ TEST(DataSummary, WarnsOfUnrequestedFlipsOfAFolder) {
   data.kind = DatasetKind::kFolder;
   const Recipe flips = recipe_of(Flip::kHorizontal);
   EXPECT_NE(warning_of(data, kReadBatch, flips).find("flip = none leaves it out"), std::string::npos);
-  EXPECT_TRUE(what_was_read(data, flips, kReadBatch, {.flip = true}).warnings.empty());
+  EXPECT_TRUE(summarize_data(data, flips, kReadBatch, {.flip = true}).warnings.empty());
 }
 
 TEST(ShownSamples, AreTheFirstOfARunBeforeNormalization) {
@@ -165,7 +165,7 @@ TEST(DataSummary, NamesSkippedFiles) {
   const auto data = load_dataset(options);
   ASSERT_TRUE(data.ok()) << data.error().message;
   EXPECT_EQ((*data)->left_out.count, 3u);
-  const WhatWasRead read = what_was_read(**data, recipe_of(), 4, {});
+  const DataSummary read = summarize_data(**data, recipe_of(), 4, {});
   EXPECT_NE(read.summary.find("3 files left out (train/a/notes.txt, ...: not a JPEG or PNG)"), std::string::npos)
       << read.summary;
 }

@@ -1,4 +1,4 @@
-#include "daemon/run/fitting.h"
+#include "daemon/run/rebuild.h"
 
 #include <algorithm>
 #include <chrono>
@@ -29,13 +29,13 @@ std::uint64_t sample_bytes(const engine::Model& model, int batch) {
          sizeof(float);
 }
 
-std::uint64_t min_bytes(const PreparationOptions& options, const ViewPart& part, const engine::Model& model,
+std::uint64_t min_bytes(const PreparationOptions& options, const LocalShare& part, const engine::Model& model,
                         bool on_device) {
   return min_run_bytes(options.job, model, part.weights.size(), options.threads) -
          (on_device ? space_bytes(options.job, model) : 0);
 }
 
-std::uint64_t reserve_of(const PreparationOptions& options, const ViewPart& part, const engine::Model& model) {
+std::uint64_t reserve_of(const PreparationOptions& options, const LocalShare& part, const engine::Model& model) {
   return device_reserve(options.job, model, part.weights.size(), options.threads);
 }
 
@@ -43,14 +43,14 @@ std::uint64_t reserve_of(const PreparationOptions& options, const ViewPart& part
 
 // --- whether it fits ---
 
-Status check_shares(const ViewPart& part) {
+Status check_shares(const LocalShare& part) {
   if (part.global_batch >= part.weights.size() && part.share().count > 0) return {};
   return Error{ErrorKind::kInvalidJob, "the global batch of " + std::to_string(part.global_batch) +
                                            " is too small for " + std::to_string(part.weights.size()) +
                                            " members; raise global-batch"};
 }
 
-Status check_whole_run(const PreparationOptions& options, const Prepared& prepared, const ViewPart& part,
+Status check_whole_run(const PreparationOptions& options, const Prepared& prepared, const LocalShare& part,
                        const engine::ComputeDevice& compute) {
   const engine::Model& model = prepared.model;
   const bool on_device = compute.accelerator() != nullptr;
@@ -70,7 +70,7 @@ namespace {
 // The one place that chooses the engine. Its activations get the memory that everything else leaves. If the last part
 // of a batch is shorter, its engine is made first, because the other engine also evaluates, with as many samples at
 // once as the remaining memory allows. host_bytes: the limit of host memory for the whole run.
-Result<std::unique_ptr<engine::Engine>> make_engine(const PreparationOptions& options, const ViewPart& part,
+Result<std::unique_ptr<engine::Engine>> make_engine(const PreparationOptions& options, const LocalShare& part,
                                                     const engine::Model& model, int batch, std::uint64_t host_bytes,
                                                     const engine::ComputeDevice& compute,
                                                     const std::function<void()>& advance) {
@@ -103,7 +103,7 @@ Result<std::unique_ptr<engine::Engine>> make_engine(const PreparationOptions& op
   return engine::make_micro_batches(std::move(engine).value(), compute.space(), micro_batches, std::move(last));
 }
 
-Status make_engine(const PreparationOptions& options, const ViewPart& part, std::uint64_t host_bytes,
+Status make_engine(const PreparationOptions& options, const LocalShare& part, std::uint64_t host_bytes,
                    const engine::ComputeDevice& compute, const std::function<void()>& advance, TrainingKit& kit) {
   Result<std::unique_ptr<engine::Engine>> engine =
       make_engine(options, part, kit.prepared->model, part.share().count, host_bytes, compute, advance);
@@ -118,7 +118,7 @@ Status make_engine(const PreparationOptions& options, const ViewPart& part, std:
 
 // Returns the seconds of a forward + backward. This also makes the libraries compile their code before the first step,
 // and the replay engine its gradients.
-double probe(const PreparationOptions& options, const ViewPart& part, const Prepared& prepared,
+double probe(const PreparationOptions& options, const LocalShare& part, const Prepared& prepared,
              kernels::MemorySpace& space, TrainingKit& kit, const std::function<void()>& advance) {
   const engine::Share share = part.share();
   engine::Batch batch;
@@ -146,7 +146,7 @@ double probe(const PreparationOptions& options, const ViewPart& part, const Prep
 }
 
 // The facts of the view, once the kit has its engine.
-std::shared_ptr<const PreparedView> view_of(const PreparationOptions& options, const ViewPart& part,
+std::shared_ptr<const PreparedView> view_of(const PreparationOptions& options, const LocalShare& part,
                                             const TrainingKit& kit, double step_seconds,
                                             const engine::ComputeDevice& compute) {
   const engine::Model& model = kit.prepared->model;
@@ -167,7 +167,7 @@ std::shared_ptr<const PreparedView> view_of(const PreparationOptions& options, c
 
 }  // namespace
 
-std::unique_ptr<engine::BatchSource> batches_of(const PreparationOptions& options, const ViewPart& part,
+std::unique_ptr<engine::BatchSource> batches_of(const PreparationOptions& options, const LocalShare& part,
                                                 const Prepared& prepared, Step first, std::uint64_t steps,
                                                 kernels::MemorySpace& space) {
   if (replays(options.job)) return nullptr;
@@ -178,7 +178,7 @@ std::unique_ptr<engine::BatchSource> batches_of(const PreparationOptions& option
                                                   steps, prepared.recipe, threads, &space});
 }
 
-Result<TrainingKit> prepare_view(const PreparationOptions& options, const ViewPart& part,
+Result<TrainingKit> prepare_view(const PreparationOptions& options, const LocalShare& part,
                                  std::shared_ptr<const Prepared> prepared, std::uint64_t host_bytes,
                                  const engine::ComputeDevice& compute, const std::function<void()>& advance) {
   kernels::MemorySpace& space = compute.space();
@@ -201,7 +201,7 @@ Result<TrainingKit> prepare_view(const PreparationOptions& options, const ViewPa
 namespace {
 
 // Replayed gradients depend on the rank.
-bool can_keep_engine(const PreparationOptions& options, const TrainingKit& kit, const ViewPart& part) {
+bool can_keep_engine(const PreparationOptions& options, const TrainingKit& kit, const LocalShare& part) {
   return kit.engine && kit.part.share().count == part.share().count &&
          (!replays(options.job) || kit.part.self == part.self);
 }
@@ -214,8 +214,8 @@ std::uint64_t allowed_host_bytes(const PreparationOptions& options, const Traini
   return allowed_memory(0) + held;
 }
 
-Status refit_kit(const PreparationOptions& options, TrainingKit& kit, const ViewPart& part, Step first,
-                 const engine::ComputeDevice& compute, const std::function<void()>& advance) {
+Status rebuild_kit(const PreparationOptions& options, TrainingKit& kit, const LocalShare& part, Step first,
+                   const engine::ComputeDevice& compute, const std::function<void()>& advance) {
   if (Status valid = check_shares(part); !valid.ok()) return valid;
   const engine::Share before = kit.part.share(), share = part.share();
   const bool same_engine = can_keep_engine(options, kit, part);
@@ -241,11 +241,11 @@ Status refit_kit(const PreparationOptions& options, TrainingKit& kit, const View
 
 }  // namespace
 
-Status refit(const PreparationOptions& options, TrainingKit& kit, const ViewPart& part, Step first,
-             const engine::ComputeDevice& compute, const std::function<void()>& advance) {
+Status rebuild(const PreparationOptions& options, TrainingKit& kit, const LocalShare& part, Step first,
+               const engine::ComputeDevice& compute, const std::function<void()>& advance) {
   try {
-    const Status fitted = refit_kit(options, kit, part, first, compute, advance);
-    return fitted.ok() ? fitted : Status(on_node(options, fitted.error()));
+    const Status rebuilt = rebuild_kit(options, kit, part, first, compute, advance);
+    return rebuilt.ok() ? rebuilt : Status(on_node(options, rebuilt.error()));
   } catch (const std::bad_alloc&) {
     return Error{ErrorKind::kRefused, options.node + " does not have enough memory for its share of " +
                                           std::to_string(part.share().count) + " samples" + options.unsaved_note};

@@ -21,24 +21,24 @@ inline Error on_node(const PreparationOptions& options, const Error& error) {
 }
 
 // Checks that every member has a sample.
-Status check_shares(const ViewPart& part);
+Status check_shares(const LocalShare& part);
 // Checks the memory before anything is allocated.
-Status check_whole_run(const PreparationOptions& options, const Prepared& prepared, const ViewPart& part,
+Status check_whole_run(const PreparationOptions& options, const Prepared& prepared, const LocalShare& part,
                        const engine::ComputeDevice& compute);
 // Returns a member's samples for the steps from `first` to `steps`; null if gradients are replayed.
-std::unique_ptr<engine::BatchSource> batches_of(const PreparationOptions& options, const ViewPart& part,
+std::unique_ptr<engine::BatchSource> batches_of(const PreparationOptions& options, const LocalShare& part,
                                                 const Prepared& prepared, Step first, std::uint64_t steps,
                                                 kernels::MemorySpace& space);
 // Makes the parts of the kit that last for a view, and times a step. host_bytes: the limit of host memory for the whole
 // run. Throws what allocations, kernels and advance() throw.
-Result<TrainingKit> prepare_view(const PreparationOptions& options, const ViewPart& part,
+Result<TrainingKit> prepare_view(const PreparationOptions& options, const LocalShare& part,
                                  std::shared_ptr<const Prepared> prepared, std::uint64_t host_bytes,
                                  const engine::ComputeDevice& compute, const std::function<void()>& advance);
 
 // Fits the kit to another part of the batch, from this step on, on the same thread. Nothing is timed. An engine for the
 // same number of samples is kept; otherwise the old one is destroyed first. After an error the kit may have no engine.
 // advance() and exceptions: see prepare().
-Status refit(const PreparationOptions& options, TrainingKit& kit, const ViewPart& part, Step first,
-             const engine::ComputeDevice& compute, const std::function<void()>& advance);
+Status rebuild(const PreparationOptions& options, TrainingKit& kit, const LocalShare& part, Step first,
+               const engine::ComputeDevice& compute, const std::function<void()>& advance);
 
 }  // namespace tg::daemon

@@ -1,4 +1,4 @@
-#include "engine/data/what_was_read.h"
+#include "engine/data/data_summary.h"
 
 #include <algorithm>
 #include <cctype>
@@ -82,10 +82,10 @@ std::string left_out_text(const LeftOutFiles& left_out) {
 
 }  // namespace
 
-WhatWasRead what_was_read(const Dataset& data, const Recipe& recipe, std::uint64_t global_batch, const Asked& asked) {
+DataSummary summarize_data(const Dataset& data, const Recipe& recipe, std::uint64_t global_batch, const Asked& asked) {
   const bool pictures = data.train.values.empty();
   const std::uint64_t train = data.train.count();
-  WhatWasRead read;
+  DataSummary read;
   std::vector<std::string>& warnings = read.warnings;
   const std::string shape = shape_text(data.train.stored), input = shape_text(recipe.input);
   read.summary = grouped(data.classes.size()) + (data.classes.size() == 1 ? " class, " : " classes, ") +

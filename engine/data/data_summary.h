@@ -13,7 +13,7 @@ namespace tg::engine {
 // The largest class may have so many times the samples of the smallest one without a word.
 inline constexpr std::size_t kUnequalClasses = 10;
 
-struct WhatWasRead {
+struct DataSummary {
   std::string summary;
   std::vector<std::string> warnings;  // a sentence each
 };
@@ -21,6 +21,6 @@ struct WhatWasRead {
 struct Asked {
   bool flip = false, class_weights = false;
 };
-WhatWasRead what_was_read(const Dataset& data, const Recipe& recipe, std::uint64_t global_batch, const Asked& asked);
+DataSummary summarize_data(const Dataset& data, const Recipe& recipe, std::uint64_t global_batch, const Asked& asked);
 
 }  // namespace tg::engine
