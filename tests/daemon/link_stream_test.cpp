@@ -63,7 +63,7 @@ TEST(LinkStream, ASlowLinkHasFewFramesUnderWay) {
 }
 
 // A peer that answers at once until the window is as wide as it gets, says twice what it says, and then nothing more.
-TEST(LinkStream, AtMostSoManyFramesAreUnderWayWhateverThePeerSays) {
+TEST(LinkStream, FramesInFlightAreBoundedWhateverThePeerSays) {
   LinkStream stream;
   LinkStream::Frames sent = stream.begin(0, 3);
   std::uint64_t in_flight = sent.count, most = in_flight;
