@@ -68,12 +68,12 @@ TEST(Admission, AJoinGoesFromTheRequestToTheView) {
             "quiesced for c to b c (view 2): node-c joins: 100 % of 1 MB, the others wait 0 s"
             "\nnote: node-c joins: 100 % of 1 MB, the others wait 0 s"
             "\nwrite view 2, promised 1a"
-            "\nfreeze"
+            "\nseal"
             "\nprepare 1a to b (view 2)");
   EXPECT_EQ(a.receives(kB, promise(kB, ballot(1, kA)), kKey, 2),
             "accept 1a to b (view 2): view 3 of a b c from 12"
             "\nwrite view 2, promised 1a, accepted 1a"
-            "\nfreeze"
+            "\nseal"
             "\nwrite view 3"
             "\ndecide to b c (view 2): view 3 of a b c from 12"
             "\ninstall view 3 of a b c from 12")

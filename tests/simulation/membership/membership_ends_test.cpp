@@ -58,7 +58,7 @@ TEST(Membership, AnUnrecoverableFailureEndsTheRunForAll) {
 }
 
 TEST(Membership, ALossEvictsAMember) {
-  const std::string leads = "\nwrite view 1, promised 1b\nfreeze\nprepare 1b to a c";
+  const std::string leads = "\nwrite view 1, promised 1b\nseal\nprepare 1b to a c";
   const std::string silent = "no sign of life from node-a for 10 s (its last heartbeat said backward of step 12)";
   EXPECT_EQ(running_member().loses(kA, silent), "suspect a to a c: " + silent + leads);
   const std::string stuck = "node-b is stuck in backward of step 3 for 60 s";
@@ -256,7 +256,7 @@ TEST(Membership, ShuttingDownSaysGoodbyeAndLeavesNothingOpen) {
   EXPECT_EQ(b.shuts_down(), "goodbye to a c: " + of_b);
   const auto goodbye = b.sent<Goodbye>();
   EXPECT_EQ(running_proposer().receives(kB, goodbye),
-            "suspect b to b c: " + of_b + "\nwrite view 1, promised 1a\nfreeze\nprepare 1a to b c");
+            "suspect b to b c: " + of_b + "\nwrite view 1, promised 1a\nseal\nprepare 1a to b c");
   EXPECT_EQ(proposing().receives(kB, goodbye), proposal_fails("node-b", "unreachable", of_b));
   EXPECT_EQ(voted().receives(kC, Goodbye{""}), "drop");
 }

@@ -393,7 +393,7 @@ TEST(Resume, AnEndOfAnOlderKeyChangesNothing) {
   EXPECT_EQ(b.receives(kC, Commit{}), "begin run-1 again at 900, direct\nwrite view 1");
   EXPECT_EQ(b.receives(kA, an_end(RunState::kCompleted, 40), kOldKey), "") << "it begins anew";
   b.disconnects(kA);
-  EXPECT_EQ(b.connects(kA), "prepare 1b to a c\nfreeze") << "nothing is asked of the old one";
+  EXPECT_EQ(b.connects(kA), "prepare 1b to a c\nseal") << "nothing is asked of the old one";
 }
 
 }  // namespace

@@ -211,7 +211,7 @@ TEST(Membership, AVoteIsWithdrawnAndTheCommitHolds) {
   EXPECT_TRUE(in_time->idle());
   // The commit had left already: the run begins here, and it costs a member.
   EXPECT_EQ(b.receives(kC, Commit{}), "begin run-1, direct\nwrite view 1\nsuspect a to a c: " + lost +
-                                          "\nwrite view 1, promised 1b\nfreeze\nprepare 1b to a c");
+                                          "\nwrite view 1, promised 1b\nseal\nprepare 1b to a c");
 }
 
 TEST(Membership, AFailThatOvertakesTheCommitIsNotForgotten) {

@@ -32,20 +32,20 @@ TEST(ViewChange, AJuniorThatDiesIsEvicted) {
   Machine a = running(kA, 3), b = running(kB, 3);
   EXPECT_EQ(a.disconnects(kC), "suspect c to b c: " + kNoC +
                                    "\nwrite view 1, promised 1a"
-                                   "\nfreeze"
+                                   "\nseal"
                                    "\nprepare 1a to b c");
   EXPECT_EQ(b.has_committed(13).receives(kA, a.sent<Prepare>()),
             "write view 1, promised 1a"
-            "\nfreeze"
+            "\nseal"
             "\npromise 1a to a: step 13, reaches a c");
   // All nodes that it hears have promised.
   EXPECT_EQ(a.receives(kB, b.sent<Promise>()),
             "accept 1a to b c: view 2 of a b from 12"
             "\nwrite view 1, promised 1a, accepted 1a"
-            "\nfreeze");
+            "\nseal");
   EXPECT_EQ(b.receives(kA, a.sent<Accept>()),
             "write view 1, promised 1a, accepted 1a"
-            "\nfreeze"
+            "\nseal"
             "\naccepted 1a to a");
   EXPECT_EQ(a.receives(kB, b.sent<Accepted>()),
             "write view 2"
@@ -82,7 +82,7 @@ TEST(ViewChange, ASuspicionIsNotForwarded) {
   Machine a = running(kA, 3), b = running(kB, 3);
   EXPECT_EQ(b.receives(kC, Suspect{2, "node-c is stuck"}), "") << "node-a leads";
   EXPECT_EQ(b.receives(kC, Suspect{2, "node-c is stuck"}), "");
-  EXPECT_EQ(a.receives(kC, Suspect{2, "node-c is stuck"}), "write view 1, promised 1a\nfreeze\nprepare 1a to b c");
+  EXPECT_EQ(a.receives(kC, Suspect{2, "node-c is stuck"}), "write view 1, promised 1a\nseal\nprepare 1a to b c");
   EXPECT_EQ(running(kA, 3).receives(kC, Suspect{7, "nobody"}), "");
 }
 
@@ -91,7 +91,7 @@ TEST(ViewChange, ACoordinatorThatDiesBeforeItsPrepareIsReplaced) {
   EXPECT_EQ(b.disconnects(kA),
             "suspect a to a c: node-b lost the connection to node-a"
             "\nwrite view 1, promised 1b"
-            "\nfreeze"
+            "\nseal"
             "\nprepare 1b to a c");
   // Node-c does not know yet that node-a is gone. After a second it coordinates a ballot itself, unless it has heard of
   // node-b.
@@ -99,9 +99,9 @@ TEST(ViewChange, ACoordinatorThatDiesBeforeItsPrepareIsReplaced) {
   EXPECT_EQ(c.receives(kB, Suspect{0, "node-b lost the connection to node-a"}), "");
   EXPECT_EQ(c.waits(1'999), "") << "two are more senior";
   Machine late = c;
-  EXPECT_EQ(late.waits(1), "write view 1, promised 1c\nfreeze\nprepare 1c to a b");
+  EXPECT_EQ(late.waits(1), "write view 1, promised 1c\nseal\nprepare 1c to a b");
   EXPECT_EQ(c.receives(kB, Prepare{ballot(1, kB)}),
-            "write view 1, promised 1b\nfreeze\npromise 1b to b: step 12, reaches a b");
+            "write view 1, promised 1b\nseal\npromise 1b to b: step 12, reaches a b");
 }
 
 TEST(ViewChange, ACoordinatorThatDiesAfterItsAcceptIsReplaced) {
@@ -110,20 +110,20 @@ TEST(ViewChange, ACoordinatorThatDiesAfterItsAcceptIsReplaced) {
   EXPECT_EQ(b.disconnects(kA),
             "suspect a to a c: node-b lost the connection to node-a"
             "\nwrite view 1, promised 2b, accepted 1a"
-            "\nfreeze"
+            "\nseal"
             "\nprepare 2b to a c");
   // What may be decided is decided, though node-a is gone: and then it is lost.
   EXPECT_EQ(b.receives(kC, promise(kC, ballot(2, kB))),
             "accept 2b to a c: view 2 of a b from 12"
             "\nwrite view 1, promised 2b, accepted 2b"
-            "\nfreeze");
+            "\nseal");
   EXPECT_EQ(b.receives(kC, accepted(kC, ballot(2, kB))),
             "write view 2"
             "\ndecide to a c: view 2 of a b from 12"
             "\ninstall view 2 of a b from 12"
             "\nsuspect a to a (view 2): node-b lost the connection to node-a"
             "\nwrite view 2, promised 1b"
-            "\nfreeze");
+            "\nseal");
   EXPECT_EQ(b->state(), schema::RunState::kPaused) << "one of two, and the junior";
 }
 
@@ -169,15 +169,15 @@ TEST(ViewChange, TwoMembersThatDieAtOnceAreEvicted) {
             "suspect d to b c d: node-a lost the connection to node-d"
             "\naccept 1a to b c d: view 2 of a b from 12"
             "\nwrite view 1, promised 1a, accepted 1a"
-            "\nfreeze");
+            "\nseal");
 }
 
 TEST(ViewChange, AReachableVoterIsWaitedForUpToPeerTimeout) {
   Machine a = running(kA, 4);
   a.disconnects(kC);
   a.receives(kB, promise(kB, ballot(1, kA)));
-  for (int second = 1; second < 10; ++second) EXPECT_EQ(a.waits(1'000), "prepare 1a to b c d\nfreeze");
-  EXPECT_EQ(a.waits(1'000).find("prepare 1a to b c d\nfreeze\naccept 1a to b c d: view 2 of a b from 12"), 0u);
+  for (int second = 1; second < 10; ++second) EXPECT_EQ(a.waits(1'000), "prepare 1a to b c d\nseal");
+  EXPECT_EQ(a.waits(1'000).find("prepare 1a to b c d\nseal\naccept 1a to b c d: view 2 of a b from 12"), 0u);
 }
 
 TEST(ViewChange, HalfWithTheSeniorIsAQuorum) {
@@ -194,7 +194,7 @@ TEST(ViewChange, HalfWithoutTheSeniorIsNoQuorum) {
   EXPECT_EQ(c.receives(kD, promise(kD, ballot(1, kC))), "");
   EXPECT_EQ(c.waits(1'000), "seal") << "it asks no node: it may be deaf";
   EXPECT_EQ(c->state(), schema::RunState::kPaused);
-  EXPECT_EQ(c.connects(kB), "prepare 1c to a b d\nfreeze") << "whom do they hear now?";
+  EXPECT_EQ(c.connects(kB), "prepare 1c to a b d\nseal") << "whom do they hear now?";
   EXPECT_EQ(c->state(), schema::RunState::kRunning);
   EXPECT_EQ(c.receives(kB, promise(kB, ballot(1, kC))).find("accept 1c to a b d: view 2 of b c d from 12"), 0u);
 }
@@ -204,11 +204,11 @@ TEST(ViewChange, TheSeniorOfTwoContinuesAlone) {
   EXPECT_EQ(a.disconnects(kB),
             "suspect b to b: node-a lost the connection to node-b"
             "\nwrite view 1, promised 1a"
-            "\nfreeze"
+            "\nseal"
             "\nprepare 1a to b"
             "\naccept 1a to b: view 2 of a from 12"
             "\nwrite view 1, promised 1a, accepted 1a"
-            "\nfreeze"
+            "\nseal"
             "\nwrite view 2"
             "\ndecide to b: view 2 of a from 12"
             "\ninstall view 2 of a from 12");
@@ -219,15 +219,15 @@ TEST(ViewChange, TheJuniorOfTwoWaitsForTheSeniorsVote) {
   EXPECT_EQ(b.disconnects(kA),
             "suspect a to a: node-b lost the connection to node-a"
             "\nwrite view 1, promised 1b"
-            "\nfreeze");
-  EXPECT_EQ(b.connects(kA), "prepare 1b to a\nfreeze");
+            "\nseal");
+  EXPECT_EQ(b.connects(kA), "prepare 1b to a\nseal");
   EXPECT_EQ(a.connects(kB), "suspect a to b: node-a has no state of the run in memory");
   EXPECT_EQ(b.receives(kA, a.sent<Suspect>()), "");
   EXPECT_EQ(a.receives(kB, Prepare{ballot(1, kB)}), "write view 1, promised 1b\npromise 1b to b: no state");
   EXPECT_EQ(b.receives(kA, a.sent<Promise>()),
             "accept 1b to a: view 2 of b from 12"
             "\nwrite view 1, promised 1b, accepted 1b"
-            "\nfreeze");
+            "\nseal");
   EXPECT_EQ(a.receives(kB, b.sent<Accept>()), "write view 1, promised 1b, accepted 1b\naccepted 1b to b");
   EXPECT_EQ(b.receives(kA, a.sent<Accepted>()).find("write view 2\ndecide to a: view 2 of b from 12"), 0u);
 }
@@ -288,10 +288,10 @@ TEST(ViewChange, ANackEndsABallot) {
   EXPECT_EQ(a.receives(kB, promise(kB, ballot(1, kA))), "") << "its ballot is over";
   Machine later = a;
   EXPECT_EQ(a.receives(kB, Prepare{ballot(3, kB)}),
-            "write view 1, promised 3b\nfreeze\npromise 3b to b: step 12, reaches b");
+            "write view 1, promised 3b\nseal\npromise 3b to b: step 12, reaches b");
   // Nothing comes of it: 1 s for each ballot, doubled.
   EXPECT_EQ(later.waits(7'999), "");
-  EXPECT_EQ(later.waits(1), "write view 1, promised 4a\nfreeze\nprepare 4a to b c");
+  EXPECT_EQ(later.waits(1), "write view 1, promised 4a\nseal\nprepare 4a to b c");
 }
 
 TEST(ViewChange, APromisedVoterTakesOverFromASilentCoordinator) {
@@ -299,14 +299,14 @@ TEST(ViewChange, APromisedVoterTakesOverFromASilentCoordinator) {
   EXPECT_EQ(b.waits(1'000), "");
   EXPECT_EQ(b.receives(kA, Prepare{ballot(1, kA)}), "seal\npromise 1a to a: step 12, reaches a c") << "written before";
   EXPECT_EQ(b.waits(1'999), "");
-  EXPECT_EQ(b.waits(1), "write view 1, promised 2b\nfreeze\nprepare 2b to a c");
+  EXPECT_EQ(b.waits(1), "write view 1, promised 2b\nseal\nprepare 2b to a c");
 }
 
 TEST(ViewChange, TheHigherOfTwoBallotsWins) {
   Machine a = leading(), b = running(kB, 3);
   b.disconnects(kA);
   EXPECT_EQ(a.receives(kB, b.sent<Prepare>()),
-            "write view 1, promised 1b\nfreeze\npromise 1b to b: step 12, reaches b");
+            "write view 1, promised 1b\nseal\npromise 1b to b: step 12, reaches b");
   EXPECT_EQ(b.receives(kA, Prepare{ballot(1, kA)}), "nack 1b to a");
   EXPECT_EQ(a.waits(1'000), "") << "it has given up its own";
 }
@@ -328,7 +328,7 @@ TEST(ViewChange, AnAcceptedValueIsAdopted) {
 TEST(ViewChange, AnAcceptFreezesAVoterWithoutAPromise) {
   Machine b = running(kB, 3);
   EXPECT_EQ(b.receives(kA, Accept{ballot(1, kA), next_view({kA, kB})}),
-            "write view 1, promised 1a, accepted 1a\nfreeze\naccepted 1a to a");
+            "write view 1, promised 1a, accepted 1a\nseal\naccepted 1a to a");
   EXPECT_EQ(b.receives(kA, Accept{ballot(1, kA), next_view({kA, kB})}), "seal\naccepted 1a to a") << "again";
   EXPECT_EQ(b.receives(kC, Accept{ballot(1, kA), next_view({kB, kC})}), "") << "not its ballot";
   EXPECT_EQ(b.receives(kC, Accept{ballot(1, kC), next_view({kB, kC}, 12, 3)}), "") << "not the next view";
@@ -357,12 +357,12 @@ TEST(ViewChange, OneOfTwoUnlinkedMembersIsEvicted) {
   std::erase(b.reachable, 2u);
   a.receives(kB, b);
   EXPECT_EQ(a.receives(kC, c), "");
-  EXPECT_EQ(a.waits(1'000), "prepare 1a to b c\nfreeze") << "the connection may come back";
+  EXPECT_EQ(a.waits(1'000), "prepare 1a to b c\nseal") << "the connection may come back";
   Machine again = a;
   EXPECT_EQ(again.receives(kB, promise(kB, ballot(1, kA))).find("accept 1a to b c: view 2 of a b c from 12"), 0u);
   EXPECT_EQ(a.receives(kB, b), "");
   EXPECT_EQ(a.waits(999), "");
-  EXPECT_EQ(a.waits(1), "prepare 1a to b c\nfreeze");
+  EXPECT_EQ(a.waits(1), "prepare 1a to b c\nseal");
   EXPECT_EQ(a.receives(kB, b), "");
   EXPECT_EQ(a.waits(499), "");
   EXPECT_EQ(a.waits(1).find("accept 1a to b c: view 2 of a b from 12"), 0u) << "the junior goes";
@@ -374,7 +374,7 @@ TEST(ViewChange, AOneWayLinkEvictsAMember) {
   a.receives(kB, Suspect{0, "no sign of life from node-a for 10 s"});
   EXPECT_EQ(a.receives(kC, promise(kC, ballot(1, kA))), "") << "it waits for node-b";
   EXPECT_EQ(a.receives(kB, Prepare{ballot(1, kB)}),
-            "write view 1, promised 1b\nfreeze\npromise 1b to b: step 12, reaches b c")
+            "write view 1, promised 1b\nseal\npromise 1b to b: step 12, reaches b c")
       << "which does not hear that";
   Machine b = running(kB, 3);
   b.does_not_reach(kA).loses(kA, "no sign of life from node-a for 10 s");
@@ -389,7 +389,7 @@ TEST(ViewChange, AnIneligibleMemberIsEvicted) {
   a.receives(kC, Suspect{2, "node-c cannot read /data"});
   EXPECT_EQ(
       c.receives(kA, Prepare{ballot(1, kA)}),
-      "write view 1, promised 1a\nfreeze\npromise 1a to a: step 12, reaches a b, unfit: node-c cannot read /data");
+      "write view 1, promised 1a\nseal\npromise 1a to a: step 12, reaches a b, unfit: node-c cannot read /data");
   EXPECT_EQ(a.receives(kC, c.sent<Promise>()), "") << "it waits for node-b";
   EXPECT_EQ(a.receives(kB, promise(kB, ballot(1, kA))).find("accept 1a to b c: view 2 of a b from 12"), 0u);
   Decide decide{next_view({kA, kB})};
@@ -411,12 +411,12 @@ TEST(ViewChange, WithoutAnEligibleMemberTheRunFails) {
 
   Machine alone = running(kA, 1);
   EXPECT_EQ(alone.fails({ErrorKind::kIo, "node-a", "data", "node-a cannot read /data"}),
-            "write view 1, promised 1a\nfreeze\nsave run-1: FAILED: node-a cannot read /data");
+            "write view 1, promised 1a\nseal\nsave run-1: FAILED: node-a cannot read /data");
 }
 
 TEST(ViewChange, AConnectionThatComesBackEvictsNoMember) {
   Machine a = leading(), c = running(kC, 3);
-  EXPECT_EQ(a.connects(kC), "prepare 1a to b c\nfreeze");
+  EXPECT_EQ(a.connects(kC), "prepare 1a to b c\nseal");
   a.receives(kB, promise(kB, ballot(1, kA)));
   EXPECT_EQ(a.receives(kC, promise(kC, ballot(1, kA))).find("accept 1a to b c: view 2 of a b c from 12"), 0u)
       << "the same members: what was in flight may be lost";
@@ -427,7 +427,7 @@ TEST(ViewChange, AReconnectBeforeTheGraceEndsEvictsNoMember) {
   Machine a = running(kA, 4);
   a.disconnects(kD);
   a.receives(kB, promise(kB, ballot(1, kA)));
-  EXPECT_EQ(a.is_back(kC), "suspect c to b c d: " + kNoC + "\nprepare 1a to b c d\nfreeze");
+  EXPECT_EQ(a.is_back(kC), "suspect c to b c d: " + kNoC + "\nprepare 1a to b c d\nseal");
   EXPECT_EQ(a.receives(kC, promise(kC, ballot(1, kA))).find("accept 1a to b c d: view 2 of a b c from 12"), 0u);
 }
 
@@ -445,7 +445,7 @@ TEST(ViewChange, AVoteThatIsNotWrittenIsNotSent) {
   EXPECT_EQ(b.waits(1'000), "write view 1, promised 1a");
   EXPECT_EQ(b->pause_reason(), "");
   EXPECT_EQ(b.receives(kA, Prepare{ballot(1, kA)}),
-            "write view 1, promised 1a\nfreeze\npromise 1a to a: step 12, reaches a c");
+            "write view 1, promised 1a\nseal\npromise 1a to a: step 12, reaches a c");
 
   // A decision cannot be written to a full disk, either.
   Machine behind = left_out;
@@ -470,7 +470,7 @@ TEST(ViewChange, ACoordinatorWithAFullDiskStepsAside) {
   Machine b = running(kB, 3);
   b.receives(kA, Suspect{2, kNoC});
   EXPECT_EQ(b.receives(kA, Suspect{0, "node-a cannot write its vote; make room on its disk"}),
-            "write view 1, promised 1b\nfreeze\nprepare 1b to a c");
+            "write view 1, promised 1b\nseal\nprepare 1b to a c");
 }
 
 // --- nodes that are shut down ---
@@ -481,10 +481,10 @@ TEST(ViewChange, AGoodbye) {
   EXPECT_EQ(a.receives(kC, c.sent<Goodbye>()),
             "suspect c to b c: node-c was shut down"
             "\nwrite view 1, promised 1a"
-            "\nfreeze"
+            "\nseal"
             "\nprepare 1a to b c");
   EXPECT_EQ(c.receives(kA, a.sent<Prepare>()),
-            "write view 1, promised 1a\nfreeze\npromise 1a to a: step 12, reaches a b, leaving");
+            "write view 1, promised 1a\nseal\npromise 1a to a: step 12, reaches a b, leaving");
   a.receives(kC, c.sent<Promise>());
   EXPECT_EQ(a.receives(kB, promise(kB, ballot(1, kA))).find("accept 1a to b c: view 2 of a b from 12, waiting"), 0u)
       << "more may leave";
@@ -506,9 +506,9 @@ TEST(ViewChange, AShutdownOfTheSeniorOfTwo) {
   EXPECT_EQ(b.receives(kA, a.sent<Goodbye>()).find("suspect a to a: node-a was shut down\nwrite view 1, promised 1b"),
             0u);
   EXPECT_EQ(a.receives(kB, Prepare{ballot(1, kB)}),
-            "write view 1, promised 1b\nfreeze\npromise 1b to b: step 12, reaches b, leaving");
+            "write view 1, promised 1b\nseal\npromise 1b to b: step 12, reaches b, leaving");
   EXPECT_EQ(b.receives(kA, a.sent<Promise>()).find("accept 1b to a: view 2 of b from 12, waiting"), 0u);
-  EXPECT_EQ(a.receives(kB, b.sent<Accept>()), "write view 1, promised 1b, accepted 1b\nfreeze\naccepted 1b to b");
+  EXPECT_EQ(a.receives(kB, b.sent<Accept>()), "write view 1, promised 1b, accepted 1b\nseal\naccepted 1b to b");
 }
 
 TEST(ViewChange, AShutdownDoesNotWaitForEver) {
