@@ -16,15 +16,13 @@
 
 #include "tests/elapsed.h"
 
-extern char** environ;
-
 namespace tg::ctl {
 
 struct Outcome {
   int code = -1;
   std::string out, err;
   double seconds = 0;          // without the time in which the machine was overloaded
-  std::size_t most_bytes = 0;  // its peak memory
+  std::size_t most_bytes = 0;  // its peak memory; 0: it stayed below this process's, which it begins with
 };
 
 class TgctlProcess {
@@ -57,9 +55,10 @@ class TgctlProcess {
   Outcome finish(pid_t child, const Elapsed& elapsed) const {
     Outcome outcome;
     int status = 0;
-    rusage used{};
+    rusage used{}, own{};
     EXPECT_EQ(wait4(child, &status, 0, &used), child);
-    outcome.most_bytes = static_cast<std::size_t>(used.ru_maxrss) * 1024;
+    EXPECT_EQ(getrusage(RUSAGE_SELF, &own), 0);
+    if (used.ru_maxrss > own.ru_maxrss) outcome.most_bytes = static_cast<std::size_t>(used.ru_maxrss) * 1024;
     outcome.seconds = static_cast<double>(elapsed.ms()) / 1000;
     outcome.code = WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
     outcome.out = read("out");

@@ -305,8 +305,7 @@ TEST(ViewChange, APromisedVoterTakesOverFromASilentCoordinator) {
 TEST(ViewChange, TheHigherOfTwoBallotsWins) {
   Machine a = leading(), b = running(kB, 3);
   b.disconnects(kA);
-  EXPECT_EQ(a.receives(kB, b.sent<Prepare>()),
-            "write view 1, promised 1b\nseal\npromise 1b to b: step 12, reaches b");
+  EXPECT_EQ(a.receives(kB, b.sent<Prepare>()), "write view 1, promised 1b\nseal\npromise 1b to b: step 12, reaches b");
   EXPECT_EQ(b.receives(kA, Prepare{ballot(1, kA)}), "nack 1b to a");
   EXPECT_EQ(a.waits(1'000), "") << "it has given up its own";
 }
@@ -387,9 +386,8 @@ TEST(ViewChange, AnIneligibleMemberIsEvicted) {
             "suspect c to a b: node-c cannot read /data");
   EXPECT_EQ(c.fails({ErrorKind::kIo, "node-c", "data", "again"}), "");
   a.receives(kC, Suspect{2, "node-c cannot read /data"});
-  EXPECT_EQ(
-      c.receives(kA, Prepare{ballot(1, kA)}),
-      "write view 1, promised 1a\nseal\npromise 1a to a: step 12, reaches a b, unfit: node-c cannot read /data");
+  EXPECT_EQ(c.receives(kA, Prepare{ballot(1, kA)}),
+            "write view 1, promised 1a\nseal\npromise 1a to a: step 12, reaches a b, unfit: node-c cannot read /data");
   EXPECT_EQ(a.receives(kC, c.sent<Promise>()), "") << "it waits for node-b";
   EXPECT_EQ(a.receives(kB, promise(kB, ballot(1, kA))).find("accept 1a to b c: view 2 of a b from 12"), 0u);
   Decide decide{next_view({kA, kB})};
