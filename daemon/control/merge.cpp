@@ -153,6 +153,25 @@ void add_second_hand(MeshStatus& own, const MeshStatus& answer) {
 
 }  // namespace
 
+namespace {
+
+// A row that its node has not reported has no phase, and where the node does answer, no saved state: it was wiped.
+void mark_unreported(RunStatus& run, const MeshStatus& mesh, const std::map<std::string, std::uint32_t>& reporters) {
+  if (run.state == RunState::kPending || run.state == RunState::kStarting) return;
+  for (MemberStatus& row : run.members) {
+    const schema::NodeStatus* const node = row_of(mesh, row.node);
+    if (node == nullptr || reporters.contains(row.node)) continue;
+    const bool silent = node->state == schema::NodeState::kUnreachable;
+    if (silent && has_ended(run.state)) continue;  // its state may still be on its disk
+    row.phase = schema::Phase::kIdle;
+    row.phase_ms = row.phase_limit_ms = 0;
+    row.save = schema::SaveState::kNone;
+    row.problem = silent ? "does not answer" : "has no copy of the run";
+  }
+}
+
+}  // namespace
+
 MeshStatus merge_statuses(MeshStatus own, const std::vector<MeshStatus>& answers) {
   std::map<std::string, RunStatus> merged;
   // By run: the nodes that reported it, with the lineage that each reported.
@@ -195,6 +214,7 @@ MeshStatus merge_statuses(MeshStatus own, const std::vector<MeshStatus>& answers
               [](const MemberStatus& a, const MemberStatus& b) { return a.node < b.node; });
     if (const std::string problem = schema::is_final(run.state) ? unsaved(run) : ""; !problem.empty())
       run.reason += (run.reason.empty() ? "" : "; ") + problem;
+    mark_unreported(run, own, reporters[id]);
     own.runs.push_back(std::move(run));
   }
   std::sort(own.runs.begin(), own.runs.end(), schema::is_newer);

@@ -142,7 +142,7 @@ std::optional<Answer> PendingRequests::on_peer_reply(Seat peer, schema::Reply re
   MeshStatus* status = std::get_if<MeshStatus>(&reply.body);
   // A reply under another name is not from the node of that peer line.
   if (status == nullptr || status->node != names_[peer]) return on_peer_unavailable(reply.id, peer);
-  if (!reserve(at->second, bytes)) status->runs.clear();  // the others have most of them too
+  if (!reserve(at->second, bytes)) return on_peer_unavailable(reply.id, peer);  // the others have most of it too
   part->second = std::move(*status);
   if (--at->second.outstanding > 0) return std::nullopt;
   return finish_gather(at);

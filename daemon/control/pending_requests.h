@@ -8,7 +8,7 @@
 //
 // At most kMaxPendingRequests are pending; each has a deadline, and is answered once. A request to a peer carries the
 // token as its id; only that peer's reply counts. The parts that gathers and surveys hold are bounded by
-// kMaxGatheredBytes: above it no new ones are accepted, and a further part is kept without its runs.
+// kMaxGatheredBytes: above it no new ones are accepted, and a further part is as if its node had not answered.
 #pragma once
 
 #include <cstdint>

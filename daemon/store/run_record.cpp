@@ -86,6 +86,7 @@ Result<RunRecord> from_json(const OrderedJson& root) {
     if (!root.contains(key)) reader.set_problem(key, "there");
   fields(record, reader);
   record.status.view = record.view;
+  record.status.view_step = record.from.step;
   record.status.evaluated = root.contains("evaluation") && root["evaluation"].is_object();
   for (const std::string& name : record.member_names)  // a bad name would make the peers refuse the whole status
     if (!schema::is_node_name(name)) reader.set_problem("members", "a list of names");
