@@ -160,7 +160,11 @@ void mark_unreported(RunStatus& run, const MeshStatus& mesh, const std::map<std:
   if (run.state == RunState::kPending || run.state == RunState::kStarting) return;
   for (MemberStatus& row : run.members) {
     const schema::NodeStatus* const node = row_of(mesh, row.node);
-    if (node == nullptr || reporters.contains(row.node)) continue;
+    if (node == nullptr) continue;
+    if (const auto told = reporters.find(row.node); told != reporters.end()) {
+      if (told->second < run.lineage && row.problem.empty()) row.problem = "knows an earlier lineage";
+      continue;
+    }
     const bool silent = node->state == schema::NodeState::kUnreachable;
     if (silent && has_ended(run.state)) continue;  // its state may still be on its disk
     row.phase = schema::Phase::kIdle;

@@ -64,7 +64,9 @@ std::optional<std::uint64_t> PendingRequests::survey(Client client, Survey surve
 
 std::optional<std::uint64_t> PendingRequests::relay(Client client, Seat peer, schema::RequestBody body,
                                                     std::uint64_t now_ms) {
-  return add(std::move(client), now_ms + schema::kRelayReplyMs, Relay{peer, std::move(body)}, 1);
+  const bool resumes = std::holds_alternative<schema::ResumeRequest>(body);  // a call there
+  return add(std::move(client), now_ms + (resumes ? schema::kMaxCallMs : schema::kRelayReplyMs),
+             Relay{peer, std::move(body)}, 1);
 }
 
 Answer PendingRequests::finish(Waiting::iterator at, ReplyBody body) {
@@ -125,7 +127,8 @@ std::optional<Answer> PendingRequests::on_peer_reply(Seat peer, schema::Reply re
     if (relay->peer != peer) return std::nullopt;
     if (!std::holds_alternative<schema::SliceReply>(reply.body) &&
         !std::holds_alternative<schema::DoneReply>(reply.body) &&
-        !std::holds_alternative<schema::StopReply>(reply.body) && !std::holds_alternative<Error>(reply.body)) {
+        !std::holds_alternative<schema::StopReply>(reply.body) &&
+        !std::holds_alternative<schema::StartReply>(reply.body) && !std::holds_alternative<Error>(reply.body)) {
       return std::nullopt;
     }
     return finish(at, std::move(reply.body));
