@@ -56,13 +56,16 @@ std::string unsaved(const RunStatus& run) {
   return text;
 }
 
+bool is_begun(const RunStatus& run) { return run.state != RunState::kPending && run.state != RunState::kStarting; }
+
 // Whether `one` takes precedence over `other`: a later lineage and a later view know more; in one view, a node that
-// continues knows more than one that has left it (INTERRUPTED).
+// continues knows more than one that has left it (INTERRUPTED), or is about to join it.
 bool knows_more(const RunStatus& one, const RunStatus& other) {
   if (one.lineage != other.lineage) return one.lineage > other.lineage;
   const bool ended = has_ended(one.state), other_ended = has_ended(other.state);
   if (ended && other_ended && precedence(one.state) != precedence(other.state))
     return precedence(one.state) > precedence(other.state);
+  if (!ended && !other_ended && is_begun(one) != is_begun(other)) return is_begun(one);
   if (one.view != other.view) return one.view > other.view;
   return !ended && other.state == RunState::kInterrupted;
 }
@@ -157,12 +160,13 @@ namespace {
 
 // A row that its node has not reported has no phase, and where the node does answer, no saved state: it was wiped.
 void mark_unreported(RunStatus& run, const MeshStatus& mesh, const std::map<std::string, std::uint32_t>& reporters) {
-  if (run.state == RunState::kPending || run.state == RunState::kStarting) return;
+  if (!is_begun(run)) return;
   for (MemberStatus& row : run.members) {
     const schema::NodeStatus* const node = row_of(mesh, row.node);
     if (node == nullptr) continue;
     if (const auto told = reporters.find(row.node); told != reporters.end()) {
-      if (told->second < run.lineage && row.problem.empty()) row.problem = "knows an earlier lineage";
+      if (told->second < run.lineage && has_ended(row.state) && row.problem.empty())
+        row.problem = "knows an earlier lineage";
       continue;
     }
     const bool silent = node->state == schema::NodeState::kUnreachable;

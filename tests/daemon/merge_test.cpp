@@ -240,6 +240,20 @@ TEST(Merge, ADepartedNodeCountsNeitherForSavingNorForWaiting) {
   EXPECT_NEAR(merged.runs[0].members[1].wait_share, 0.5, 1e-12);
 }
 
+TEST(Merge, ARunIsWhatItsMembersSayNotANewcomer) {
+  RunStatus joins = told("node-a", "r", RunState::kStarting), on = told("node-b", "r", RunState::kRunning);
+  joins.step = joins.members[0].step = 0;
+  on.step = 700;
+  for (const std::uint32_t lineage : {1u, 2u}) {
+    on.lineage = lineage;
+    const RunStatus run = merge_statuses(mesh("node-a", {joins}), {mesh("node-b", {on})}).runs.at(0);
+    EXPECT_EQ(run.state, RunState::kRunning);
+    EXPECT_EQ(run.step, 700u);
+    EXPECT_EQ(run.members.at(0).state, RunState::kStarting);
+    EXPECT_EQ(run.members.at(0).problem, "");
+  }
+}
+
 TEST(Merge, InOneViewANodeThatContinuesBeatsOneThatLeft) {
   const MeshStatus left = mesh("node-a", {told("node-a", "r", RunState::kInterrupted)}),
                    paused = mesh("node-b", {told("node-b", "r", RunState::kPaused)});
