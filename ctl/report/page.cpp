@@ -182,7 +182,9 @@ std::string time_of_a_step(const ReportData& data) {
   };
   add("computes, and exchanges meanwhile", std::max(curves.seconds - curves.data_wait - waited, 0.0));
   add("waits for data", curves.data_wait);
-  for (const auto& [node, seconds] : curves.waits) add("waits for " + node, seconds);
+  // A node that joined was given the metrics of another member.
+  for (const auto& [node, seconds] : curves.waits)
+    add("waits for " + node + (node == data.node ? ", in steps that another member recorded" : ""), seconds);
   return "<h2>Where a step's time goes</h2>\n" + time_of_members(data.run) +
          element("h3", data.node + ", over all " + std::to_string(curves.steps) + " steps that it took part in") +
          "\n" + stacked_bar("Where a step's time goes", parts) + "\n<table>\n" + rows + "</table>\n";

@@ -158,8 +158,9 @@ void add_second_hand(MeshStatus& own, const MeshStatus& answer) {
 
 namespace {
 
-// A row that its node has not reported has no phase, and where the node does answer, no saved state: it was wiped.
-void mark_unreported(RunStatus& run, const MeshStatus& mesh, const std::map<std::string, std::uint32_t>& reporters) {
+// A row that its node has not reported has no phase, and where the node has answered, no saved state: it was wiped.
+void mark_unreported(RunStatus& run, const MeshStatus& mesh, const std::vector<std::string>& answered,
+                     const std::map<std::string, std::uint32_t>& reporters) {
   if (!is_begun(run)) return;
   for (MemberStatus& row : run.members) {
     const schema::NodeStatus* const node = row_of(mesh, row.node);
@@ -169,8 +170,9 @@ void mark_unreported(RunStatus& run, const MeshStatus& mesh, const std::map<std:
         row.problem = "knows an earlier lineage";
       continue;
     }
-    const bool silent = node->state == schema::NodeState::kUnreachable;
-    if (silent && has_ended(run.state)) continue;  // its state may still be on its disk
+    const bool silent = std::ranges::count(answered, row.node) == 0;
+    if (silent && (has_ended(run.state) || node->state != schema::NodeState::kUnreachable))
+      continue;  // its state may still be on its disk; or it is late
     row.phase = schema::Phase::kIdle;
     row.phase_ms = row.phase_limit_ms = 0;
     row.save = schema::SaveState::kNone;
@@ -188,7 +190,9 @@ MeshStatus merge_statuses(MeshStatus own, const std::vector<MeshStatus>& answers
     merged.emplace(run.id, as_reported_by(own.node, run));
     reporters[run.id].emplace(own.node, run.lineage);
   }
+  std::vector<std::string> answered{own.node};
   for (const MeshStatus& answer : answers) {
+    answered.push_back(answer.node);
     schema::NodeStatus* const node = row_of(own, answer.node);
     const schema::NodeStatus* const told = row_of(answer, answer.node);
     if (node != nullptr && told != nullptr) node->compute = told->compute;
@@ -222,7 +226,7 @@ MeshStatus merge_statuses(MeshStatus own, const std::vector<MeshStatus>& answers
               [](const MemberStatus& a, const MemberStatus& b) { return a.node < b.node; });
     if (const std::string problem = schema::is_final(run.state) ? unsaved(run) : ""; !problem.empty())
       run.reason += (run.reason.empty() ? "" : "; ") + problem;
-    mark_unreported(run, own, reporters[id]);
+    mark_unreported(run, own, answered, reporters[id]);
     own.runs.push_back(std::move(run));
   }
   std::sort(own.runs.begin(), own.runs.end(), schema::is_newer);

@@ -47,7 +47,8 @@ void spec_from_json(const OrderedJson& spec, RunRecord& record, JsonReader& read
     if (!value.is_string()) return reader.set_problem("spec", "an object of strings");
     lines[key] = value.get<std::string>();
   }
-  for (const auto& [key, value] : lines) record.spec += key + " = " + value + "\n";
+  for (const auto& [key, value] : lines)  // as canonical_job() writes it, which spec_hash covers
+    record.spec += key + " =" + (value.empty() ? "" : " ") + value + "\n";
   if (record.spec.size() > schema::kMaxSpecBytes) reader.set_problem("spec", "of a job's size");
 }
 

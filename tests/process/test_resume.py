@@ -157,8 +157,6 @@ class Ways(unittest.TestCase):
             self.assertEqual(whole(mesh, run), longer)
             self.assertEqual([line["lineage"] for line in intervals(mesh[1], run)], [1, 2, 3, 4])
 
-
-class Anywhere(unittest.TestCase):
     def test_at_a_node_that_was_wiped(self):
         """It has heard of the run, and has one that has it resume it."""
         with Mesh(3) as mesh:
