@@ -54,8 +54,7 @@ std::string reason_text(const schema::RunStatus& run) {
   return run.reason + (run.reason.empty() ? "" : "; ") + next_step(run);
 }
 
-// "900, 600 (node-b: 600; node-c: none)": the steps of the states that all members with a state have, and the members
-// that have others. One without a state, or without those, joins a resumed run.
+// "900, 600 (node-b: 600; node-c: none)": the steps of the states that those with a state share; others'.
 std::string states(const schema::RunStatus& run) {
   const auto listed = [](const std::vector<std::uint64_t>& steps) {
     return steps.empty() ? "none" : joined(steps, ", ", [](std::uint64_t step) { return std::to_string(step); });

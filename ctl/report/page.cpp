@@ -182,7 +182,6 @@ std::string time_of_a_step(const ReportData& data) {
   };
   add("computes, and exchanges meanwhile", std::max(curves.seconds - curves.data_wait - waited, 0.0));
   add("waits for data", curves.data_wait);
-  // A node that joined was given the metrics of another member.
   for (const auto& [node, seconds] : curves.waits)
     add("waits for " + node + (node == data.node ? ", in steps that another member recorded" : ""), seconds);
   return "<h2>Where a step's time goes</h2>\n" + time_of_members(data.run) +

@@ -582,7 +582,6 @@ void Run::begin_save(schema::RunState state, const std::string& reason) {
   checkpointer_.begin_save(reporter_.refreshed(), ahead, reporter_.take_metrics(), timeline_);
 }
 
-// The last state's; no value if the device has failed.
 std::optional<std::uint64_t> Run::read_digest() const {
   try {
     return Replica::combine(prepared_->replica->segment_digests());
