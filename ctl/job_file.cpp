@@ -1,15 +1,15 @@
 #include "ctl/job_file.h"
 
 #include <algorithm>
-#include <cerrno>
-#include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <span>
 #include <string>
 #include <system_error>
 #include <vector>
 
 #include "ctl/terminal/console.h"
+#include "kernels/base/regular_file.h"
 #include "schema/limits.h"
 #include "schema/options/unused_keys.h"
 #include "schema/text.h"
@@ -77,19 +77,25 @@ std::string job_path(const std::string& name) {
 }
 
 Result<std::string> read_text(const std::string& path) {
-  std::ifstream file(path == kStdin ? "/dev/stdin" : path, std::ios::binary);
-  if (!file) {
-    const int error = errno;
-    return Error{ErrorKind::kInvalidJob,
-                 path + " cannot be read: " + std::strerror(error) + (error == ENOENT ? did_you_mean(path) : "")};
-  }
   std::string text(schema::kMaxSpecBytes + 1, '\0');
-  file.read(text.data(), static_cast<std::streamsize>(text.size()));
-  if (file.bad())
-    return Error{ErrorKind::kInvalidJob, path + " cannot be read; give a job file, such as " + path + "/my.job"};
-  text.resize(static_cast<std::size_t>(file.gcount()));
-  if (text.empty() && path == kStdin)
-    return Error{ErrorKind::kInvalidJob, "stdin is empty: start - takes a job file from there"};
+  if (path == kStdin) {
+    std::ifstream file("/dev/stdin", std::ios::binary);
+    file.read(text.data(), static_cast<std::streamsize>(text.size()));
+    text.resize(static_cast<std::size_t>(file.gcount()));
+    if (text.empty()) return Error{ErrorKind::kInvalidJob, "stdin is empty: start - takes a job file from there"};
+    return text;
+  }
+  const Result<RegularFile> file = RegularFile::open(path);
+  std::error_code code;
+  const Result<std::size_t> got =
+      file ? file->read(0, std::as_writable_bytes(std::span(text))) : Result<std::size_t>(file.error());
+  if (!got)
+    return Error{ErrorKind::kInvalidJob,
+                 path + " cannot be read: " + got.error().message +
+                     (got.error().kind == ErrorKind::kNotFound ? did_you_mean(path)
+                      : fs::is_directory(path, code)           ? "; give a job file, such as " + path + "/my.job"
+                                                               : "; give a job file, or - for stdin")};
+  text.resize(*got);
   return text;
 }
 

@@ -12,7 +12,6 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
 #include <future>
 #include <memory>
 #include <thread>
@@ -41,6 +40,7 @@
 #include "engine/storage/disk_fault.h"
 #include "kernels/base/log.h"
 #include "kernels/base/random.h"
+#include "kernels/base/regular_file.h"
 #include "kernels/host_memory_space.h"
 #include "kernels/kernels.h"
 #include "schema/frame/frame.h"
@@ -400,12 +400,11 @@ int recompute(int argc, char** argv) {
 }
 
 Result<schema::JobSpec> read_job(const schema::SimulateCommand& command) {
-  std::ifstream file(command.job_file, std::ios::binary);
-  std::string text(schema::kMaxSpecBytes + 1, '\0');
-  if (!file || !(file.read(text.data(), static_cast<std::streamsize>(text.size())), file.gcount() > 0))
-    return Error{ErrorKind::kUsage, command.job_file + " cannot be read; simulate takes a job file"};
-  text.resize(static_cast<std::size_t>(file.gcount()));
-  Result<schema::JobSpec> job = schema::parse_job(text, command.job_file);
+  const Result<std::string> text = RegularFile::text(command.job_file, schema::kMaxSpecBytes);
+  if (!text)
+    return Error{ErrorKind::kUsage,
+                 command.job_file + " cannot be read: " + text.error().message + "; simulate takes a job file"};
+  Result<schema::JobSpec> job = schema::parse_job(*text, command.job_file);
   if (!job.ok()) return job;
   for (const std::string& setting : command.settings)
     if (Status set = schema::override_job_key(*job, setting); !set.ok()) return set.error();

@@ -90,6 +90,9 @@ struct ResumeRequest {
 
   without @5 :List(Text);
   # As in StartRequest.
+
+  node @6 :Text;
+  # The node that proposes it: a name, or empty for the asked node.
 }
 
 struct StopRequest {

@@ -1,10 +1,9 @@
 #include "ctl/export/metric_lines.h"
 
-#include <cerrno>
-#include <cstring>
 #include <fstream>
 #include <string_view>
 
+#include "kernels/base/regular_file.h"
 #include "schema/described/json_form.h"
 
 namespace tg::ctl {
@@ -50,8 +49,9 @@ std::optional<MetricLine> parse_metric_line(std::string_view text) {
 }
 
 Status for_each_line(const MetricsFile& file, const std::function<Status(const MetricLine&)>& take) {
+  if (const Result<RegularFile> regular = RegularFile::open(file.path); !regular)
+    return Error{ErrorKind::kIo, file.name + " cannot be read: " + regular.error().message};
   std::ifstream stream(file.path, std::ios::binary);
-  if (!stream) return Error{ErrorKind::kIo, file.name + " cannot be read: " + std::strerror(errno)};
   std::string text(kMaxLineBytes, '\0');
   for (std::uint64_t number = 1; stream.peek() != std::ifstream::traits_type::eof(); ++number) {
     const bool read = static_cast<bool>(stream.getline(text.data(), static_cast<std::streamsize>(text.size())));
@@ -61,7 +61,7 @@ Status for_each_line(const MetricsFile& file, const std::function<Status(const M
                                             ": not a JSON object with a step number; fetch the run again"};
     if (Status taken = take(*line); !taken) return taken;
   }
-  if (stream.bad()) return Error{ErrorKind::kIo, file.name + " cannot be read; is it a file?"};
+  if (stream.bad() || !stream.is_open()) return Error{ErrorKind::kIo, file.name + " cannot be read"};
   return {};
 }
 

@@ -54,26 +54,30 @@ std::string reason_text(const schema::RunStatus& run) {
   return run.reason + (run.reason.empty() ? "" : "; ") + next_step(run);
 }
 
-// "900, 600 (node-b: 600)": the steps of the states that all members have, and the members that have others.
+// "900, 600 (node-b: 600; node-c: none)": the steps of the states that those with a state share; others'.
 std::string states(const schema::RunStatus& run) {
   const auto listed = [](const std::vector<std::uint64_t>& steps) {
     return steps.empty() ? "none" : joined(steps, ", ", [](std::uint64_t step) { return std::to_string(step); });
   };
-  std::vector<std::uint64_t> shared = run.members.empty() ? std::vector<std::uint64_t>{} : run.members.front().states;
-  for (const schema::MemberStatus& member : run.members)
-    std::erase_if(shared, [&](std::uint64_t step) { return std::ranges::count(member.states, step) == 0; });
+  std::vector<std::uint64_t> newest, shared;
+  for (const schema::MemberStatus& member : run.members) newest = std::max(newest, member.states);
+  for (const std::uint64_t step : newest)
+    if (std::ranges::all_of(run.members, [&](const schema::MemberStatus& member) {
+          return member.states.empty() || std::ranges::count(member.states, step) > 0;
+        }))
+      shared.push_back(step);
+  if (shared.empty()) shared = newest;
   std::string others;
   for (const schema::MemberStatus& member : run.members)
     if (member.states != shared) others += (others.empty() ? "" : "; ") + member.node + ": " + listed(member.states);
-  const bool none = std::ranges::all_of(run.members, [](const auto& member) { return member.states.empty(); });
-  return none ? "" : listed(shared) + (others.empty() ? "" : " (" + others + ")");
+  return newest.empty() ? "" : listed(shared) + (others.empty() ? "" : " (" + others + ")");
 }
 
 std::string digest(std::uint64_t value) { return value == 0 ? std::string(kNothing) : hex_digest(value); }
 
 // "backward 12 s of 60 s": the time without progress, and that after which the member is evicted.
 std::string phase_text(const schema::MemberStatus& member) {
-  if (schema::has_ended(member.state)) return std::string(kNothing);
+  if (schema::has_ended(member.state) || !member.is_heard()) return std::string(kNothing);
   if (member.phase_limit_ms == 0) return to_word(member.phase);
   return std::string(to_word(member.phase)) + " " + std::to_string(member.phase_ms / 1000) + " s of " +
          std::to_string(member.phase_limit_ms / 1000) + " s";
@@ -214,6 +218,7 @@ std::string format_mesh(const schema::MeshStatus& mesh, std::int64_t now_ms, std
 
 std::string format_run(const schema::RunStatus& run, std::int64_t now_ms, std::size_t columns) {
   const std::string rest = eta(run, now_ms);
+  const bool starts = run.state == schema::RunState::kPending || run.state == schema::RunState::kStarting;
   Rows rows{
       {"run", run.id},
       {"state", std::string(to_word(run.state)) + " for " + age(run.since_ms, now_ms) +
@@ -235,7 +240,7 @@ std::string format_run(const schema::RunStatus& run, std::int64_t now_ms, std::s
   if (const std::string members = view(run); !members.empty()) rows.push_back({"view", members});
   if (run.lineage > 1)
     rows.push_back({"resumed", std::to_string(run.lineage - 1) + (run.lineage == 2 ? " time" : " times") +
-                                   ", last from step " + std::to_string(run.from_step)});
+                                   (starts ? "" : ", last from step " + std::to_string(run.from_step))});
   if (const std::string from = schema::has_ended(run.state) ? states(run) : ""; !from.empty())
     rows.push_back({"resume points", from});
   if (run.step > 0) {
@@ -256,18 +261,22 @@ std::string format_run(const schema::RunStatus& run, std::int64_t now_ms, std::s
       rows.push_back(
           {"best", "accuracy " + format_percent(run.best_accuracy, 2) + ", step " + std::to_string(run.best_step)});
   }
-  rows.push_back({"digest", digest(run.digest)});
-
-  const bool ended = std::any_of(run.members.begin(), run.members.end(), [](const schema::MemberStatus& member) {
-    return member.save != schema::SaveState::kNone;
-  });
-  Rows members{{"MEMBER", "STATE", "STEP", "DIGEST", ended ? "SAVED" : "PHASE", "WAITED FOR"}};
+  const bool ended = schema::has_ended(run.state);
+  rows.push_back({"digest", digest(run.digest) + (run.digest == 0 ? "" : ", step " + std::to_string(run.digest_step))});
+  Rows members{{"MEMBER", "STATE", "STEP", ended ? "DIGEST" : "COMPARED AT", ended ? "SAVED" : "PHASE", "WAITED FOR"}};
   std::vector<std::string> notes{""};
   for (const schema::MemberStatus& member : run.members) {
     const bool waits = member.data_wait_share > schema::kMinDataWaitShare;
-    notes.push_back(waits ? "waits for data " + format_percent(member.data_wait_share, 0) + " of its time" : "");
-    members.push_back({member.node, std::string(to_word(member.state)), std::to_string(member.step),
-                       digest(member.digest), ended ? std::string(to_word(member.save)) : phase_text(member),
+    const bool silent = !member.is_heard();
+    notes.push_back(silent  ? member.problem
+                    : waits ? "waits for data " + format_percent(member.data_wait_share, 0) + " of its time"
+                            : "");
+    members.push_back({member.node, silent ? std::string(kNothing) : std::string(to_word(member.state)),
+                       member.step == 0 && run.step > 0 ? std::string(kNothing) : std::to_string(member.step),
+                       ended                ? digest(member.digest)
+                       : member.digest == 0 ? std::string(kNothing)
+                                            : std::to_string(member.digest_step),
+                       ended ? std::string(to_word(member.save)) : phase_text(member),
                        format_percent(member.wait_share, 0) + (member.holds_up() ? ", holds the run up" : "")});
   }
   for (const schema::Departure& one : run.departed) {

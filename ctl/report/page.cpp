@@ -3,7 +3,10 @@
 #include <algorithm>
 #include <cmath>
 #include <iterator>
+#include <map>
+#include <optional>
 #include <set>
+#include <utility>
 
 #include "ctl/format/comparison.h"
 #include "ctl/format/progress.h"
@@ -179,7 +182,8 @@ std::string time_of_a_step(const ReportData& data) {
   };
   add("computes, and exchanges meanwhile", std::max(curves.seconds - curves.data_wait - waited, 0.0));
   add("waits for data", curves.data_wait);
-  for (const auto& [node, seconds] : curves.waits) add("waits for " + node, seconds);
+  for (const auto& [node, seconds] : curves.waits)
+    add("waits for " + node + (node == data.node ? ", in steps that another member recorded" : ""), seconds);
   return "<h2>Where a step's time goes</h2>\n" + time_of_members(data.run) +
          element("h3", data.node + ", over all " + std::to_string(curves.steps) + " steps that it took part in") +
          "\n" + stacked_bar("Where a step's time goes", parts) + "\n<table>\n" + rows + "</table>\n";
@@ -213,24 +217,54 @@ std::string members(const schema::RunStatus& run) {
                rows);
 }
 
+std::optional<std::uint64_t> number_in(const Json& object, const char* key) {
+  const auto found = object.is_object() ? object.find(key) : object.end();
+  if (found == object.end() || !found->is_number_unsigned()) return std::nullopt;
+  return found->get<std::uint64_t>();
+}
+
+// The lines of views.jsonl, and the view that goes on, which has none yet. A member that was PAUSED or shut down keeps
+// a state one step beyond the last one that it knew to be confirmed: where a later view began with that, the line's
+// view trained it.
+std::vector<Json> all_views(const ReportData& data) {
+  std::vector<Json> all = data.views;
+  const auto name_of = [](const Json& view) {
+    return std::pair(number_in(view, "lineage").value_or(0), number_in(view, "view").value_or(0));
+  };
+  if (number_in(data.record, "view") &&
+      std::ranges::none_of(all, [&](const Json& one) { return name_of(one) == name_of(data.record); })) {
+    all.push_back(data.record);
+    all.back()["to_step"] = data.run.step;
+    all.back()["ended"] = to_word(data.run.state);
+  }
+  std::map<std::pair<std::uint64_t, std::uint64_t>, std::uint64_t> begun_with;  // the newest state, by its view
+  for (const Json& one : all) {
+    const Json from = one.value("from", Json());
+    std::uint64_t& step = begun_with[name_of(from)];
+    step = std::max(step, number_in(from, "step").value_or(0));
+  }
+  for (Json& one : all)
+    if (const auto to = number_in(one, "to_step"); to && begun_with.contains(name_of(one)))
+      one["to_step"] = std::max(*to, begun_with[name_of(one)]);
+  return all;
+}
+
 std::string views(const ReportData& data) {
-  if (data.views.empty()) return "";
+  const std::vector<Json> all = all_views(data);
+  if (all.empty()) return "";
   Rows rows;
-  for (const Json& view : data.views) {
+  for (const Json& view : all) {
     std::string names;
     if (view.contains("members") && view["members"].is_array())
       for (const Json& name : view["members"])
         if (name.is_string()) names += (names.empty() ? "" : ", ") + name.get<std::string>();
-    const auto number = [&](const Json& from, const char* key) {
-      return from.is_object() && from.contains(key) && from[key].is_number_unsigned() ? from[key].dump() : "-";
-    };
-    const auto first_step = [&](const Json& from) {
-      const std::string before = number(from, "step");
-      return before == "-" ? before : std::to_string(from["step"].get<std::uint64_t>() + 1);
-    };
+    const auto shown = [](std::optional<std::uint64_t> number) { return number ? std::to_string(*number) : "-"; };
+    std::optional<std::uint64_t> first = number_in(view.value("from", Json()), "step"),
+                                 last = number_in(view, "to_step");
+    if (first) ++*first;
+    if (first && last && *first > *last) first = last = std::nullopt;  // it made no step
     const auto ended = view.find("ended");
-    rows.push_back({number(view, "lineage"), number(view, "view"), first_step(view.value("from", Json())),
-                    number(view, "to_step"), names,
+    rows.push_back({shown(number_in(view, "lineage")), shown(number_in(view, "view")), shown(first), shown(last), names,
                     ended != view.end() && ended->is_string() ? ended->get<std::string>() : "-"});
   }
   return "<h2>Views</h2>\n" + table({"started or resumed", "view", "from step", "to step", "members", "ended"}, rows);

@@ -38,9 +38,9 @@ int detached(const std::string& id) {
 
 }  // namespace
 
-int withdraw(Client& client, const std::string& id) {
+int withdraw(Client& client, const std::string& id, const std::string& node) {
   clear_interrupt();
-  const Result<schema::StopReply> told = client.ask_for<schema::StopReply>(schema::StopRequest{id});
+  const Result<schema::StopReply> told = client.ask_for<schema::StopReply>(schema::StopRequest{id, node});
   if (!told && told.error().kind != ErrorKind::kNotFound) {
     print_note("interrupted; run " + id + " may still begin: " + told.error().message + ". tgctl stop " + id +
                " ends it");

@@ -47,6 +47,6 @@ class ProgressPrinter {
 // Returns when the run has ended, or on Ctrl-C, which leaves it running.
 int follow(Client& client, const std::string& id, ProgressPrinter& printer);
 // Stops a run after Ctrl-C came before the node had answered its start.
-int withdraw(Client& client, const std::string& id);
+int withdraw(Client& client, const std::string& id, const std::string& node = "");
 
 }  // namespace tg::ctl

@@ -1,7 +1,5 @@
 #include <chrono>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <optional>
 
 #include "ctl/fetch/part_file.h"
@@ -13,6 +11,7 @@
 #include "ctl/verbs/follow.h"
 #include "ctl/verbs/verbs.h"
 #include "kernels/base/log.h"
+#include "kernels/base/regular_file.h"
 #include "schema/limits.h"
 
 namespace tg::ctl {
@@ -55,11 +54,12 @@ Result<std::string> ask_misclassifications(Client& client, const schema::RunStat
   return found ? misclassification_section(*found, run) : found.error();
 }
 
-Result<std::string> text_of(const fs::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  if (!file)
-    return Error{ErrorKind::kUsage, path.string() + " cannot be read; give a run, or a folder that tgctl fetch wrote"};
-  return std::string(std::istreambuf_iterator<char>(file), {});
+Result<std::string> text_of(const fs::path& path, std::uint64_t most_bytes) {
+  Result<std::string> text = RegularFile::text(path.string(), most_bytes);
+  if (!text)
+    return Error{ErrorKind::kUsage, path.string() + " cannot be read: " + text.error().message +
+                                        "; give a run, or a folder that tgctl fetch wrote"};
+  return text;
 }
 
 int report_folder(const Command& command) {
@@ -78,10 +78,13 @@ int report_folder(const Command& command) {
 }  // namespace
 
 Result<ReportData> read_report(const std::string& folder) {
-  const Result<std::string> record = text_of(fs::path(folder) / kRecordFile);
+  const Result<std::string> record = text_of(fs::path(folder) / kRecordFile, schema::kMaxRecordBytes);
   if (!record) return record.error();
-  const Result<std::string> views = text_of(fs::path(folder) / kViewsFile);
-  Result<ReportData> data = report_data(*record, views ? *views : "");
+  std::error_code code;
+  const fs::path views_path = fs::path(folder) / kViewsFile;
+  const Result<std::string> views = fs::exists(views_path, code) ? text_of(views_path, kMaxViewsBytes) : std::string();
+  if (!views) return views.error();
+  Result<ReportData> data = report_data(*record, *views);
   if (!data) return Error{data.error().kind, folder + "/" + kRecordFile + " is damaged: " + data.error().message};
   const std::string metrics = (fs::path(folder) / kMetricsFile).string();
   Result<Curves> curves = read_curves({metrics, metrics});

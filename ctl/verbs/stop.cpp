@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <chrono>
+#include <iterator>
 #include <optional>
 #include <string>
 #include <vector>
@@ -15,21 +16,24 @@ namespace {
 constexpr int kStopPollMs = 250;
 constexpr std::chrono::seconds kDeadline{60};
 
-// The nodes that get the request. The asked node, "", passes it on to all members. A PAUSED run has no quorum, so each
-// reachable member gets it; if the asked node has left the run, a member gets it.
+// The nodes that get the request, the first that can first: a member passes it on to all. A node that joins cannot; a
+// PAUSED run has no quorum, so each reachable member gets it.
 std::vector<std::string> stop_targets(const schema::MeshStatus& mesh) {
   const schema::RunStatus& run = mesh.runs.front();
-  std::vector<std::string> members, paused;
+  std::vector<std::string> members, joiners, paused;
   for (const schema::MemberStatus& row : run.members) {
     const auto node = std::ranges::find(mesh.nodes, row.node, &schema::NodeStatus::name);
     const bool answers = node != mesh.nodes.end() && node->state != schema::NodeState::kUnreachable;
     if (!answers || schema::has_ended(row.state)) continue;
-    members.push_back(row.node);
+    const bool joins = row.state == schema::RunState::kStarting && run.state != row.state;
+    std::vector<std::string>& others = joins ? joiners : members;
+    others.insert(row.node == mesh.node ? others.begin() : others.end(), row.node);
     if (row.state == schema::RunState::kPaused) paused.push_back(row.node);
   }
   if (run.state == schema::RunState::kPaused && !paused.empty()) return paused;
-  if (members.empty() || std::ranges::count(members, mesh.node) > 0) return {""};
-  return {members.front()};
+  std::ranges::move(joiners, std::back_inserter(members));
+  if (members.empty()) members.push_back(mesh.node);
+  return members;
 }
 
 }  // namespace
@@ -61,7 +65,9 @@ int stop(Client& client, const Command& command) {
   const std::string id = run->id;
   std::optional<Error> refused;
   std::size_t told = 0;
+  const bool each = run->state == schema::RunState::kPaused;
   for (const std::string& node : stop_targets(*mesh)) {
+    if (told > 0 && !each) break;
     const Result<schema::StopReply> reply = client.ask_for<schema::StopReply>(schema::StopRequest{id, node});
     reply ? void(++told) : void(refused = reply.error());
   }

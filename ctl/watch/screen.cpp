@@ -60,7 +60,7 @@ void add_error(const Facts& facts, const View& view, Sheet& sheet) {
 ScreenLine member_cells(const schema::RunStatus& run, const std::string& node) {
   const auto member = std::ranges::find(run.members, node, &schema::MemberStatus::node);
   if (member == run.members.end()) return {{run.has_left(node) ? "left" : "-", kPoor}, {"-"}, {"-"}, {"-"}};
-  const bool on = !schema::has_ended(member->state);
+  const bool on = !schema::has_ended(member->state) && member->is_heard();
   std::string phase = on ? std::string(to_word(member->phase)) : "-";
   if (on && member->phase_limit_ms > 0 && member->phase_ms >= kStandsMs)
     phase += " " + format_span(static_cast<double>(member->phase_ms) / 1000);

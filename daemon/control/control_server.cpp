@@ -62,7 +62,9 @@ struct ControlServer::State {
   void handle(const Client& client, schema::StartRequest request) { forward_to_node(client, std::move(request)); }
   void handle(const Client& client, schema::StopRequest request);
   void handle(const Client& client, schema::LeaveRequest request);
-  void handle(const Client& client, schema::ResumeRequest request) { forward_to_node(client, std::move(request)); }
+  void handle(const Client& client, schema::ResumeRequest request) {
+    if (!relayed(client, request)) forward_to_node(client, std::move(request));
+  }
   void handle(const Client& client, const schema::Obsolete&) {
     answer(client, Error{ErrorKind::kUsage, config.node + " does not know this request; its tgd is newer than tgctl"});
   }

@@ -56,13 +56,16 @@ std::string unsaved(const RunStatus& run) {
   return text;
 }
 
+bool is_begun(const RunStatus& run) { return run.state != RunState::kPending && run.state != RunState::kStarting; }
+
 // Whether `one` takes precedence over `other`: a later lineage and a later view know more; in one view, a node that
-// continues knows more than one that has left it (INTERRUPTED).
+// continues knows more than one that has left it (INTERRUPTED), or is about to join it.
 bool knows_more(const RunStatus& one, const RunStatus& other) {
   if (one.lineage != other.lineage) return one.lineage > other.lineage;
   const bool ended = has_ended(one.state), other_ended = has_ended(other.state);
   if (ended && other_ended && precedence(one.state) != precedence(other.state))
     return precedence(one.state) > precedence(other.state);
+  if (!ended && !other_ended && is_begun(one) != is_begun(other)) return is_begun(one);
   if (one.view != other.view) return one.view > other.view;
   return !ended && other.state == RunState::kInterrupted;
 }
@@ -153,6 +156,32 @@ void add_second_hand(MeshStatus& own, const MeshStatus& answer) {
 
 }  // namespace
 
+namespace {
+
+// A row that its node has not reported has no phase, and where the node has answered, no saved state: it was wiped.
+void mark_unreported(RunStatus& run, const MeshStatus& mesh, const std::vector<std::string>& answered,
+                     const std::map<std::string, std::uint32_t>& reporters) {
+  if (!is_begun(run)) return;
+  for (MemberStatus& row : run.members) {
+    const schema::NodeStatus* const node = row_of(mesh, row.node);
+    if (node == nullptr) continue;
+    if (const auto told = reporters.find(row.node); told != reporters.end()) {
+      if (told->second < run.lineage && has_ended(row.state) && row.problem.empty())
+        row.problem = "knows an earlier lineage";
+      continue;
+    }
+    const bool silent = std::ranges::count(answered, row.node) == 0;
+    if (silent && (has_ended(run.state) || node->state != schema::NodeState::kUnreachable))
+      continue;  // its state may still be on its disk; or it is late
+    row.phase = schema::Phase::kIdle;
+    row.phase_ms = row.phase_limit_ms = 0;
+    row.save = schema::SaveState::kNone;
+    row.problem = silent ? "does not answer" : "has no copy of the run";
+  }
+}
+
+}  // namespace
+
 MeshStatus merge_statuses(MeshStatus own, const std::vector<MeshStatus>& answers) {
   std::map<std::string, RunStatus> merged;
   // By run: the nodes that reported it, with the lineage that each reported.
@@ -161,7 +190,9 @@ MeshStatus merge_statuses(MeshStatus own, const std::vector<MeshStatus>& answers
     merged.emplace(run.id, as_reported_by(own.node, run));
     reporters[run.id].emplace(own.node, run.lineage);
   }
+  std::vector<std::string> answered{own.node};
   for (const MeshStatus& answer : answers) {
+    answered.push_back(answer.node);
     schema::NodeStatus* const node = row_of(own, answer.node);
     const schema::NodeStatus* const told = row_of(answer, answer.node);
     if (node != nullptr && told != nullptr) node->compute = told->compute;
@@ -195,6 +226,7 @@ MeshStatus merge_statuses(MeshStatus own, const std::vector<MeshStatus>& answers
               [](const MemberStatus& a, const MemberStatus& b) { return a.node < b.node; });
     if (const std::string problem = schema::is_final(run.state) ? unsaved(run) : ""; !problem.empty())
       run.reason += (run.reason.empty() ? "" : "; ") + problem;
+    mark_unreported(run, own, answered, reporters[id]);
     own.runs.push_back(std::move(run));
   }
   std::sort(own.runs.begin(), own.runs.end(), schema::is_newer);

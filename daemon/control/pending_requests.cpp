@@ -64,7 +64,9 @@ std::optional<std::uint64_t> PendingRequests::survey(Client client, Survey surve
 
 std::optional<std::uint64_t> PendingRequests::relay(Client client, Seat peer, schema::RequestBody body,
                                                     std::uint64_t now_ms) {
-  return add(std::move(client), now_ms + schema::kRelayReplyMs, Relay{peer, std::move(body)}, 1);
+  const bool resumes = std::holds_alternative<schema::ResumeRequest>(body);  // a call there
+  return add(std::move(client), now_ms + (resumes ? schema::kMaxCallMs : schema::kRelayReplyMs),
+             Relay{peer, std::move(body)}, 1);
 }
 
 Answer PendingRequests::finish(Waiting::iterator at, ReplyBody body) {
@@ -125,7 +127,8 @@ std::optional<Answer> PendingRequests::on_peer_reply(Seat peer, schema::Reply re
     if (relay->peer != peer) return std::nullopt;
     if (!std::holds_alternative<schema::SliceReply>(reply.body) &&
         !std::holds_alternative<schema::DoneReply>(reply.body) &&
-        !std::holds_alternative<schema::StopReply>(reply.body) && !std::holds_alternative<Error>(reply.body)) {
+        !std::holds_alternative<schema::StopReply>(reply.body) &&
+        !std::holds_alternative<schema::StartReply>(reply.body) && !std::holds_alternative<Error>(reply.body)) {
       return std::nullopt;
     }
     return finish(at, std::move(reply.body));
@@ -142,7 +145,7 @@ std::optional<Answer> PendingRequests::on_peer_reply(Seat peer, schema::Reply re
   MeshStatus* status = std::get_if<MeshStatus>(&reply.body);
   // A reply under another name is not from the node of that peer line.
   if (status == nullptr || status->node != names_[peer]) return on_peer_unavailable(reply.id, peer);
-  if (!reserve(at->second, bytes)) status->runs.clear();  // the others have most of them too
+  if (!reserve(at->second, bytes)) return on_peer_unavailable(reply.id, peer);  // the others have most of it too
   part->second = std::move(*status);
   if (--at->second.outstanding > 0) return std::nullopt;
   return finish_gather(at);

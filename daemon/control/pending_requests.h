@@ -4,11 +4,11 @@
 //   call    start, stop, plan, ...: waits for the node's thread          answered by reply(token)
 //   gather  status: waits for every asked peer, or kPeerStatusMs          answered by the merged parts
 //   survey  examine: waits for every node, this one included              answered by the diagnosis (daemon/doctor)
-//   relay   logs, fetch, stop of another node, or kRelayReplyMs           answered by its reply
+//   relay   logs, fetch, stop of another node, or kRelayReplyMs; resume   answered by its reply
 //
 // At most kMaxPendingRequests are pending; each has a deadline, and is answered once. A request to a peer carries the
 // token as its id; only that peer's reply counts. The parts that gathers and surveys hold are bounded by
-// kMaxGatheredBytes: above it no new ones are accepted, and a further part is kept without its runs.
+// kMaxGatheredBytes: above it no new ones are accepted, and a further part is as if its node had not answered.
 #pragma once
 
 #include <cstdint>

@@ -414,7 +414,7 @@ Status Membership::stop(const std::string& run_id, std::uint64_t now_ms) {
     return Error{ErrorKind::kNotFound, "no run " + run_id + " is in progress on " + peers_.own_name()};
   if (joiner_.has_reserved())
     return Error{ErrorKind::kRefused,
-                 peers_.own_name() + " is about to join run " + run_id + "; ask one of its members"};
+                 peers_.own_name() + " is about to join run " + run_id + "; ask one of its members, with --address"};
   if (!pause_reason().empty()) {
     lifecycle_.interrupt(FailureCause::kStopWhilePaused,
                          (change_->step() ? "left at step " + std::to_string(*change_->step()) : "left") +

@@ -439,7 +439,7 @@ void Start::on_own_offer(std::uint64_t run_key, schema::Offer offer, std::uint32
   if (known_lineage >= run_.resume->lineage)
     return on_failed({ErrorKind::kRefused, own_name(), "prepare",
                       own_name() + " knows a later lineage of run " + run_.id + " than " + name(proposer_) +
-                          " does; ask that node: tgctl resume " + run_.id + " --address ADDRESS"});
+                          " does; ask " + own_name() + ", with --address"});
   if (phase_ == Phase::kFinding) return add_offer(peers_.self(), std::move(offer), now_ms);
   if (early_failure_) return;  // the proposer has this node's refusal
   offers_.take(peers_.self(), offer);

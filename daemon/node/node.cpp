@@ -451,6 +451,9 @@ Result<std::vector<Seat>> Node::seats_without(const std::vector<std::string>& na
 
 // Proposes a new or resumed run to all nodes that are asked.
 void Node::propose(std::uint64_t token, const RunIdentity& identity) {
+  if (membership_.state() == schema::RunState::kPaused)
+    return control_.reply(token, Error{ErrorKind::kRefused, "run " + membership_.current()->id +
+                                                                " is PAUSED: " + membership_.pause_reason()});
   membership_.start(token, identity, steady_ms());
   const RunIdentity* const current = membership_.current();
   if (current == nullptr || current->run_key != identity.run_key) return;

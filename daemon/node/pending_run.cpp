@@ -19,6 +19,11 @@ void PendingRun::show(const RunIdentity& run, const schema::JobSpec& job, schema
     if (run.members.empty() || std::ranges::count(run.members, seat) > 0)
       status.members.push_back({.node = context_.self.names[seat], .state = state});
   status.lineage = run.lineage();
+  if (const std::optional<RunRecord> record = context_.storage.store.recorded(run.id); record && run.resume) {
+    status.started_ms = record->status.started_ms;
+    status.step = run.resume->from_step.value_or(record->status.step);
+    if (status.steps == 0) status.steps = record->status.steps;
+  }
   context_.storage.store.show_resuming(run.id);  // or joining; only if there is a record
   context_.storage.store.update(status);
 }

@@ -228,6 +228,7 @@ schema::RunStatus Run::first_status(const schema::StartReply& facts) const {
   status.view_since_ms = status.since_ms;
   status.data_warnings = facts.data_warnings;
   if (!start_) return status;
+  status.digest = start_->state.digest;  // a joiner has drawn parameters of its own before
   const schema::RunStatus& before = start_->record->status;
   status.started_ms = before.started_ms;
   status.initial_digest = before.initial_digest;
@@ -388,10 +389,10 @@ Status Run::change_view(View next, Round start, const std::string& why) {
   before.install(start);
   if (can_undo) reporter_.drop_unconfirmed();
   if (unfit_.empty()) unfit_ = before.unfit();
-  read_digests();
+  const std::uint64_t digest = read_digest().value_or(reporter_.status().digest);
   const bool report_follows = is_evaluated(start.value()) || start.value() == job_.steps;
   if (!report_follows) reporter_.write_without_report();
-  const schema::StateId from = checkpointer_.state_id(start.value(), reporter_.status().digest);
+  const schema::StateId from = checkpointer_.state_id(start.value(), digest);
   const std::vector<std::string> departed = members_not_in(view_->view(), next, context_.self.names);
   const std::vector<std::string> joined = members_not_in(next, view_->view(), context_.self.names);
   const std::string reason = why.empty() ? change_reason(departed) : why;
@@ -574,19 +575,19 @@ void Run::begin_save(schema::RunState state, const std::string& reason) {
   view_->member().rest();
   // Only a resume needs it, and a COMPLETED run is never resumed.
   const bool undone = state != schema::RunState::kCompleted && prepared_->replica->committed_rounds() < committed;
-  read_digests();
+  if (const std::optional<std::uint64_t> digest = read_digest())
+    reporter_.set_digest(*digest, prepared_->replica->confirmed_rounds().value());
   reporter_.set_state(state, reason);
   const std::optional<schema::RunStatus> ahead = undone ? reporter_.take_unconfirmed() : std::nullopt;
   checkpointer_.begin_save(reporter_.refreshed(), ahead, reporter_.take_metrics(), timeline_);
 }
 
-// Reads the digests of the last state. If the device has failed, the last known ones stay, with their step.
-void Run::read_digests() {
+std::optional<std::uint64_t> Run::read_digest() const {
   try {
-    reporter_.set_digest(Replica::combine(prepared_->replica->segment_digests()),
-                         prepared_->replica->confirmed_rounds().value());
+    return Replica::combine(prepared_->replica->segment_digests());
   } catch (const std::exception& error) {
     context_.news.log.warning("digest-failed", {{"run", identity_.id}, {"error", error.what()}});
+    return std::nullopt;
   }
 }
 

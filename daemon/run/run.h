@@ -122,7 +122,7 @@ class Run {
   bool is_evaluated(std::uint64_t step) const;
   Status mark_unfit(const Error& error);
   void log_beginning(const schema::StartReply& facts) const;
-  void read_digests();
+  std::optional<std::uint64_t> read_digest() const;
 
   const RunContext& context_;
   const std::uint64_t number_;

@@ -56,8 +56,8 @@ class RunReporter {
   // --- the run ---
   void set_state(schema::RunState state, const std::string& reason);  // the log has PAUSED and its end
   void set_note(const std::string& reason);                           // for people, during the run
-  void set_digest(std::uint64_t digest, std::uint64_t step);
-  void publish(bool now);  // updates status; false = at most every kPublishEvery
+  void set_digest(std::uint64_t digest, std::uint64_t step);  // the last one that all members have, or the end's
+  void publish(bool now);                                     // updates status; false = at most every kPublishEvery
   const std::shared_ptr<LineFile>& metrics() const { return metrics_; }
   // No rows are added any more; the caller closes the file.
   std::shared_ptr<LineFile> take_metrics() { return std::move(metrics_); }

@@ -139,8 +139,8 @@ void RunView::confirmed(Step step, bool checkpoint) {
 
 void RunView::reported(const std::optional<Member::Evaluation>& evaluation) { run_.reporter.on_reported(evaluation); }
 
-void RunView::state_digests(const std::vector<std::uint64_t>& digests) {
-  run_.reporter.set_digest(Replica::combine(digests), prepared_->replica->confirmed_rounds().value());
+void RunView::digests_compared(Step step, const std::vector<std::uint64_t>& digests) {
+  run_.reporter.set_digest(Replica::combine(digests), step.value());
 }
 
 void RunView::on_waited(const Waiting& waiting, Clock::time_point since) {

@@ -85,7 +85,7 @@ class RunView : private Member::Delegate {
   void committed(const Member::Committed& committed) override;
   void confirmed(Step step, bool checkpoint) override;
   void reported(const std::optional<Member::Evaluation>& evaluation) override;
-  void state_digests(const std::vector<std::uint64_t>& digests) override;
+  void digests_compared(Step step, const std::vector<std::uint64_t>& digests) override;
 
   void update_shares();
 

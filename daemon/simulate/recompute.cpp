@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <cstdio>
 #include <exception>
+#include <iterator>
 #include <memory>
 #include <new>
 #include <optional>
@@ -15,6 +17,7 @@
 #include "daemon/simulate/recorded_run.h"
 #include "daemon/simulate/share_engines.h"
 #include "daemon/simulate/simulated_view.h"
+#include "daemon/store/run_files.h"
 #include "engine/compute_device.h"
 #include "engine/resources/processors.h"
 #include "kernels/base/hex.h"
@@ -30,7 +33,7 @@ constexpr std::chrono::seconds kSayStepEvery{10};
 constexpr const char* kHere = "this machine";
 
 std::string counted(std::uint64_t count, const char* noun) {
-  return std::to_string(count) + " " + noun + (count == 1 ? "" : "s");
+  return std::to_string(count) + " " + noun + (count == 1 ? "" : std::string(noun).ends_with('s') ? "es" : "s");
 }
 
 // "NVIDIA H100 80GB HBM3 (device 0)" without its number.
@@ -58,6 +61,7 @@ class Recomputation {
     return compare_evaluation();
   }
   std::uint64_t digest() const { return digest_; }
+  std::uint64_t losses() const { return losses_; }  // compared
 
  private:
   Seat seat_of(const std::string& node) const {
@@ -103,6 +107,7 @@ class Recomputation {
     double recorded = 0, computed = 0;
   };
   std::optional<OtherLoss> other_loss_;  // the first
+  std::uint64_t losses_ = 0;             // compared
   std::chrono::steady_clock::time_point said_ = std::chrono::steady_clock::now();
 };
 
@@ -197,9 +202,11 @@ Status Recomputation::enter(const Leg& leg) {
 
 void Recomputation::committed(const Member::Committed& committed) {
   const double loss = committed.loss_sum / static_cast<double>(global_batch_);
-  const auto recorded = run_.losses.find(committed.step);
-  if (recorded != run_.losses.end() && recorded->second != loss && !other_loss_)
-    other_loss_ = {committed.step, recorded->second, loss};
+  if (const auto recorded = run_.losses.find(committed.step); recorded != run_.losses.end()) {
+    ++losses_;
+    const bool same = recorded->second == loss || (std::isnan(recorded->second) && !std::isfinite(loss));
+    if (!same && !other_loss_) other_loss_ = {committed.step, recorded->second, loss};
+  }
   const auto now = std::chrono::steady_clock::now();
   if (now - said_ < kSayStepEvery) return;
   said_ = now;
@@ -251,8 +258,9 @@ Status Recomputation::difference(const Leg& leg) const {
     std::snprintf(losses, sizeof losses, ": %.17g recorded, %.17g computed", other_loss_->recorded,
                   other_loss_->computed);
     text += "; the first loss that differs is that of step " + std::to_string(other_loss_->step) + losses;
-  } else if (run_.losses.contains(leg.last)) {
-    text += "; the losses of its steps are as recorded";
+  } else {
+    const auto compared = std::distance(run_.losses.upper_bound(leg.first), run_.losses.upper_bound(leg.last));
+    text += "; " + std::to_string(compared) + " of " + counted(leg.last - leg.first, "loss") + " compared, as recorded";
   }
   return Error{ErrorKind::kFailed, text};
 }
@@ -352,8 +360,13 @@ Status recompute(const RecomputeOptions& options, const std::function<void(const
   try {
     Recomputation again(options, *run, *compute, **kernels, say);
     if (Status same = again.compute(); !same) return same;
-    say("recomputed " + counted(run->legs.back().last, "step") + " of " + counted(run->names.size(), "member") +
-        ": digest " + hex_digest(again.digest()) + ", as recorded");
+    const std::string what = "recomputed " + counted(run->legs.back().last, "step") + " of " +
+                             counted(run->names.size(), "member") + ": digest " + hex_digest(again.digest()) +
+                             ", as recorded; ";
+    if (again.losses() == 0)
+      return Error{ErrorKind::kFailed, what + "no loss was compared: " + options.directory + "/" + kMetricsFile +
+                                           " has none of its steps; fetch the run again"};
+    say(what + std::to_string(again.losses()) + " of " + counted(run->legs.back().last, "loss") + " compared");
     return {};
   } catch (const std::bad_alloc&) {
     return Error{ErrorKind::kRefused, "this machine has not enough memory for all members"};

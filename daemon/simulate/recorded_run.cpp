@@ -1,18 +1,20 @@
 #include "daemon/simulate/recorded_run.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <functional>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <set>
-#include <span>
 #include <utility>
 
 #include "daemon/store/run_files.h"
+#include "kernels/base/hex.h"
 #include "kernels/base/regular_file.h"
 #include "schema/described/json_form.h"
 #include "schema/limits.h"
+#include "schema/text.h"
 
 namespace tg::daemon {
 namespace {
@@ -22,13 +24,8 @@ constexpr std::uint64_t kMaxMetricsBytes = std::uint64_t{4} << 30;
 
 // kNotFound if it is not there.
 Result<std::string> text_of(const std::string& path, std::uint64_t most_bytes) {
-  const Result<RegularFile> file = RegularFile::open(path);
-  if (!file) return Error{file.error().kind, "cannot read " + path + ": " + file.error().message};
-  if (file->bytes() > most_bytes) return Error{ErrorKind::kCorrupt, path + " is too large"};
-  std::string text(file->bytes(), '\0');
-  const Result<std::size_t> got = file->read(0, std::as_writable_bytes(std::span(text)));
-  if (!got) return Error{ErrorKind::kIo, "cannot read " + path + ": " + got.error().message};
-  text.resize(*got);
+  Result<std::string> text = RegularFile::text(path, most_bytes);
+  if (!text) return Error{text.error().kind, "cannot read " + path + ": " + text.error().message};
   return text;
 }
 
@@ -50,6 +47,31 @@ Result<RunRecord> record_in(const std::string& directory) {
     return Error{ErrorKind::kRefused,
                  "run " + record->id + " is " + to_word(state) + " without a state: no digest of any step is recorded"};
   return record;
+}
+
+// A file that is not what its writer's record says is no past of the run: what it lacks could not be compared.
+Status check_unchanged(const std::string& directory, const RunRecord& record) {
+  const auto changed = [](const std::string& path, const std::string& why) {
+    return Error{ErrorKind::kCorrupt, path + " is not as it was written: " + why + "; fetch the run again"};
+  };
+  const std::string path = directory + "/" + kRecordFile;
+  const std::uint64_t spec_hash = schema::hash_text(record.spec);
+  if (record.spec_hash != 0 && spec_hash != record.spec_hash)
+    return changed(path, "its job has hash " + hex_digest(spec_hash) + " and not " + hex_digest(record.spec_hash));
+  const schema::MemberStatus own = RunRecord(record).own_row();
+  const schema::RunStatus& run = record.status;
+  if (run.digest != 0 && run.digest_step == own.digest_step && run.digest != own.digest)
+    return changed(path, "of step " + std::to_string(own.digest_step) + " the run has digest " +
+                             hex_digest(run.digest) + ", and its member " + hex_digest(own.digest));
+  for (const char* const name : {kViewsFile, kMetricsFile}) {
+    const auto mark = record.files.find(name);
+    if (mark == record.files.end()) continue;
+    const Result<engine::FileMark> now = engine::mark_of_file(directory + "/" + name);
+    if (!now) return now.error();
+    if (*now != mark->second)
+      return changed(directory + "/" + name, "its SHA-256 is " + now->sha256 + " and not " + mark->second.sha256);
+  }
+  return {};
 }
 
 // What members.json says; of its writer run.json says it too.
@@ -76,18 +98,19 @@ Result<std::map<std::string, MemberRecord>> members_in(const std::string& direct
   return members;
 }
 
-// Lines that cannot be read say nothing.
-std::map<std::uint64_t, double> losses_in(const std::string& directory) {
+// Lines that cannot be read say nothing. null is a loss that is not finite.
+Result<std::map<std::uint64_t, double>> losses_in(const std::string& directory) {
   std::map<std::uint64_t, double> losses;
   const Result<std::string> text = text_of(directory + "/" + kMetricsFile, kMaxMetricsBytes);
-  if (!text) return losses;
+  if (!text && text.error().kind == ErrorKind::kNotFound) return losses;
+  if (!text) return text.error();
   for (std::size_t begin = 0, end = text->find('\n'); end != std::string::npos;
        begin = end + 1, end = text->find('\n', begin)) {
     const auto row = nlohmann::json::parse(text->begin() + static_cast<std::ptrdiff_t>(begin),
                                            text->begin() + static_cast<std::ptrdiff_t>(end), nullptr, false);
     if (!row.is_object() || !row.contains("step") || !row.contains("loss")) continue;
-    if (row["step"].is_number_unsigned() && row["loss"].is_number())
-      losses[row["step"].get<std::uint64_t>()] = row["loss"].get<double>();
+    if (row["step"].is_number_unsigned() && (row["loss"].is_number() || row["loss"].is_null()))
+      losses[row["step"].get<std::uint64_t>()] = row["loss"].is_null() ? std::nan("") : row["loss"].get<double>();
   }
   return losses;
 }
@@ -153,6 +176,7 @@ Result<std::vector<Leg>> legs_of(const RunRecord& record, std::vector<ViewInterv
 Result<RecordedRun> read_recorded_run(const std::string& directory) {
   Result<RunRecord> record = record_in(directory);
   if (!record) return record.error();
+  if (const Status same = check_unchanged(directory, *record); !same) return same.error();
   RecordedRun run;
   run.record = *std::move(record);
   const Result<schema::JobSpec> job = job_of(run.record, {});
@@ -168,7 +192,9 @@ Result<RecordedRun> read_recorded_run(const std::string& directory) {
   Result<std::map<std::string, MemberRecord>> members = members_in(directory, run.record);
   if (!members) return members.error();
   run.members = *std::move(members);
-  run.losses = losses_in(directory);
+  Result<std::map<std::uint64_t, double>> losses = losses_in(directory);
+  if (!losses) return losses.error();
+  run.losses = *std::move(losses);
   return run;
 }
 

@@ -4,7 +4,7 @@
 //   run.json       the record of the member whose folder or copy it is
 //   views.jsonl    its intervals (store/interval.h); a run of one interval needs none: run.json has the newest
 //   members.json   what each member computed with; without it, only what run.json says of its writer
-//   metrics.jsonl  the loss of each step, to say where a difference begins
+//   metrics.jsonl  the loss of each step; without it nothing says where a difference begins
 //
 // A interval that began before the end of another one threw away what came after: legs are the steps that led to the
 // end. Read by one thread.
@@ -39,10 +39,10 @@ struct RecordedRun {
   std::vector<std::string> names;  // all nodes', by seat
   std::vector<Leg> legs;
   std::map<std::string, MemberRecord> members;  // by node, as far as they are known
-  std::map<std::uint64_t, double> losses;       // by committed steps
+  std::map<std::uint64_t, double> losses;       // by committed steps; NaN = recorded as not finite
 };
 
-// Refuses a run that goes on, and one without a state.
+// Refuses a run that goes on, one without a state, and a file that is not what the record says of it.
 Result<RecordedRun> read_recorded_run(const std::string& directory);
 
 }  // namespace tg::daemon

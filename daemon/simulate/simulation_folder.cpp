@@ -7,8 +7,6 @@
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <sstream>
 #include <utility>
 
@@ -17,6 +15,8 @@
 #include "daemon/store/checkpoints.h"
 #include "daemon/store/recovery_points.h"
 #include "engine/storage/atomic_file.h"
+#include "kernels/base/regular_file.h"
+#include "schema/limits.h"
 
 namespace tg::daemon {
 
@@ -54,11 +54,9 @@ Status SimulationFolder::lock() {
 }
 
 Result<std::optional<RunRecord>> SimulationFolder::read() const {
-  std::error_code code;
-  if (!fs::exists(fs::path(path_) / kRecordFile, code)) return std::optional<RunRecord>();
-  std::ifstream file(fs::path(path_) / kRecordFile, std::ios::binary);
-  const std::string text(std::istreambuf_iterator<char>(file), {});
-  Result<RunRecord> record = record_from_json(text);
+  const Result<std::string> text = RegularFile::text(path_ + "/" + kRecordFile, schema::kMaxRecordBytes);
+  if (!text && text.error().kind == ErrorKind::kNotFound) return std::optional<RunRecord>();
+  Result<RunRecord> record = text ? record_from_json(*text) : Result<RunRecord>(text.error());
   if (!record) return Error{ErrorKind::kCorrupt, path_ + "/" + kRecordFile + " is damaged: " + record.error().message};
   return std::optional(*std::move(record));
 }

@@ -55,7 +55,7 @@ void Member::begin_step() {
   LocalRound local{round, std::bit_cast<std::uint32_t>(learning_rate_), 0, {}};
   const bool digests_due = job.digest_every > 0 && round.value() % job.digest_every == 0;
   const bool after_change = members_.view.number() > View::kFirst && round == options_.first_round;
-  if (digests_due || after_change) local.digests = resources_->replica.segment_digests();
+  if (digests_due || after_change) local.digests = digests_ = resources_->replica.segment_digests();
   if (options_.has_test_data && job.evaluate_every > 0 && step.next().value() % job.evaluate_every == 0)
     local.flags |= schema::kEvaluateAfterStep;
   const Layout& layout = layout_of(step);
@@ -169,6 +169,7 @@ void Member::start_early() {
 // All members have committed the state that this step began with. A checkpoint of it is requested now, while no chunk
 // of the step has been applied: the node that writes it can hold this step back, and finds the state as it is.
 void Member::apply(const ConfirmState& action) {
+  if (!digests_.empty()) delegate_.digests_compared(step_of(action.round), std::exchange(digests_, {}));
   if (resources_->replica.confirmed_rounds() < action.round) {
     confirming_ = action;
     if ((action.flags & schema::kCheckpoint) != 0) confirm(SIZE_MAX);
@@ -262,7 +263,7 @@ void Member::on_event(const Evaluated& event) {
 void Member::report(const engine::EvaluationCounts& counts) {
   const schema::Report own{pending_->last, counts.correct,  counts.correct_5,
                            counts.total,   counts.loss_sum, resources_->replica.segment_digests()};
-  delegate_.state_digests(own.digests);
+  digests_ = own.digests;
   if (members_.count() > 1)
     send(members_.others(), schema::encode_frame(members_.header(pending_->round), own, resources_->pool));
   if (auto wrong = reports_.on_report(members_.self, pending_->round, own, pending_->round))
@@ -276,6 +277,7 @@ void Member::finish_reports() {
   if (!sum) return;
   const Pending pending = *std::exchange(pending_, std::nullopt);
   if (sum->difference) return fail(*std::move(sum->difference));
+  delegate_.digests_compared(step_of(pending.round), std::exchange(digests_, {}));
   std::optional<Evaluation> evaluation;
   if (sum->total > 0) {
     evaluation = Evaluation{step_of(pending.round).value(), {sum->correct, sum->total, sum->loss_sum, sum->correct_5}};

@@ -97,7 +97,7 @@ class Member {
     // and once more where a checkpoint is asked for only after its report.
     virtual void confirmed(Step /*step*/, bool /*checkpoint*/) {}
     virtual void reported(const std::optional<Evaluation>&) {}  // all members' reports, after a confirmed step
-    virtual void state_digests(const std::vector<std::uint64_t>& /*by segment*/) {}  // in a report
+    virtual void digests_compared(Step, const std::vector<std::uint64_t>& /*by segment*/) {}  // all members have them
   };
   // Takes frames at once: those of the others may come before begin(). The model outlives it.
   Member(Options options, const engine::Model& model, Delegate& delegate);
@@ -233,6 +233,7 @@ class Member {
   // The current step.
   float learning_rate_ = 0;
   StepTraffic traffic_;
+  std::vector<std::uint64_t> digests_;      // the committed state's, if they are to be compared
   std::size_t in_flight_ = 0;               // tasks
   std::vector<std::size_t> open_chunks_;    // by segment: chunks that are not applied
   bool early_ = false;                      // the next step's forward has been told to begin

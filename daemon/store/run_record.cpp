@@ -47,7 +47,8 @@ void spec_from_json(const OrderedJson& spec, RunRecord& record, JsonReader& read
     if (!value.is_string()) return reader.set_problem("spec", "an object of strings");
     lines[key] = value.get<std::string>();
   }
-  for (const auto& [key, value] : lines) record.spec += key + " = " + value + "\n";
+  for (const auto& [key, value] : lines)  // as canonical_job() writes it, which spec_hash covers
+    record.spec += key + " =" + (value.empty() ? "" : " ") + value + "\n";
   if (record.spec.size() > schema::kMaxSpecBytes) reader.set_problem("spec", "of a job's size");
 }
 
@@ -86,6 +87,7 @@ Result<RunRecord> from_json(const OrderedJson& root) {
     if (!root.contains(key)) reader.set_problem(key, "there");
   fields(record, reader);
   record.status.view = record.view;
+  record.status.view_step = record.from.step;
   record.status.evaluated = root.contains("evaluation") && root["evaluation"].is_object();
   for (const std::string& name : record.member_names)  // a bad name would make the peers refuse the whole status
     if (!schema::is_node_name(name)) reader.set_problem("members", "a list of names");

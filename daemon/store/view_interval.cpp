@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <exception>
-#include <span>
 #include <string_view>
 
 #include "daemon/store/line_file.h"
@@ -17,18 +16,10 @@ namespace {
 using schema::OrderedJson;
 
 Result<std::string> content_of(const std::string& path) {
-  const Result<RegularFile> file = RegularFile::open(path, RegularFile::Links::kRefuse);
-  if (!file && file.error().kind == ErrorKind::kNotFound) return std::string();
-  const auto unreadable = [&](const std::string& why) {
-    return Error{ErrorKind::kIo, "cannot read " + path + ": " + why};
-  };
-  if (!file) return unreadable(file.error().message);
-  if (file->bytes() > kMaxViewsBytes) return unreadable("it is too large");
-  std::string content(file->bytes(), '\0');
-  const Result<std::size_t> got = file->read(0, std::as_writable_bytes(std::span(content)));
-  if (!got) return unreadable(got.error().message);
-  content.resize(*got);
-  return content;
+  Result<std::string> content = RegularFile::text(path, kMaxViewsBytes, RegularFile::Links::kRefuse);
+  if (content) return content;
+  if (content.error().kind == ErrorKind::kNotFound) return std::string();
+  return Error{ErrorKind::kIo, "cannot read " + path + ": " + content.error().message};
 }
 
 // Splits off the whole lines.

@@ -30,6 +30,17 @@ Result<RegularFile> RegularFile::open(const std::string& path, Links links) {
   return file;
 }
 
+Result<std::string> RegularFile::text(const std::string& path, std::uint64_t most_bytes, Links links) {
+  const Result<RegularFile> file = open(path, links);
+  if (!file) return file.error();
+  if (file->bytes() > most_bytes) return Error{ErrorKind::kCorrupt, "it is too large"};
+  std::string text(file->bytes(), '\0');
+  const Result<std::size_t> got = file->read(0, std::as_writable_bytes(std::span(text)));
+  if (!got) return got.error();
+  text.resize(*got);
+  return text;
+}
+
 RegularFile::RegularFile(RegularFile&& other) noexcept
     : descriptor_(std::exchange(other.descriptor_, -1)), facts_(other.facts_) {}
 

@@ -19,6 +19,8 @@ class RegularFile {
  public:
   enum class Links : std::uint8_t { kFollow, kRefuse };
   static Result<RegularFile> open(const std::string& path, Links links = Links::kFollow);
+  // The whole file; kCorrupt if it is larger than that.
+  static Result<std::string> text(const std::string& path, std::uint64_t most_bytes, Links links = Links::kFollow);
   RegularFile(RegularFile&& other) noexcept;
   RegularFile& operator=(RegularFile&&) = delete;
   ~RegularFile();

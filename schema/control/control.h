@@ -156,6 +156,7 @@ struct ResumeRequest {
   std::uint64_t from_step = 0;            // used where from_newest is false
   bool any_build = false;                 // builds, processors or threads may differ, and so may the bits
   std::vector<std::string> without = {};  // nodes that take no part
+  std::string node = {};                  // empty = the asked one
 };
 void fields(Is<ResumeRequest> auto& it, auto&& field) {
   field("run", it.run, run_id());
@@ -164,6 +165,7 @@ void fields(Is<ResumeRequest> auto& it, auto&& field) {
   field("from_step", it.from_step);
   field("any_build", it.any_build);
   field("without", it.without, list(kMaxMembers, node_name()));
+  field("node", it.node, optional_node_name());
 }
 
 // The place of a request or a reply that is no longer sent.

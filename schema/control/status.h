@@ -127,12 +127,13 @@ struct MemberStatus {
   Phase phase = Phase::kIdle;
   std::uint64_t phase_ms = 0, phase_limit_ms = 0;
   SaveState save = SaveState::kNone;       // where the state at digest_step is, once the run has ended
-  std::string problem = {};                // why it is not saved
+  std::string problem = {};                // why it is not saved; with kNone, why the node does not report itself
   std::uint32_t samples = 0;               // its share of each step; 0 = not known
   double data_wait_share = 0;              // share of its time that its engine waits for samples
   std::vector<std::uint64_t> states = {};  // steps of the states on its disk that a resume may begin at, newest first
   double waiting_share = 0;                // share of its time that it waits for other members
   std::uint32_t seniority = 0;             // its position in the present view, 1 = the most senior; 0 = not known
+  bool is_heard() const { return save != SaveState::kNone || problem.empty(); }
   bool holds_up() const {
     return (state == RunState::kRunning || state == RunState::kStopping) && wait_share > kHoldsUpShare;
   }
@@ -142,7 +143,7 @@ void fields(Is<MemberStatus> auto& it, auto&& field) {
   field("state", it.state, called("member state").noun(kStateNoun));
   field("step", it.step);
   field("digest", it.digest, plain().digest());
-  field("digest_step", it.digest_step, plain().not_shown());
+  field("digest_step", it.digest_step);
   field("wait_share", it.wait_share);
   field("phase", it.phase, called("member phase").not_shown().not_kept());
   field("phase_ms", it.phase_ms, plain().not_shown().not_kept());
@@ -264,7 +265,7 @@ void fields(Is<RunStatus> auto& it, auto&& field) {
   field("zeros", it.zeros, plain().measured().kept_inside("traffic"));
   field("parameters", it.parameters, plain().not_shown());
   field("digest", it.digest, plain().digest());
-  field("digest_step", it.digest_step, plain().not_shown());
+  field("digest_step", it.digest_step);
   field("initial_digest", it.initial_digest, plain().digest().not_shown());
   field("members", it.members, list(kMaxMembers).not_shown().not_kept());
   field("lineage", it.lineage);

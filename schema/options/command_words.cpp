@@ -40,7 +40,15 @@ Result<po::variables_map> parse_words(const std::vector<std::string>& words, con
   positional.add(kOperands, -1);
   try {
     po::variables_map given;
-    po::store(po::command_line_parser(words).options(all).positional(positional).style(kWordStyle).run(), given);
+    const po::parsed_options parsed =
+        po::command_line_parser(words).options(all).positional(positional).style(kWordStyle).run();
+    for (const po::option& one : parsed.options) {  // Boost takes -1 for the largest number
+      const po::option_description* known = all.find_nothrow(one.string_key, false);
+      const bool number = known && dynamic_cast<const po::typed_value<std::uint64_t>*>(known->semantic().get());
+      if (number && !one.value.empty() && one.value.front().starts_with('-'))
+        return Error{ErrorKind::kUsage, rules.place + "--" + one.string_key + " takes a whole number from 0"};
+    }
+    po::store(parsed, given);
     return given;
   } catch (const po::unknown_option& unknown) {
     return unknown_option(unknown.get_option_name(), rules);

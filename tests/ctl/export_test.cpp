@@ -1,6 +1,7 @@
 // metrics.jsonl as a table and as TensorBoard's events: published bytes, invalid lines, and the real tgctl with folders
 // (tests/process/test_export.py has a mesh, and TensorBoard itself).
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <filesystem>
 #include <fstream>
@@ -143,7 +144,20 @@ TEST_F(Export, Misuse) {
   expect(to("csv", run_), 1, "metrics.jsonl is empty: the run made no steps");
   fs::remove(run_ / "metrics.jsonl");
   fs::create_directories(run_ / "metrics.jsonl");
-  expect(to("csv", run_), 1, "metrics.jsonl");
+  expect(to("csv", run_), 1, "metrics.jsonl cannot be read: Is a directory");
+  // A pipe that nobody writes into has no end, and neither has a device.
+  const std::string page = folder_ / "page.html", metrics = run_ / "metrics.jsonl", record = run_ / "run.json";
+  fs::remove(metrics);
+  ASSERT_EQ(::mkfifo(metrics.c_str(), 0600), 0);
+  expect(to("csv", run_), 1, "metrics.jsonl cannot be read: it is not a regular file");
+  file("run/run.json", "{}");
+  expect(tgctl_.run({"report", run_, "-o", page}), 1, "metrics.jsonl cannot be read: it is not a regular file");
+  fs::create_symlink("/dev/zero", run_ / "views.jsonl");
+  expect(tgctl_.run({"report", run_, "-o", page}), 2, "views.jsonl cannot be read: it is not a regular file");
+  fs::remove(record);
+  fs::create_symlink("/dev/zero", record);
+  expect(tgctl_.run({"report", run_, "-o", page}), 2, "run.json cannot be read: it is not a regular file");
+  expect(tgctl_.run({"start", metrics}), 2, "metrics.jsonl cannot be read: it is not a regular file; give a job file");
   expect(to("csv", "first"), 3, "no tgd answers");
 }
 

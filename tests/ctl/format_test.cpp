@@ -44,6 +44,7 @@ schema::RunStatus sample_run() {
   run.sent_bytes_per_step = 235'515;
   run.zeros = 0.93;
   run.digest = 0xfedcba9876543210;
+  run.digest_step = 120;
   run.members = {
       {"node-a", RunState::kRunning, 120, 0xfedcba9876543210, 120, 0.25, schema::Phase::kBackward, 12'345, 60'000},
       {"node-b", RunState::kStarting, 0, 0, 0, 0, schema::Phase::kPrepare}};
@@ -296,7 +297,7 @@ TEST(StatusText, AnInterruptedRunHasTheNextAction) {
   run.members[1].states = {};
   run.reason = "";
   text = format_run(run, kNowMs);
-  EXPECT_NE(text.find("resume points   none (node-a: 900, 600)\n"), std::string::npos) << text;
+  EXPECT_NE(text.find("resume points   900, 600 (node-b: none)\n"), std::string::npos) << "it joins: " << text;
   EXPECT_NE(text.find("  tgctl resume first continues it\n"), std::string::npos) << text;
 }
 
@@ -338,6 +339,24 @@ TEST(StatusText, RunShowsItsNumbersAndMembers) {
         "started", "2023-11-14T22:14:00Z", "ended", "2023-11-14T22:14:18Z"}) {
     EXPECT_NE(text.find(part), std::string::npos) << part << " in\n" << text;
   }
+}
+
+// The digest is the last one that all members were found to have; a member that is not heard has no state or phase.
+TEST(StatusText, TheDigestOfARunThatGoesOnHasItsStep) {
+  schema::RunStatus run = sample_run();
+  run.digest_step = run.members[0].digest_step = 100;
+  run.members[1] = {.node = "node-b", .state = RunState::kRunning, .problem = "does not answer"};
+  std::string text = format_run(run, kNowMs);
+  EXPECT_NE(text.find("digest          fedcba9876543210, step 100\n"), std::string::npos) << text;
+  EXPECT_NE(text.find("MEMBER  STATE    STEP  COMPARED AT  PHASE                  WAITED FOR\n"
+                      "node-a  RUNNING  120   100          backward 12 s of 60 s  25 %\n"
+                      "node-b  -        -     -            -                      0 %\n"
+                      "  does not answer\n"),
+            std::string::npos)
+      << text;
+  run.state = RunState::kRunning;
+  run.members[1] = {.node = "node-b", .state = RunState::kRunning, .save = schema::SaveState::kSaved};
+  EXPECT_NE(format_run(run, kNowMs).find("PHASE"), std::string::npos) << "not where it was saved before the resume";
 }
 
 TEST(StatusText, TopFiveIsShownWithMoreThanFiveClasses) {

@@ -173,6 +173,47 @@ TEST_F(Hostile, TwoMembersOfOneNameAreRefused) {
   refused(ask(node, {"fetch", "first", "-o", output()}), "two members named node-a", 0);
 }
 
+// A node that joins cannot stop the run, and one that was wiped cannot resume it: the request is for one that can.
+TEST_F(Hostile, AnyNodeCanBeAskedToStopOrResumeARun) {
+  schema::MeshStatus mesh = mesh_of({member("node-a"), member("node-b"), member("node-c")});
+  mesh.nodes.push_back({"node-b", "127.0.0.1:7711", schema::NodeState::kUnreachable, ""});
+  mesh.nodes.push_back({"node-c", "127.0.0.1:7721", schema::NodeState::kUp, ""});
+  schema::RunStatus& run = mesh.runs.front();
+  const auto told = [&](const std::vector<std::string>& command) {
+    std::string nodes;
+    {
+      const HostileNode node([&](HostileNode& self, const Request& request) {
+        if (const auto* stop = std::get_if<schema::StopRequest>(&request.body)) {
+          nodes += stop->node + " ";
+          if (stop->node == "node-c") run.state = schema::RunState::kStopped;
+          return self.reply(request.id, stop->node == "node-c"
+                                            ? schema::ReplyBody(schema::StopReply{"first", run.state})
+                                            : schema::ReplyBody(Error{ErrorKind::kRefused, "about to join"}));
+        }
+        if (const auto* resume = std::get_if<schema::ResumeRequest>(&request.body)) {
+          nodes += resume->node + " ";
+          schema::StartReply begun;
+          begun.run_id = "first";
+          return self.reply(request.id, begun);
+        }
+        self.reply(request.id, mesh);
+      });
+      EXPECT_EQ(ask(node, command).code, 0) << nodes;
+    }
+    return nodes;
+  };
+  for (const schema::RunState own : {schema::RunState::kStarting, schema::RunState::kRunning}) {
+    run.state = run.members[1].state = run.members[2].state = schema::RunState::kRunning;
+    run.members[0].state = own;
+    EXPECT_EQ(told({"stop", "first"}), own == schema::RunState::kStarting ? "node-c " : "node-a node-c ");
+  }
+  for (schema::MemberStatus& row : run.members) row.state = schema::RunState::kInterrupted;
+  run.state = schema::RunState::kInterrupted;
+  EXPECT_EQ(told({"resume", "first", "--detach"}), "node-a ");
+  run.members[0].problem = "has no copy of the run";
+  EXPECT_EQ(told({"resume", "first", "--detach"}), "node-c ");
+}
+
 TEST(Slices, WithoutARecordThereIsRoomForSoMuch) {
   EXPECT_TRUE(Slices({}, 10).add({"first", "node-a", 10, std::string(10, 'x'), true}).ok());
   EXPECT_TRUE(Slices({}, 10).add({"first", "node-a", 0, "", true}).ok());

@@ -228,6 +228,24 @@ TEST(Misclassifications, AreLessWithoutPicturesOrWithManyClasses) {
   EXPECT_NE(misclassification_section(misclassifications, {})->find("1000 classes are too many"), std::string::npos);
 }
 
+// View 1 was PAUSED with step 752 committed and not known to be confirmed; nothing was done in view 2.
+TEST(Page, WhoTrainedWhichStepsHasNoHoles) {
+  const char* const record =
+      R"({"id": "first", "state": "RUNNING", "lineage": 2, "view": 3, "members": ["node-a"],
+          "from": {"lineage": 2, "view": 2, "step": 752}, "own": {"node": "node-a"}})";
+  const char* const first =
+      R"({"lineage": 1, "view": 1, "from": {"lineage": 0, "view": 1, "step": 0}, "to_step": 751})";
+  const char* const second =
+      R"({"lineage": 2, "view": 2, "from": {"lineage": 1, "view": 1, "step": 752}, "to_step": 752})";
+  ReportData data = report_data(record, std::string(first) + "\n" + second + "\n").value();
+  data.run.step = 760;
+  const std::string page = report_page(data);
+  for (const char* const row :
+       {"<td>1</td><td>1</td><td>1</td><td>752</td>", "<td>2</td><td>2</td><td>-</td><td>-</td>",
+        "<td>2</td><td>3</td><td>753</td><td>760</td><td>node-a</td><td>RUNNING</td>"})
+    EXPECT_NE(page.find(row), std::string::npos) << row << " in " << page.substr(page.find("<h2>Views"), 900);
+}
+
 TEST(ReportData, RefusesADamagedRecord) {
   for (const char* text : {"", "[]", "{\"step\": \"x\"}", "nonsense"}) EXPECT_FALSE(report_data(text, "").ok()) << text;
   const Result<ReportData> data = report_data(

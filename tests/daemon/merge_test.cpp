@@ -174,6 +174,24 @@ TEST(Merge, ASilentNodeKeepsARowWithoutADigest) {
   EXPECT_EQ(merged.nodes[2].state, schema::NodeState::kUnreachable);
 }
 
+TEST(Merge, ANodeThatDoesNotReportTheRunHasNoPhaseAndNoSavedState) {
+  RunStatus a = told("node-a", "r", RunState::kPaused), b = told("node-b", "r", RunState::kPaused);
+  a.members[2].phase = b.members[2].phase = schema::Phase::kForward;
+  a.members[2].phase_limit_ms = 60'000;
+  const auto row_of_c = [&](const std::vector<MeshStatus>& answers) {
+    return merge_statuses(mesh("node-a", {a}), answers).runs.at(0).members.at(2);
+  };
+  EXPECT_EQ(row_of_c({mesh("node-b", {b})}).problem, "does not answer");
+  EXPECT_EQ(row_of_c({mesh("node-b", {b})}).phase, schema::Phase::kIdle);
+  EXPECT_EQ(row_of_c({mesh("node-b", {b})}).phase_limit_ms, 0u);
+  EXPECT_EQ(row_of_c({mesh("node-b", {b}), mesh("node-c", {})}).problem, "has no copy of the run") << "it was wiped";
+  EXPECT_EQ(row_of_c({mesh("node-b", {b}), mesh("node-c", {told("node-c", "r", RunState::kPaused)})}).problem, "");
+  a.state = b.state = RunState::kStopped;
+  a.members[2].save = schema::SaveState::kSaved;
+  EXPECT_EQ(row_of_c({mesh("node-b", {b})}).save, schema::SaveState::kSaved) << "on its disk, as far as is known";
+  EXPECT_EQ(row_of_c({mesh("node-b", {b}), mesh("node-c", {})}).save, schema::SaveState::kNone);
+}
+
 // node-c left node-a and node-b at step 8.
 RunStatus told_without_c(const std::string& node) {
   RunStatus run = told(node, "r", RunState::kRunning);
@@ -220,6 +238,20 @@ TEST(Merge, ADepartedNodeCountsNeitherForSavingNorForWaiting) {
   EXPECT_EQ(merged.runs[0].reason, "");
   EXPECT_TRUE(merged.runs[0].saved_by_all());
   EXPECT_NEAR(merged.runs[0].members[1].wait_share, 0.5, 1e-12);
+}
+
+TEST(Merge, ARunIsWhatItsMembersSayNotANewcomer) {
+  RunStatus joins = told("node-a", "r", RunState::kStarting), on = told("node-b", "r", RunState::kRunning);
+  joins.step = joins.members[0].step = 0;
+  on.step = 700;
+  for (const std::uint32_t lineage : {1u, 2u}) {
+    on.lineage = lineage;
+    const RunStatus run = merge_statuses(mesh("node-a", {joins}), {mesh("node-b", {on})}).runs.at(0);
+    EXPECT_EQ(run.state, RunState::kRunning);
+    EXPECT_EQ(run.step, 700u);
+    EXPECT_EQ(run.members.at(0).state, RunState::kStarting);
+    EXPECT_EQ(run.members.at(0).problem, "");
+  }
 }
 
 TEST(Merge, InOneViewANodeThatContinuesBeatsOneThatLeft) {

@@ -105,6 +105,12 @@ TEST_F(PendingRequestsTest, ARelayAcceptsOnlyItsPeersAnswer) {
   EXPECT_TRUE(std::holds_alternative<schema::StopReply>(stopped->body));
 }
 
+TEST_F(PendingRequestsTest, AResumeElsewhereTakesAsLongAsOneHere) {
+  const auto resume = requests.relay({"client", 9}, kB, schema::ResumeRequest{"r", "", true, 0, false}, 1000);
+  EXPECT_TRUE(requests.take_expired(1000 + schema::kRelayReplyMs).empty());
+  EXPECT_TRUE(requests.on_peer_reply(kB, {*resume, schema::StartReply()}).has_value());
+}
+
 TEST_F(PendingRequestsTest, ARelayThatIsNotAnsweredNamesItsNode) {
   ASSERT_TRUE(requests.relay({"client", 9}, kC, schema::LogsRequest{"r", "", 0}, 1000));
   EXPECT_TRUE(requests.take_expired(1000 + schema::kRelayReplyMs - 1).empty());

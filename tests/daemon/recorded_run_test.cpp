@@ -2,10 +2,14 @@
 #include "daemon/simulate/recorded_run.h"
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
+#include <cmath>
 #include <filesystem>
 
 #include "run_samples.h"
+#include "schema/options/job.h"
+#include "schema/text.h"
 #include "temporary_directory.h"
 
 namespace tg::daemon {
@@ -21,6 +25,8 @@ class RecordedRunTest : public testing::Test {
     record.initial_digest = kBeginning;
     record.status.state = schema::RunState::kCompleted;
     record.spec = "learning-rate = 0.01\nmodel = lenet\nseed = 7\nsteps = 300\n";
+    record.spec_hash = 0;  // as in an older record
+    record.status.digest = 0;
     in(1, 1, {}, 120);
   }
   // The newest interval is this one now; the one before is the past.
@@ -124,6 +130,31 @@ TEST_F(RecordedRunTest, APastThatLacksALineOrIsOddIsNamed) {
   EXPECT_NE(legs().find("does not have"), std::string::npos) << legs();
 }
 
+TEST_F(RecordedRunTest, AFileThatIsNotWhatTheRecordSaysIsNamed) {
+  record.spec = schema::canonical_job(*schema::parse_job(record.spec, "job"));  // with keys that have no value
+  record.spec_hash = schema::hash_text(record.spec);
+  record.status.digest = record.own_row().digest;
+  write_text(directory.path() + "/metrics.jsonl", "{\"step\":1,\"loss\":2.5}\n");
+  record.files["metrics.jsonl"] = engine::mark_of_file(directory.path() + "/metrics.jsonl").value();
+  const auto write_record = [&] { write_text(directory.path() + "/run.json", record_to_json(record)); };
+  write_record();
+  EXPECT_EQ(read(), "read");
+  write_text(directory.path() + "/metrics.jsonl", "{\"step\":1,\"loss\":2.6}\n");
+  EXPECT_NE(read().find("metrics.jsonl is not as it was written: its SHA-256"), std::string::npos) << read();
+  std::filesystem::remove(directory.path() + "/metrics.jsonl");
+  EXPECT_NE(read().find("metrics.jsonl: No such file"), std::string::npos) << read();
+  record.files.erase("metrics.jsonl");
+  ASSERT_EQ(::mkfifo((directory.path() + "/metrics.jsonl").c_str(), 0600), 0);
+  write_record();
+  EXPECT_NE(read().find("metrics.jsonl: it is not a regular file"), std::string::npos) << read();
+  record.status.digest ^= 1;
+  write_record();
+  EXPECT_NE(read().find("of step 120 the run has digest"), std::string::npos) << read();
+  record.spec.replace(record.spec.find("steps = 300"), 11, "steps = 301");
+  write_record();
+  EXPECT_NE(read().find("its job has hash"), std::string::npos) << read();
+}
+
 TEST_F(RecordedRunTest, AFolderIsReadOrSaysWhatItLacks) {
   EXPECT_NE(read().find("run.json: No such file or directory; recompute takes a folder that tgctl fetch made"),
             std::string::npos)
@@ -136,7 +167,8 @@ TEST_F(RecordedRunTest, AFolderIsReadOrSaysWhatItLacks) {
   const RecordedRun run = read_recorded_run(directory.path()).value();
   EXPECT_EQ(run.members.at("node-b").threads, 3u);
   EXPECT_EQ(run.members.at("node-a").threads, record.own.threads);
-  EXPECT_EQ(run.losses, (std::map<std::uint64_t, double>{{1, 2.5}}));
+  EXPECT_EQ(run.losses.at(1), 2.5);
+  EXPECT_TRUE(run.losses.size() == 2 && std::isnan(run.losses.at(2))) << "recorded as not finite";
   EXPECT_EQ(run.names, (std::vector<std::string>{"node-a", "node-b", "node-c"}));
   for (const char* const odd : {"[", "[1]", R"({"node-b": 7})", R"({"node-b": {"threads": "many"}})"}) {
     write_text(directory.path() + "/members.json", odd);

@@ -72,6 +72,9 @@ class ComesBack(Joining):
                     status = mesh.run(run)
                     self.assertEqual(status["left"], [], status)
                     self.assertEqual(status["reason"], "", status)
+                    self.assertIn(status["step"] - status["digest_step"], range(-1, JOB["digest-every"] + 1), status)
+                    compared = {(row["digest_step"], row["digest"]) for row in status["members"]}
+                    self.assertEqual(len(compared), len({step for step, _ in compared}), f"a member shows another digest of one step: {status}")
                     order = [row["seniority"] for row in status["members"]]
                     self.assertEqual(order[victim], 3, f"last in seniority: {order}")
             lines = self.finish(mesh, run, None)

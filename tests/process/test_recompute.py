@@ -35,7 +35,7 @@ class Recompute(unittest.TestCase):
     def equal(self, folder, digest, *arguments):
         code, out, err = recompute(folder, *arguments)
         self.assertEqual((code, err), (0, ""), out)
-        self.assertRegex(out, rf"\nrecomputed \d+ steps of \d members: digest {digest}, as recorded\n$")
+        self.assertRegex(out, rf"\nrecomputed (\d+) steps of \d members: digest {digest}, as recorded; \1 of \1 losses compared\n$")
         return out
 
     def test_a_run_of_three(self):
@@ -59,10 +59,10 @@ class Recompute(unittest.TestCase):
         other = ("0" if digest[0] != "0" else "1") + digest[1:]
 
         def flip(record):
-            record["own"]["digest"] = other
+            record["digest"] = record["own"]["digest"] = other
 
         def back(record):
-            record["own"]["digest"] = digest
+            record["digest"] = record["own"]["digest"] = digest
 
         def later(record):
             record["evaluation"]["step"] += 1
@@ -73,18 +73,39 @@ class Recompute(unittest.TestCase):
         change_record(folder, flip)
         code, _, err = recompute(folder)
         self.assertEqual(code, 1)
-        self.assertIn(f"tgd: steps 1 to 30 of node-a, node-b, node-c: digest {digest}, and {other} is recorded; the losses of its steps are as recorded\n", err)
+        self.assertIn(f"tgd: steps 1 to 30 of node-a, node-b, node-c: digest {digest}, and {other} is recorded; 30 of 30 losses compared, as recorded\n", err)
         change_record(folder, back)
         path = os.path.join(folder, "metrics.jsonl")
         with open(path) as file:
             lines = file.read()
-        with open(path, "w") as file:
-            file.write(re.sub(r'("step":17,"loss":)', r"\g<1>1", lines, count=1))
+
+        def with_lines(text):
+            with open(path, "w") as file:
+                file.write(text)
+            code, out, err = recompute(folder)
+            return code, (out + err).splitlines()[-1]
+
+        code, said = with_lines(lines[: len(lines) // 2])  # as every file that is not what its writer's record says of it
+        self.assertEqual(code, 1)
+        self.assertIn("metrics.jsonl is not as it was written: its SHA-256 is ", said)
+        marks = {}
+        change_record(folder, lambda record: marks.update(record["files"]) or record["files"].pop("metrics.jsonl"))  # its disk was full, and it has no hash
+        code, said = with_lines(re.sub(r'("step":17,"loss":)', r"\g<1>1", lines, count=1))
+        self.assertEqual(code, 1)
+        self.assertIn("as recorded; the first loss that differs is that of step 17", said)
+        self.assertEqual(with_lines("".join(lines.splitlines(True)[:9])), (0, f"recomputed 30 steps of 3 members: digest {digest}, as recorded; 9 of 30 losses compared"))
+        code, said = with_lines("")
+        self.assertEqual(code, 1)
+        self.assertIn(f"digest {digest}, as recorded; no loss was compared: ", said)
+        os.unlink(path)
+        os.mkfifo(path)
         code, _, err = recompute(folder)
         self.assertEqual(code, 1)
-        self.assertIn("as recorded; the first loss that differs is that of step 17", err)
+        self.assertIn("metrics.jsonl: it is not a regular file", err)
+        os.unlink(path)
         with open(path, "w") as file:
             file.write(lines)
+        change_record(folder, lambda record: record["files"].update(marks))
 
     def refusals(self, folder):
         path = os.path.join(folder, "members.json")
@@ -111,6 +132,8 @@ class Recompute(unittest.TestCase):
         self.assertNotIn("node-", err.split(": digest")[0].split("steps 1 to 30 of")[0])
         for words, change in {
             "was RUNNING": {"state": "RUNNING"},
+            "run.json is not as it was written: of step 30 the run has digest 0000000000000001": {"digest": "0000000000000001"},
+            "run.json is not as it was written: its job has hash ": {"spec": {"model": "lenet"}},
             "never began": {"spec": {}},
             "field weights is not a list of weights": {"weights": [0, 1, 1]},
             "does not say whose it was": {"members": ["node-a", "node-a", "node-c"]},
@@ -206,6 +229,7 @@ class Recompute(unittest.TestCase):
 
             def longer(record):
                 record["spec"]["steps"] = "1000000"
+                record["hashes"].pop("spec")
                 record["own"]["digest_step"] = 900000
                 record["step"] = 900000
 

@@ -157,6 +157,22 @@ class Ways(unittest.TestCase):
             self.assertEqual(whole(mesh, run), longer)
             self.assertEqual([line["lineage"] for line in intervals(mesh[1], run)], [1, 2, 3, 4])
 
+    def test_at_a_node_that_was_wiped(self):
+        """It has heard of the run, and has one that has it resume it."""
+        with Mesh(3) as mesh:
+            run = mesh.start({"steps": 12})
+            mesh[0].signal(signal.SIGTERM)
+            mesh[0].wait()
+            shutil.rmtree(mesh[0].state_dir)
+            mesh[0].start()
+            mesh.wait_ready()
+            rows = {member["node"]: member for member in mesh.run(run)["members"]}
+            self.assertEqual((rows["node-a"]["save"], rows["node-a"]["problem"], rows["node-b"]["save"]), ("-", "has no copy of the run", "saved"))
+            mesh.ctl_ok("resume", run, "--set", "steps=30", "--detach")
+            mesh.ctl_ok("wait", run)
+            shown = mesh.run(run)
+            self.assertEqual((shown["state"], shown["step"], shown["lineage"]), ("COMPLETED", 30, 2))
+
 
 class ByThemselves(unittest.TestCase):
     """The nodes go on with what was interrupted. (Killed at any moment: test_kills.)"""

@@ -214,6 +214,8 @@ class Interrupted(unittest.TestCase):
                 ((job, "-o", folder + "/x", "--members", 2, "--threads", 0), "--threads takes a number from 1"),
                 ((job, "-o", folder + "/x", "--members", 2, "--replicas", 2), "--replicas takes one or all"),
                 ((job, "-o", folder + "/x", "--members", 2, "--gradients", 0), "--gradients takes a number of steps from 1"),
+                ((job, "-o", folder + "/x", "--members", 2, "--gradients", -1), "--gradients takes a whole number from 0"),
+                ((job, "-o", folder + "/x", "--members", "-2"), "--members takes a whole number from 0"),
                 ((job, "-o", folder + "/x", "--members", 2, "--set", "lr=1"), "learning-rate"),
                 ((job, "-o", folder, "--members", 2), "has no run.json, so no simulation"),
                 ((folder + "/none.job", "-o", folder + "/x", "--members", 2), "none.job cannot be read"),

@@ -27,12 +27,12 @@ STATUS_FIELDS = {"schema_version", "nodes", "runs"}
 NODE_FIELDS = {"name", "address", "state", "problem", "compute"}
 RUN_FIELDS = {
     "id", "state", "reason", "model", "exchange", "coding", "step", "steps", "loss", "evaluation", "samples_per_second",
-    "started", "since", "seconds_left", "code_bits_per_parameter", "sent_bits_per_parameter", "sent_bytes_per_step", "zeros", "digest", "members",
+    "started", "since", "seconds_left", "code_bits_per_parameter", "sent_bits_per_parameter", "sent_bytes_per_step", "zeros", "digest", "digest_step", "members",
     "lineage", "from_step", "view", "view_step", "view_since", "left", "next",
     "training_samples", "global_batch", "data_read", "data_warnings", "settings", "last_layer", "best_accuracy", "best_step",
 }  # fmt: skip
 EVALUATION_FIELDS = {"step", "accuracy", "accuracy_5", "loss"}
-MEMBER_FIELDS = {"node", "state", "phase", "step", "digest", "wait_share", "save", "problem", "holds_up", "samples", "data_wait_share", "waiting_share", "states", "seniority"}
+MEMBER_FIELDS = {"node", "state", "phase", "step", "digest", "digest_step", "wait_share", "save", "problem", "holds_up", "samples", "data_wait_share", "waiting_share", "states", "seniority"}
 
 
 def as_number(digest):

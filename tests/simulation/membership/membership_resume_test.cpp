@@ -205,9 +205,7 @@ TEST(Resume, AnAutomaticResumeDoesNotRepeatAStateThatFailed) {
 
 TEST(Resume, AnOlderBeginningIsRefused) {
   Machine b = looking();
-  const std::string no =
-      "node-b knows a later lineage of run run-1 than node-c does; ask that node: tgctl resume run-1 --address "
-      "ADDRESS";
+  const std::string no = "node-b knows a later lineage of run run-1 than node-c does; ask node-b, with --address";
   EXPECT_EQ(b.offers(states({900}), 2), "vote no to c: refused: " + no);
   Machine a = finding();
   EXPECT_EQ(a.receives(kB, b.sent<Vote>()), resume_fails("node-b", "refused", no));
