@@ -34,6 +34,9 @@ constexpr int kMaxUnread = 8;  // replies queued here; the others wait at the no
 // libzmq bounds a message's parts, not their number. No reply has more bytes than this before its last part.
 constexpr std::uint64_t kMaxUnreadBytes = 2 * kMaxUnread * schema::kMaxControlBytes;
 constexpr int kWatchMs = 50;  // between checks of that
+constexpr const char* kDropped =
+    "it ended the connection that it had accepted, and accepts no other in time: is it busy, or being restarted? Ask "
+    "again in a moment.";
 // The time from a key file's change until every port is bound with the key in use: nodes check each second.
 constexpr std::chrono::seconds kRotationTime{2};
 constexpr std::chrono::seconds kRotationWindow{10};  // after a key file's change, in which refusals may be due to it
@@ -137,8 +140,9 @@ struct Client::State {
     }
     ++tried;
     const std::string endpoint = "inproc://dial-" + std::to_string(++dials);
-    constexpr int kEvents = ZMQ_EVENT_CONNECTED | ZMQ_EVENT_HANDSHAKE_SUCCEEDED | ZMQ_EVENT_HANDSHAKE_FAILED_AUTH |
-                            ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL | ZMQ_EVENT_HANDSHAKE_FAILED_NO_DETAIL;
+    constexpr int kEvents = ZMQ_EVENT_CONNECTED | ZMQ_EVENT_DISCONNECTED | ZMQ_EVENT_HANDSHAKE_SUCCEEDED |
+                            ZMQ_EVENT_HANDSHAKE_FAILED_AUTH | ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL |
+                            ZMQ_EVENT_HANDSHAKE_FAILED_NO_DETAIL;
     if (zmq_socket_monitor(socket.handle(), endpoint.c_str(), kEvents) != 0) throw zmq::error_t();
     monitor = zmq::socket_t(context, zmq::socket_type::pair);
     monitor.set(zmq::sockopt::linger, 0);
@@ -167,11 +171,18 @@ struct Client::State {
     return true;
   }
 
+  // The node that has ended a connection which it had accepted has this long to accept another one, or to refuse it.
+  void wait_after_drop(Clock::time_point& deadline, Clock::time_point& heard) const {
+    if (!dropped_at) return;
+    deadline = std::max(deadline, *dropped_at + std::chrono::milliseconds(schema::kControlReplyMs + kReconnectMostMs));
+    heard = std::max(heard, *dropped_at);
+  }
+
   // Handles events of the connection. After a refusal the other keys are tried, and then the key file is read again,
   // because it may have changed since it was read or since the port accepted a key. The request is then sent again.
   void take_events(std::uint64_t id, const schema::RequestBody& body) {
     zmq::message_t event, place;
-    bool failed = false, cut = false;
+    bool failed = false, silent = false, cut = false;
     while (monitor.recv(event, zmq::recv_flags::dontwait) && monitor.recv(place, zmq::recv_flags::dontwait)) {
       std::uint16_t what = 0;
       std::int32_t value = 0;
@@ -183,14 +194,26 @@ struct Client::State {
         taken_bytes = 0;
         continue;
       }
+      if (what == ZMQ_EVENT_DISCONNECTED) {
+        if (accepted) dropped_at = Clock::now();
+        continue;
+      }
       const bool succeeded = what == ZMQ_EVENT_HANDSHAKE_SUCCEEDED;
       cut = cut || accepted;
       accepted = accepted || succeeded;
-      if (succeeded) continue;
+      if (succeeded) {
+        rotated = refused = false;
+        dropped_at.reset();
+        continue;
+      }
+      if (what == ZMQ_EVENT_HANDSHAKE_FAILED_NO_DETAIL && value == EAGAIN) {  // nothing came in time: no refusal
+        silent = !keys.credentials.empty();
+        continue;
+      }
       refused = refused || what == ZMQ_EVENT_HANDSHAKE_FAILED_AUTH;
       // Without keys, any other failure means that it is not a tgd; probe_port finds out more.
       const bool wants_key = value == ZMQ_PROTOCOL_ERROR_ZMTP_MECHANISM_MISMATCH;
-      failed = failed || wants_key || !keys.credentials.empty();
+      failed = failed || wants_key || refused || !keys.credentials.empty();
     }
     if (cut && !is_idempotent(body)) {
       lost = true;
@@ -205,7 +228,11 @@ struct Client::State {
       forbidden = true;
       return;
     }
-    if (failed || cut) (void)send(id, body);
+    if (silent && !failed) {  // the same key again: libzmq may have given up
+      tried -= tried > 0 ? 1 : 0;
+      dial();
+    }
+    if (failed || cut || silent) (void)send(id, body);
   }
 
   Error forbidden_error() const {
@@ -215,6 +242,10 @@ struct Client::State {
               node +
                   " no longer accepts this key: it was rotated out, or its operator line was removed. The run is not " +
                   "affected; use a new key, and tgctl status shows it"};
+    if (refused && keys.credentials.empty())
+      return {ErrorKind::kForbidden, node +
+                                         " does not let this machine in: neither a peer line nor control-allow there "
+                                         "names its address, which the node's log has"};
     if (refused)
       return {ErrorKind::kForbidden, node +
                                          " does not know this key; list its operator line in the cluster key file of "
@@ -236,7 +267,8 @@ struct Client::State {
   }
 
   Error no_answer(const std::string& why, const PortProbe& probe) const {
-    return {ErrorKind::kUnreachable, "no tgd answers at " + address + why + ": " + probe.problem +
+    return {ErrorKind::kUnreachable, "no tgd answers at " + address + why + ": " +
+                                         (dropped_at && probe.is_zeromq ? std::string(kDropped) : probe.problem) +
                                          " Use --address or TGCTL_ADDRESS for another node"};
   }
 
@@ -244,8 +276,9 @@ struct Client::State {
     if (is_local(address))
       return {ErrorKind::kUnreachable, "no tgd answers at the local socket " + address + why + "; is it running?"};
     const PortProbe probe = probe_port(address);
-    // Its refusal may have been lost: a reset overtakes what was sent before it.
-    return probe.wants_key && keys.credentials.empty() ? forbidden_error() : no_answer(why, probe);
+    // A refusal says more than the silence after it. It may have been lost: a reset overtakes what was sent before it.
+    const bool has_refused = probe.is_zeromq && (refused || rotated);
+    return has_refused || (probe.wants_key && keys.credentials.empty()) ? forbidden_error() : no_answer(why, probe);
   }
 
   // The node has been silent for too long.
@@ -296,10 +329,11 @@ struct Client::State {
   Clock::time_point first_refused{};
   std::size_t dials = 0, tried = 0;  // tried: keys since the last one that was accepted
   bool accepted = false, refused = false, forbidden = false;
-  bool rotated = false;           // the key was accepted before
-  bool answered_before = false;   // there was a reply to any request
-  int descriptor = -1;            // the connection's
-  std::uint64_t taken_bytes = 0;  // received on it when the last message was read
+  bool rotated = false;                         // the key was accepted before, and refused since
+  std::optional<Clock::time_point> dropped_at;  // when a connection ended that was accepted; none accepted since
+  bool answered_before = false;                 // there was a reply to any request
+  int descriptor = -1;                          // the connection's
+  std::uint64_t taken_bytes = 0;                // received on it when the last message was read
   bool flooded = false;
   std::function<bool()> keep_waiting;
   bool given_up = false;
@@ -329,6 +363,7 @@ Result<schema::ReplyBody> Client::State::ask(const schema::RequestBody& body, in
       return Error{ErrorKind::kUnreachable, "the connection to the node at " + address +
                                                 " was lost before it replied; tgctl list shows whether the run exists"};
     const Clock::time_point now = Clock::now();
+    wait_after_drop(deadline, heard);
     if (reply) {
       if (!reply->ok()) {
         return Error{ErrorKind::kCorrupt,
