@@ -106,6 +106,7 @@ void set_key(zmq::socket_t& socket, int option, const schema::Key& key) {
 struct Client::State {
   State(std::string node_address, std::string operator_file, KeysRead operator_keys)
       : address(std::move(node_address)),
+        place(is_local(address) ? address : place_that_accepts(address)),
         key_file(std::move(operator_file)),
         key_text(std::move(operator_keys.text)),
         keys(std::move(operator_keys.keys)),
@@ -131,7 +132,7 @@ struct Client::State {
     socket.set(zmq::sockopt::reconnect_ivl_max, kReconnectMostMs);
     socket.set(zmq::sockopt::connect_timeout, schema::kControlReplyMs);
     socket.set(zmq::sockopt::handshake_ivl, schema::kControlReplyMs);
-    socket.set(zmq::sockopt::ipv6, address.front() == '[');
+    socket.set(zmq::sockopt::ipv6, place.front() == '[');
     if (!keys.credentials.empty() && !is_local(address)) {
       const schema::OperatorKeys::Credentials& with = keys.credentials[tried % keys.credentials.size()];
       set_key(socket, ZMQ_CURVE_SERVERKEY, with.control);
@@ -147,7 +148,7 @@ struct Client::State {
     monitor = zmq::socket_t(context, zmq::socket_type::pair);
     monitor.set(zmq::sockopt::linger, 0);
     monitor.connect(endpoint);
-    socket.connect(is_local(address) ? "ipc://" + address : "tcp://" + address);
+    socket.connect((is_local(address) ? "ipc://" : "tcp://") + place);
   }
 
   // True if the key file has changed.
@@ -181,9 +182,9 @@ struct Client::State {
   // Handles events of the connection. After a refusal the other keys are tried, and then the key file is read again,
   // because it may have changed since it was read or since the port accepted a key. The request is then sent again.
   void take_events(std::uint64_t id, const schema::RequestBody& body) {
-    zmq::message_t event, place;
+    zmq::message_t event, endpoint;
     bool failed = false, silent = false, cut = false;
-    while (monitor.recv(event, zmq::recv_flags::dontwait) && monitor.recv(place, zmq::recv_flags::dontwait)) {
+    while (monitor.recv(event, zmq::recv_flags::dontwait) && monitor.recv(endpoint, zmq::recv_flags::dontwait)) {
       std::uint16_t what = 0;
       std::int32_t value = 0;
       if (event.size() != sizeof what + sizeof value) continue;
@@ -321,7 +322,7 @@ struct Client::State {
   Result<schema::ReplyBody> ask(const schema::RequestBody& body, int timeout_ms, bool probe,
                                 const ProgressPoll* poll = nullptr);
 
-  const std::string address, key_file;
+  const std::string address, place, key_file;
   std::string key_text;  // contents of the file that the keys are from
   schema::OperatorKeys keys;
   zmq::context_t context;

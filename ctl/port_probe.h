@@ -15,7 +15,10 @@ struct PortProbe {
   bool wants_key = false;  // a ZeroMQ program that accepts only clients with a key
 };
 
-// address: host:port as Client takes it.
+// The address of a name that accepts connections, in digits; the first one where none does. An address stays as it is.
+std::string place_that_accepts(const std::string& address);
+
+// address: host:port as Client takes it; all addresses of a name are tried.
 PortProbe probe_port(const std::string& address);
 
 }  // namespace tg::ctl
