@@ -401,7 +401,10 @@ Client::Client(std::unique_ptr<State> state) : state_(std::move(state)) {}
 Client::~Client() = default;
 Client::Client(Client&&) noexcept = default;
 
-Result<Client> Client::connect(const std::string& address, const std::string& key_file) {
+Result<Client> Client::connect(const std::string& given, const std::string& key_file) {
+  const Result<std::string> found = given.empty() ? own_node() : given;
+  if (!found) return found.error();
+  const std::string& address = *found;
   if (!is_local(address) && !is_address(address)) {
     return Error{ErrorKind::kUsage,
                  std::string("\"") + schema::clip_text(address, 100) +

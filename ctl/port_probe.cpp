@@ -8,10 +8,13 @@
 #include <cerrno>
 #include <chrono>
 #include <cstring>
+#include <fstream>
 #include <future>
 #include <memory>
+#include <sstream>
 #include <string_view>
 #include <thread>
+#include <vector>
 
 #include "kernels/base/now.h"
 #include "schema/text.h"
@@ -129,6 +132,34 @@ PortProbe verdict_on(const std::string& greeting) {
 }
 
 }  // namespace
+
+Result<std::string> own_node() {
+  const Connected made = connect_to_any(kDefaultAddress, Clock::now() + std::chrono::milliseconds(kPortProbeMs));
+  if (made.fd >= 0) close(made.fd);
+  if (made.fd >= 0) return std::string(kDefaultAddress);
+  std::vector<std::string> usable, foreign;
+  std::ifstream table("/proc/net/unix");  // address, references, protocol, flags, type, state, inode, path
+  for (std::string line; std::getline(table, line);) {
+    std::istringstream words(line);
+    std::string word, flags, path;
+    words >> word >> word >> word >> flags >> word >> word >> word >> std::ws;
+    std::getline(words, path);
+    if (flags != "00010000" || !path.ends_with("/control.sock")) continue;  // __SO_ACCEPTCON: it listens
+    if (access(path.c_str(), W_OK) == 0)
+      usable.push_back(path);
+    else if (errno == EACCES)
+      foreign.push_back(path);
+  }
+  if (usable.size() == 1) return usable[0];
+  const std::string start = std::string("nothing listens at ") + kDefaultAddress + ", and on this machine ";
+  if (usable.size() > 1)
+    return Error{ErrorKind::kUnreachable, start + "several tgd run; give one with --address: " + joined(usable, ", ")};
+  if (!foreign.empty())
+    return Error{ErrorKind::kUnreachable, start + "tgd has the local socket " + joined(foreign, ", ") +
+                                              ", which this user may not open; use sudo, or give --address with the "
+                                              "address of its listen line"};
+  return std::string(kDefaultAddress);
+}
 
 std::string place_that_accepts(const std::string& address) {
   const std::string host = address.substr(0, address.rfind(':'));
