@@ -8,6 +8,7 @@
 #include <charconv>
 #include <cstring>
 
+#include "daemon/access/name_watch.h"
 #include "daemon/access/socket_options.h"
 
 namespace tg::daemon {
@@ -130,16 +131,9 @@ std::vector<std::string> Networks::ipv4_filters() const {
 
 void Networks::resolve() {
   resolved_.clear();
-  for (const std::string& name : names_) {
-    addrinfo hints{}, *found = nullptr;
-    hints.ai_socktype = SOCK_STREAM;
-    if (::getaddrinfo(name.c_str(), nullptr, &hints, &found) != 0) continue;
-    for (const addrinfo* one = found; one != nullptr; one = one->ai_next) {
-      const std::optional<Network> network = parse_network(address_text(one->ai_addr, one->ai_addrlen));
-      if (network) resolved_.push_back(*network);
-    }
-    ::freeaddrinfo(found);
-  }
+  for (const std::string& name : names_)
+    for (const std::string& address : look_up(name).addresses)
+      if (const std::optional<Network> network = parse_network(address)) resolved_.push_back(*network);
 }
 
 }  // namespace tg::daemon

@@ -238,7 +238,7 @@ class Diagnoser {
     for (const Seat peer : names_.places()) {
       std::vector<Seat> without;
       std::string host;
-      const Values addresses = values_of([&](Seat seat, const Examination&) {
+      Values addresses = values_of([&](Seat seat, const Examination&) {
         const LinkFacts* link = seat == peer ? nullptr : links_[seat][peer];
         if (link == nullptr || schema::is_ipv4(host_of(*link)) || schema::is_ipv6(host_of(*link))) return std::string();
         host = host_of(*link);
@@ -250,6 +250,10 @@ class Diagnoser {
              {{"host", host},
               {"nodes", joined(without, ", ", [&](Seat seat) { return names_[seat]; })},
               {"why", links_[without[0]][peer]->name_problem}});
+      // A name may have several addresses; where the link is up, another one is no mistake.
+      const Comparison found(addresses);
+      for (const Seat seat : found.others)
+        if (links_[seat][peer]->up) addresses[seat] = addresses[found.model];
       fail_others(kOtherAddress, addresses, peer, {{"host", host}});
     }
   }

@@ -43,7 +43,6 @@ Status Inbound::bind() {
   router_ = zmq::socket_t(context_, zmq::socket_type::router);
   SocketOptions options = mesh_options(config);
   options.ipv6 = schema::is_ipv6(config.listen);
-  options.io_threads = 1;
   set_socket_options(router_, options);
   if (keyring_.has_keys()) bound_ = keyring_.own_keys(0);
   authenticator_.secure(router_, bound_);

@@ -13,7 +13,6 @@ constexpr std::chrono::milliseconds kProblemLifetime{5000};  // after the last r
 
 MeshIdentity::MeshIdentity(const schema::NodeConfig& c, std::uint64_t i, std::string b)
     : config(c),
-      io_threads(io_threads_of(c)),
       incarnation(i),
       build(std::move(b)),
       names(schema::joined(c.names())),

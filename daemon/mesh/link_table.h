@@ -9,7 +9,6 @@
 #include <optional>
 #include <string>
 
-#include "daemon/access/io_threads.h"
 #include "daemon/access/name_watch.h"
 #include "kernels/base/log.h"
 #include "schema/options/node_config.h"
@@ -33,7 +32,6 @@ struct MeshIdentity {
   MeshIdentity(const schema::NodeConfig& config, std::uint64_t incarnation, std::string build);
 
   const schema::NodeConfig config;
-  const IoThreads io_threads;
   const std::uint64_t incarnation;
   const std::string build;
   const std::string names;  // all nodes' names, joined
@@ -69,6 +67,10 @@ class LinkTable {
   bool is_responsive(Seat peer, std::chrono::milliseconds silence) const;
   std::uint16_t weight(Seat seat) const;
   std::uint64_t sent_bytes() const;  // the sum over all peers
+  // As NameWatch's, of the peer's host.
+  std::string next_address(Seat peer, const std::string& tried) const {
+    return name_watch_.next_address(config_.peers[peer].host, tried);
+  }
 
   // True while our mesh port is being bound with another key: no link is up until it is.
   std::atomic<bool> rebinding{false};

@@ -289,12 +289,6 @@ Status check_listen(const NodeConfig& config) {
 
 }  // namespace
 
-std::string PeerAddress::mesh_endpoint() const { return "tcp://" + host_and_port(host, port); }
-
-std::string PeerAddress::control_endpoint() const {
-  return "tcp://" + host_and_port(host, static_cast<std::uint16_t>(port + 1));
-}
-
 const PeerAddress& NodeConfig::self() const { return peers[seat()]; }
 
 Seat NodeConfig::seat() const {
