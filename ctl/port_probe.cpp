@@ -72,7 +72,7 @@ struct Connected {
   std::string problem = {};  // with the name
   std::string place = {};    // the address in digits; where none accepts, the first one
   int fd = -1;
-  int error = 0;  // of the first address
+  int error = 0;  // the first address gave it
 };
 
 // Tries the addresses of a name in their order, each for an equal share of the time that is left.

@@ -91,15 +91,14 @@ void AcceptedConnections::process_events() {
     if (what == ZMQ_EVENT_ACCEPTED)
       on_accepted(value);
     else if (what == ZMQ_EVENT_DISCONNECTED)
-      connections_.erase(value);
+      on_disconnected(value);
     else if (what == ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL)
-      on_handshake_failed(value);
+      failed_handshake_ = value;
   }
 }
 
 void AcceptedConnections::on_accepted(int descriptor) {
-  newest_ = remote_address(descriptor);
-  connections_[descriptor] = {newest_, Clock::now()};
+  connections_[descriptor] = {remote_address(descriptor), Clock::now()};
   if (connections_.size() <= limits_.max_connections) return;
   const auto before = [](const auto& a, const auto& b) {
     return std::pair(!a.second.is_new, a.second.heard_at) < std::pair(!b.second.is_new, b.second.heard_at);
@@ -108,14 +107,17 @@ void AcceptedConnections::on_accepted(int descriptor) {
         "more than " + std::to_string(limits_.max_connections) + " connections");
 }
 
-// The ZAP authenticator is not asked in this case. The event names no connection; the last one accepted is the
-// likeliest.
-void AcceptedConnections::on_handshake_failed(int error) {
+// The ZAP authenticator is not asked where a handshake fails. That event names no connection, but libzmq's one I/O
+// thread ends it next.
+void AcceptedConnections::on_disconnected(int descriptor) {
+  const std::string from = address(descriptor);
+  connections_.erase(descriptor);
+  const int error = std::exchange(failed_handshake_, 0);
   const bool key = error == ZMQ_PROTOCOL_ERROR_ZMTP_CRYPTOGRAPHIC;
   if (!key && error != ZMQ_PROTOCOL_ERROR_ZMTP_MECHANISM_MISMATCH) return;  // not one of our cases
   if (const std::optional<std::uint64_t> times = (key ? other_key_throttle_ : no_key_throttle_).happened())
     log_.warning("handshake-failed", {{"port", port_},
-                                      {"accepted-last", newest_.empty() ? "unknown" : newest_},
+                                      {"from", from.empty() ? "unknown" : from},
                                       {"why", key ? "the cluster keys differ" : "only one side has keys"},
                                       {"times", *times}});
 }

@@ -70,7 +70,7 @@ class AcceptedConnections {
     bool is_new = true;                  // no message yet
   };
   void on_accepted(int descriptor);
-  void on_handshake_failed(int error);
+  void on_disconnected(int descriptor);
 
   zmq::socket_t& router_;
   zmq::socket_t events_;
@@ -78,7 +78,7 @@ class AcceptedConnections {
   const std::string port_;
   Log& log_;
   std::map<int, Connection> connections_;
-  std::string newest_;  // address of the connection accepted last
+  int failed_handshake_ = 0;  // the error of a handshake whose connection has not been disconnected yet
   LogThrottle cut_throttle_, other_key_throttle_, no_key_throttle_;
 };
 

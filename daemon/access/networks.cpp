@@ -100,12 +100,10 @@ std::string no_answer_text(const std::string& place) {
 
 Networks::Networks(const std::vector<std::string>& hosts) {
   for (const std::string& host : hosts) {
-    if (const std::optional<Network> network = parse_network(host)) {
+    if (const std::optional<Network> network = parse_network(host))
       fixed_.push_back(*network);
-      if (!network->ipv6) filters_.push_back(host);
-    } else {
+    else
       names_.push_back(host);
-    }
   }
 }
 
@@ -120,13 +118,6 @@ bool Networks::contains(const std::string& address) {
   resolve();
   next_resolve_ = std::chrono::steady_clock::now() + kResolveAgain;
   return holds(resolved_);
-}
-
-std::vector<std::string> Networks::ipv4_filters() const {
-  if (!names_.empty()) return {};
-  std::vector<std::string> all{"127.0.0.0/8"};
-  all.insert(all.end(), filters_.begin(), filters_.end());
-  return all;
 }
 
 void Networks::resolve() {

@@ -356,6 +356,8 @@ void Inbound::on_hello(const std::string& id, Sender& sender, const schema::Hell
   const Seat seat = known->second;
   if (const std::optional<std::string> why = incompatibility(hello)) {
     links_.note_problem(seat, *why);
+    if (!std::exchange(sender.refused, true))
+      log_.warning("peer-refused", {{"peer", name(seat)}, {"from", from}, {"why", *why}});
     return refuse(id, *why);
   }
   watch_connections();  // the hello's sender may have died while the hello was queued

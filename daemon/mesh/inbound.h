@@ -43,6 +43,7 @@ class Inbound {
     int descriptor = -1;
     std::string identity;      // from its key
     std::optional<Seat> seat;  // set by its hello
+    bool refused = false;      // and the log says so
   };
   struct Peer {
     zmq::socket_t monitor;   // the events of our connection to it
