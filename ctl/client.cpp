@@ -405,6 +405,8 @@ Result<Client> Client::connect(const std::string& given, const std::string& key_
   const Result<std::string> found = given.empty() ? own_node() : given;
   if (!found) return found.error();
   const std::string& address = *found;
+  if (std::string problem = schema::link_local_problem(address.substr(0, address.rfind(':'))); !problem.empty())
+    return Error{ErrorKind::kUsage, std::move(problem)};
   if (!is_local(address) && !is_address(address)) {
     return Error{ErrorKind::kUsage,
                  std::string("\"") + schema::clip_text(address, 100) +
