@@ -73,9 +73,7 @@ std::string NameWatch::next_address(const std::string& host, const std::string& 
 bool NameWatch::has_address(const std::string& host, const std::string& address) const {
   const std::lock_guard lock(mutex_);
   const auto found = names_.find(host);
-  if (found == names_.end()) return host == address;
-  return std::find(found->second.addresses.begin(), found->second.addresses.end(), address) !=
-         found->second.addresses.end();
+  return Networks(found == names_.end() ? std::vector{host} : found->second.addresses).contains(address);
 }
 
 void NameWatch::loop(std::size_t first) {

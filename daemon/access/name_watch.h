@@ -33,6 +33,7 @@ class NameWatch {
   // The address to try after that one, the first after the last; "" while none is known. Those of a name that no longer
   // resolves are kept.
   std::string next_address(const std::string& host, const std::string& tried) const;
+  // Whether it is one of the host's addresses; IPv4-mapped ones are IPv4.
   bool has_address(const std::string& host, const std::string& address) const;
 
  private:

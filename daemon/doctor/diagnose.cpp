@@ -186,6 +186,8 @@ class Diagnoser {
         fail(kNoAnswer, node, {}, {{"why", part.silence}});
       else if (!link->name_problem.empty())
         add(Check::kNodes, Verdict::kSkipped, names_[node], "not examined: its host does not resolve (see names)");
+      else if (!reached_[node] && link->problem.find("it connects from") == 0)
+        fail_with(Check::kNodes, node, {}, link->problem);
       else if (!reached_[node])
         fail(kDown[static_cast<std::size_t>(std::max(link->mesh, link->control))], node, {},
              {{"why", part.silence}, {"place", place_of(*link)}, {"ports", ports_of(*link)}});
@@ -367,7 +369,7 @@ class Diagnoser {
       if (link.mbps > 0) {
         all.push_back({from, to, link.mbps});
         rates.push_back(link.mbps);
-      } else if (link.up && survey_.parts[from].examination->busy.empty()) {
+      } else if (link.up && link.mesh != Reach::kNarrow && survey_.parts[from].examination->busy.empty()) {
         fail(kNothingThrough, from, to, {{"place", place_of(link)}});
       }
     });

@@ -1,8 +1,10 @@
 #include "daemon/doctor/link_checks.h"
 
+#include <linux/sockios.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <poll.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -68,6 +70,22 @@ Reach reach_of(int error) {
   return error == ETIMEDOUT ? Reach::kSilent : Reach::kUnreachable;
 }
 
+// Sends some full packets and waits until they have arrived: a greeting and the beginning of a command, which libzmq
+// waits for the rest of.
+bool takes_large_packets(int descriptor, bool has_keys) {
+  const Clock::time_point deadline = Clock::now() + kMaxAttempt;
+  std::string bytes("\xff\0\0\0\0\0\0\0\1\x7f\3\0", 12);
+  (bytes += has_keys ? "CURVE" : "NULL").resize(64);
+  (bytes += std::string("\6\0\0\0\0\0\1\0\0", 9)).resize(8 * 1024);
+  if (::send(descriptor, bytes.data(), bytes.size(), MSG_NOSIGNAL) < 0) return true;
+  for (int unread = 0; remaining_ms(deadline) > 0;) {
+    if (::ioctl(descriptor, SIOCOUTQ, &unread) != 0 || unread == 0) return true;
+    pollfd item{descriptor, 0, 0};
+    if (::poll(&item, 1, 10) > 0) return true;  // it has closed the connection
+  }
+  return false;
+}
+
 // Connects and reads the first byte.
 Reach try_port(int descriptor, Address to, std::uint16_t port, LinkFacts& link) {
   const Clock::time_point deadline = Clock::now() + kMaxAttempt;
@@ -115,9 +133,11 @@ void check_link(const schema::NodeConfig& config, std::size_t index, Clock::time
       if (descriptor < 0) return;  // the port stays untried
       const auto port = static_cast<std::uint16_t>(peer.port + (mesh ? 0 : 1));
       (mesh ? tried.mesh : tried.control) = try_port(descriptor, address, port, tried);
+      if (mesh && tried.mesh == Reach::kOk && !takes_large_packets(descriptor, !config.key_file.empty()))
+        tried.mesh = Reach::kNarrow;
       ::close(descriptor);
     }
-    const bool answers = tried.mesh == Reach::kOk || tried.control == Reach::kOk;
+    const bool answers = tried.mesh == Reach::kOk || tried.mesh == Reach::kNarrow || tried.control == Reach::kOk;
     if (answers || digits == found.addresses.front()) link = tried;  // else the first one's result stands
     note();
     if (answers) return;

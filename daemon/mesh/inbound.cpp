@@ -17,6 +17,8 @@ constexpr std::chrono::milliseconds kTick{250};       // how often links are che
 constexpr std::chrono::milliseconds kMaxPause{2000};  // a longer time between two ticks means a suspended process
 // How long a key rotation takes from the first node's port to the last: each node checks its file every second.
 constexpr std::chrono::milliseconds kMaxRebind{3000};
+// The link is up again at once, since hellos are small, until the next large frame.
+constexpr std::chrono::seconds kNarrowShown{60};
 constexpr std::uint64_t kMaxSilenceMs = 30'000;  // a connection's minimum; every node sends a hello each second
 constexpr std::size_t kMaxConnections = 4 * schema::kMaxMembers;
 
@@ -146,7 +148,7 @@ void Inbound::watch_connections() {
 void Inbound::watch_connection(Seat seat) {
   Peer& peer = peers_[seat];
   Link& link = links_[seat];
-  while (const std::optional<ConnectionEvent> event = next_event(peer.monitor)) {
+  while (const std::optional<ConnectionEvent> event = next_event(peer.monitor, &peer.descriptor)) {
     if (peer.dial != link.dials) continue;  // an event of a connection that was replaced
     if (*event == ConnectionEvent::kConnected) {
       link.connection = ++peer.connections;
@@ -200,11 +202,24 @@ void Inbound::tick(Clock::time_point now) {
     // Only hellos that were sent have an echo.
     const bool no_input = now - link.received_at.load() >= most,
                no_echo = now - link.echoed_at.load() >= most && link.hello_sent >= peers_[seat].echo + 2;
-    if (!link.up || (!no_input && !no_echo)) continue;
-    links_.note_problem(seat,
-                        no_input ? "no data from " + name(seat) + " on its mesh connection"
-                                 : "no data arrives at the mesh port of " + name(seat),
-                        true);
+    const bool down = link.up && (no_input || no_echo);
+    Clock::time_point& narrow_at = peers_[seat].narrow_at;
+    if (down && AcceptedConnections::loses_large_packets(peers_[seat].descriptor)) narrow_at = now;
+    const std::string& host = self_.config.peers[seat].host;
+    const bool narrow = narrow_at != Clock::time_point() && now - narrow_at < kNarrowShown;
+    if (narrow)
+      links_.note_problem(
+          seat,
+          "large packets from " + self_.config.node + " to " + name(seat) +
+              " are lost on the way, small ones arrive; find the size that passes (ping -M do -s 1472 " + host +
+              " on " + self_.config.node + ") and set it as the MTU of all nodes",
+          true);
+    if (!down) continue;
+    if (!narrow)
+      links_.note_problem(seat,
+                          no_input ? "no data from " + name(seat) + " on its mesh connection"
+                                   : "no data arrives at the mesh port of " + name(seat),
+                          true);
     mark_down(seat);
     links_[seat].redial = true;
   }
@@ -387,6 +402,7 @@ void Inbound::adopt(const std::string& id, Sender& sender, Seat seat, const sche
   sender.seat = seat;
   peer.sender = id;
   link.received_at = Clock::now();
+  links_.note_source(seat, connections_->address(sender.descriptor));
   link.hello_received = hello.sequence;
   link.weight = hello.weight;
   if (hello.heard == self_.incarnation && hello.echo > peer.echo) {

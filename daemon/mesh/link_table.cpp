@@ -69,6 +69,12 @@ void LinkTable::record(Seat peer, Note note) {
   known = std::move(note);
 }
 
+void LinkTable::note_source(Seat peer, const std::string& from) {
+  if (from.empty()) return;
+  const std::lock_guard lock(mutex_);
+  sources_[peer] = from.substr(0, from.rfind(':'));
+}
+
 void LinkTable::clear_problem(Seat peer) {
   const std::lock_guard lock(mutex_);
   problems_.erase(peer);
@@ -76,8 +82,10 @@ void LinkTable::clear_problem(Seat peer) {
 
 std::optional<LinkProblem> LinkTable::problem(Seat peer) const {
   if (peer == config_.seat()) return std::nullopt;
+  std::string source;
   {
     const std::lock_guard lock(mutex_);
+    if (const auto known = sources_.find(peer); known != sources_.end()) source = known->second;
     const auto found = problems_.find(peer);
     if (found != problems_.end() && found->second.is_current()) return found->second.problem;
   }
@@ -87,6 +95,11 @@ std::optional<LinkProblem> LinkTable::problem(Seat peer) const {
   if (const std::string unresolved = name_watch_.problem(address.host); !unresolved.empty())
     return LinkProblem{unresolved, true};
   const std::string port = schema::host_and_port(address.host, address.port);
+  const bool heard = std::chrono::steady_clock::now() - link.received_at.load() < kMaxLinkSilence;
+  if (link.connection == 0 && heard && !name_watch_.has_address(address.host, source))
+    return LinkProblem{"it connects from " + source + ", and nothing answers at " + port + ", its peer line on " +
+                           config_.node + "; correct that line if its address has changed",
+                       true};
   if (link.connection == 0) return LinkProblem{"its mesh port " + port + " cannot be reached", true, true};
   const schema::PeerAddress& own = config_.self();
   return LinkProblem{"it does not reach the mesh port of " + own.name + ", " +

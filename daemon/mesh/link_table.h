@@ -82,6 +82,8 @@ class LinkTable {
   void note_refusal(Seat peer, const std::string& why);
   // The name that the node at the peer's address reports. A wrong name takes precedence over other problems.
   void note_name(Seat peer, const std::string& name);
+  // host:port that the peer's frames come from.
+  void note_source(Seat peer, const std::string& from);
   void clear_problem(Seat peer);
   // The current problem of the link; no value if it is up and no other process claims the peer's name.
   std::optional<LinkProblem> problem(Seat peer) const;
@@ -103,6 +105,7 @@ class LinkTable {
   NameWatch name_watch_;
   mutable std::mutex mutex_;
   std::map<Seat, Note> problems_;
+  std::map<Seat, std::string> sources_;  // hosts
 };
 
 }  // namespace tg::daemon
