@@ -183,7 +183,7 @@ struct Client::State {
   // because it may have changed since it was read or since the port accepted a key. The request is then sent again.
   void take_events(std::uint64_t id, const schema::RequestBody& body) {
     zmq::message_t event, endpoint;
-    bool failed = false, silent = false, cut = false;
+    bool failed = false, cut = false;
     while (monitor.recv(event, zmq::recv_flags::dontwait) && monitor.recv(endpoint, zmq::recv_flags::dontwait)) {
       std::uint16_t what = 0;
       std::int32_t value = 0;
@@ -207,10 +207,7 @@ struct Client::State {
         dropped_at.reset();
         continue;
       }
-      if (what == ZMQ_EVENT_HANDSHAKE_FAILED_NO_DETAIL && value == EAGAIN) {  // nothing came in time: no refusal
-        silent = !keys.credentials.empty();
-        continue;
-      }
+      if (what == ZMQ_EVENT_HANDSHAKE_FAILED_NO_DETAIL && value == EAGAIN) continue;  // a silence, which libzmq retries
       refused = refused || what == ZMQ_EVENT_HANDSHAKE_FAILED_AUTH;
       // Without keys, any other failure means that it is not a tgd; probe_port finds out more.
       const bool wants_key = value == ZMQ_PROTOCOL_ERROR_ZMTP_MECHANISM_MISMATCH;
@@ -229,11 +226,7 @@ struct Client::State {
       forbidden = true;
       return;
     }
-    if (silent && !failed) {  // the same key again: libzmq may have given up
-      tried -= tried > 0 ? 1 : 0;
-      dial();
-    }
-    if (failed || cut || silent) (void)send(id, body);
+    if (failed || cut) (void)send(id, body);
   }
 
   Error forbidden_error() const {

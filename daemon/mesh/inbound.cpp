@@ -202,20 +202,16 @@ void Inbound::tick(Clock::time_point now) {
     // Only hellos that were sent have an echo.
     const bool no_input = now - link.received_at.load() >= most,
                no_echo = now - link.echoed_at.load() >= most && link.hello_sent >= peers_[seat].echo + 2;
-    const bool down = link.up && (no_input || no_echo);
-    Clock::time_point& narrow_at = peers_[seat].narrow_at;
-    if (down && AcceptedConnections::loses_large_packets(peers_[seat].descriptor)) narrow_at = now;
-    const std::string& host = self_.config.peers[seat].host;
-    const bool narrow = narrow_at != Clock::time_point() && now - narrow_at < kNarrowShown;
-    if (narrow)
+    if (!link.up || (!no_input && !no_echo)) continue;
+    const std::string& own = self_.config.node;
+    if (AcceptedConnections::loses_large_packets(peers_[seat].descriptor))
       links_.note_problem(
           seat,
-          "large packets from " + self_.config.node + " to " + name(seat) +
-              " are lost on the way, small ones arrive; find the size that passes (ping -M do -s 1472 " + host +
-              " on " + self_.config.node + ") and set it as the MTU of all nodes",
-          true);
-    if (!down) continue;
-    if (!narrow)
+          "large packets from " + own + " to " + name(seat) +
+              " are lost on the way, small ones arrive; find the size that passes (ping -M do -s 1472 " +
+              self_.config.peers[seat].host + " on " + own + ") and set it as the MTU of all nodes",
+          true, kNarrowShown);
+    else
       links_.note_problem(seat,
                           no_input ? "no data from " + name(seat) + " on its mesh connection"
                                    : "no data arrives at the mesh port of " + name(seat),

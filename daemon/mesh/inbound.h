@@ -46,10 +46,9 @@ class Inbound {
     bool refused = false;      // and the log says so
   };
   struct Peer {
-    zmq::socket_t monitor;                              // the events of our connection to it
-    std::uint64_t dial = 0;                             // the number of that connection
-    int descriptor = -1;                                // its newest one
-    std::chrono::steady_clock::time_point narrow_at{};  // when large packets to the peer were lost last
+    zmq::socket_t monitor;   // the events of our connection to it
+    std::uint64_t dial = 0;  // the number of that connection
+    int descriptor = -1;     // its newest one
     std::uint64_t connections = 0;
     std::string sender;      // routing id of its connection to us; "" = none
     std::uint64_t echo = 0;  // the newest of our hellos that it has echoed
