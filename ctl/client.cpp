@@ -34,6 +34,8 @@ constexpr int kMaxUnread = 8;  // replies queued here; the others wait at the no
 // libzmq bounds a message's parts, not their number. No reply has more bytes than this before its last part.
 constexpr std::uint64_t kMaxUnreadBytes = 2 * kMaxUnread * schema::kMaxControlBytes;
 constexpr int kWatchMs = 50;  // between checks of that
+// The node that has ended a connection which it had accepted has this long to accept another one, or to refuse it.
+constexpr std::chrono::milliseconds kDropTime{schema::kControlReplyMs + kReconnectMostMs};
 constexpr const char* kDropped =
     "it ended the connection that it had accepted, and accepts no other in time: is it busy, or being restarted? Ask "
     "again in a moment.";
@@ -170,13 +172,6 @@ struct Client::State {
     if (all_tried) (void)sleep_unless_interrupted(kRotationPauseMs);
     dial();
     return true;
-  }
-
-  // The node that has ended a connection which it had accepted has this long to accept another one, or to refuse it.
-  void wait_after_drop(Clock::time_point& deadline, Clock::time_point& heard) const {
-    if (!dropped_at) return;
-    deadline = std::max(deadline, *dropped_at + std::chrono::milliseconds(schema::kControlReplyMs + kReconnectMostMs));
-    heard = std::max(heard, *dropped_at);
   }
 
   // Handles events of the connection. After a refusal the other keys are tried, and then the key file is read again,
@@ -357,7 +352,10 @@ Result<schema::ReplyBody> Client::State::ask(const schema::RequestBody& body, in
       return Error{ErrorKind::kUnreachable, "the connection to the node at " + address +
                                                 " was lost before it replied; tgctl list shows whether the run exists"};
     const Clock::time_point now = Clock::now();
-    wait_after_drop(deadline, heard);
+    if (dropped_at) {
+      deadline = std::max(deadline, *dropped_at + kDropTime);
+      heard = std::max(heard, *dropped_at);
+    }
     if (reply) {
       if (!reply->ok()) {
         return Error{ErrorKind::kCorrupt,

@@ -11,7 +11,6 @@
 #include <fstream>
 #include <future>
 #include <memory>
-#include <sstream>
 #include <string_view>
 #include <thread>
 #include <vector>
@@ -101,6 +100,13 @@ Connected connect_to_any(const std::string& address, Clock::time_point deadline)
   return made;
 }
 
+// What a connection finds, which is closed again.
+Connected tried(const std::string& address) {
+  const Connected made = connect_to_any(address, Clock::now() + std::chrono::milliseconds(kPortProbeMs));
+  if (made.fd >= 0) close(made.fd);
+  return made;
+}
+
 // The first bytes that it sends; a complete ZMTP greeting, which requires a greeting from us.
 std::string greeting_of(int fd, Clock::time_point deadline) {
   std::string greeting;
@@ -134,21 +140,14 @@ PortProbe verdict_on(const std::string& greeting) {
 }  // namespace
 
 Result<std::string> own_node() {
-  const Connected made = connect_to_any(kDefaultAddress, Clock::now() + std::chrono::milliseconds(kPortProbeMs));
-  if (made.fd >= 0) close(made.fd);
-  if (made.fd >= 0) return std::string(kDefaultAddress);
+  if (tried(kDefaultAddress).fd >= 0) return std::string(kDefaultAddress);
   std::vector<std::string> usable, foreign;
-  std::ifstream table("/proc/net/unix");  // address, references, protocol, flags, type, state, inode, path
+  std::ifstream table("/proc/net/unix");  // the fourth column is __SO_ACCEPTCON, the last one the path
   for (std::string line; std::getline(table, line);) {
-    std::istringstream words(line);
-    std::string word, flags, path;
-    words >> word >> word >> word >> flags >> word >> word >> word >> std::ws;
-    std::getline(words, path);
-    if (flags != "00010000" || !path.ends_with("/control.sock")) continue;  // __SO_ACCEPTCON: it listens
-    if (access(path.c_str(), W_OK) == 0)
-      usable.push_back(path);
-    else if (errno == EACCES)
-      foreign.push_back(path);
+    if (line.find(" 00010000 ") == std::string::npos || !line.ends_with("/control.sock")) continue;  // it listens
+    const std::string path = line.substr(line.find('/'));
+    if (const bool may_write = access(path.c_str(), W_OK) == 0; may_write || errno == EACCES)
+      (may_write ? usable : foreign).push_back(path);
   }
   if (usable.size() == 1) return usable[0];
   const std::string start = std::string("nothing listens at ") + kDefaultAddress + ", and on this machine ";
@@ -164,9 +163,8 @@ Result<std::string> own_node() {
 std::string place_that_accepts(const std::string& address) {
   const std::string host = address.substr(0, address.rfind(':'));
   if (schema::is_ipv4(host) || schema::is_ipv6(host)) return address;
-  const Connected made = connect_to_any(address, Clock::now() + std::chrono::milliseconds(kPortProbeMs));
-  if (made.fd >= 0) close(made.fd);
-  return made.place.empty() ? address : made.place;
+  const std::string place = tried(address).place;
+  return place.empty() ? address : place;
 }
 
 PortProbe probe_port(const std::string& address) {

@@ -31,7 +31,7 @@ void Outbound::dial_all() {
 
 // Dials the next address of the peer's name, if it has another one; `again`: even if it has not.
 void Outbound::dial_next(Seat peer, std::uint64_t now_ms, bool again) {
-  std::string next = links_.next_address(peer, peers_[peer].host);
+  std::string next = links_.names().next_address(self_.config.peers[peer].host, peers_[peer].host);
   if (next == peers_[peer].host && !again) return;
   peers_[peer].host = std::move(next);
   dial(peer, now_ms);
