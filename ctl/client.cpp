@@ -191,7 +191,7 @@ struct Client::State {
         continue;
       }
       if (what == ZMQ_EVENT_DISCONNECTED) {
-        if (accepted) dropped_at = Clock::now();
+        if (accepted && !dropped_at) dropped_at = Clock::now();
         continue;
       }
       const bool succeeded = what == ZMQ_EVENT_HANDSHAKE_SUCCEEDED;

@@ -184,6 +184,13 @@ void Inbound::mark_down(Seat peer) {
   // While the file holds both keys of a rotation, the rotation may be the cause.
   links_[peer].rekeying = is_rekeying(peer) || (keyring_.has_keys() && keyring_.cluster_count() > 1);
   if (!links_[peer].up.exchange(false)) return;
+  const std::string& own = self_.config.node;
+  if (AcceptedConnections::loses_large_packets(peers_[peer].descriptor))
+    links_.note_problem(peer,
+                        "large packets from " + own + " to " + name(peer) +
+                            " are lost on the way, small ones arrive; find the size that passes (ping -M do -s 1472 " +
+                            self_.config.peers[peer].host + " on " + own + ") and set it as the MTU of all nodes",
+                        true, kNarrowShown);
   log_.warning("connection-lost", {{"peer", name(peer)}});
   hooks_.on_connection_changed(peer, false);
 }
@@ -203,19 +210,10 @@ void Inbound::tick(Clock::time_point now) {
     const bool no_input = now - link.received_at.load() >= most,
                no_echo = now - link.echoed_at.load() >= most && link.hello_sent >= peers_[seat].echo + 2;
     if (!link.up || (!no_input && !no_echo)) continue;
-    const std::string& own = self_.config.node;
-    if (AcceptedConnections::loses_large_packets(peers_[seat].descriptor))
-      links_.note_problem(
-          seat,
-          "large packets from " + own + " to " + name(seat) +
-              " are lost on the way, small ones arrive; find the size that passes (ping -M do -s 1472 " +
-              self_.config.peers[seat].host + " on " + own + ") and set it as the MTU of all nodes",
-          true, kNarrowShown);
-    else
-      links_.note_problem(seat,
-                          no_input ? "no data from " + name(seat) + " on its mesh connection"
-                                   : "no data arrives at the mesh port of " + name(seat),
-                          true);
+    links_.note_problem(seat,
+                        no_input ? "no data from " + name(seat) + " on its mesh connection"
+                                 : "no data arrives at the mesh port of " + name(seat),
+                        true);
     mark_down(seat);
     links_[seat].redial = true;
   }

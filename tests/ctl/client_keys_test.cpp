@@ -52,6 +52,7 @@ class KeyedPort {
   void close_gate(int refusals) {
     gate_refusals_ = refusals;
     closing_ = true;
+    while (closing_) std::this_thread::yield();
   }
 
  private:
@@ -73,8 +74,9 @@ class KeyedPort {
   }
   // Answers one ZAP request (RFC 27).
   void guard() {
-    if (closed_ && gate_refusals_ == 0) return;
     zmq::message_t part, id;
+    (void)gate_.get(zmq::sockopt::events);  // lets ended connections go
+    if (closed_ && gate_refusals_ == 0) return;
     if (!gate_.recv(part, zmq::recv_flags::dontwait)) return;
     if (!gate_.recv(id)) return;
     while (gate_.get(zmq::sockopt::rcvmore))
@@ -88,9 +90,10 @@ class KeyedPort {
   void serve() {
     while (!stopped_) {
       rotate();
-      if (closing_.exchange(false)) {
+      if (closing_) {
         closed_ = true;
         bind_again();
+        closing_ = false;
       }
       guard();
       zmq::pollitem_t item{socket_.handle(), 0, ZMQ_POLLIN, 0};
