@@ -109,7 +109,7 @@ void AcceptedConnections::on_accepted(int descriptor) {
 }
 
 // The ZAP authenticator is not asked where a handshake fails. That event names no connection, but libzmq's one I/O
-// thread ends it next.
+// thread ends it next. Its address is unknown where it had ended before its beginning was noticed here.
 void AcceptedConnections::on_disconnected(int descriptor) {
   const std::string from = address(descriptor);
   connections_.erase(descriptor);

@@ -76,7 +76,7 @@ class WithKeys(unittest.TestCase):
             mesh.ctl("--key", carol, "status").refuses(FORBIDDEN, "does not know this key")
             log = mesh[0].log_text()
             self.assertIn("event=connection-refused", log)
-            self.assertRegex(log, r'event=handshake-failed port=control from=127\.[0-9.:]+ why="the cluster keys differ"')
+            self.assertRegex(log, r'event=handshake-failed port=control .*why="the cluster keys differ"')
             self.assertIn("from=127.", log)
             # A user's own local socket needs no key.
             self.assertIn("node-b", mesh.ctl_ok("--key", "", "--address", os.path.join(mesh[0].state_dir, "control.sock"), "status").out)
