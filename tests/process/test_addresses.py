@@ -78,7 +78,7 @@ class Addresses(unittest.TestCase):
         with self.mesh(keys=True) as mesh:
             mesh[1].end()
             old, new = mesh[1].host, self.subnet + ".9"
-            for verb, address in (("add", new), ("del", old)):
+            for verb, address in (("del", old), ("add", new)):
                 _do("ip", "-n", self.network.spaces[1], "address", verb, f"{address}/24", "dev", Network.INTERFACE)
             with open(mesh[1].config) as file:
                 text = file.read().replace(old, new)
