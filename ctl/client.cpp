@@ -34,6 +34,11 @@ constexpr int kMaxUnread = 8;  // replies queued here; the others wait at the no
 // libzmq bounds a message's parts, not their number. No reply has more bytes than this before its last part.
 constexpr std::uint64_t kMaxUnreadBytes = 2 * kMaxUnread * schema::kMaxControlBytes;
 constexpr int kWatchMs = 50;  // between checks of that
+// The node that has ended a connection which it had accepted has this long to accept another one, or to refuse it.
+constexpr std::chrono::milliseconds kDropTime{schema::kControlReplyMs + kReconnectMostMs};
+constexpr const char* kDropped =
+    "it ended the connection that it had accepted, and accepts no other in time: is it busy, or being restarted? Ask "
+    "again in a moment.";
 // The time from a key file's change until every port is bound with the key in use: nodes check each second.
 constexpr std::chrono::seconds kRotationTime{2};
 constexpr std::chrono::seconds kRotationWindow{10};  // after a key file's change, in which refusals may be due to it
@@ -103,6 +108,7 @@ void set_key(zmq::socket_t& socket, int option, const schema::Key& key) {
 struct Client::State {
   State(std::string node_address, std::string operator_file, KeysRead operator_keys)
       : address(std::move(node_address)),
+        place(is_local(address) ? address : place_that_accepts(address)),
         key_file(std::move(operator_file)),
         key_text(std::move(operator_keys.text)),
         keys(std::move(operator_keys.keys)),
@@ -128,7 +134,7 @@ struct Client::State {
     socket.set(zmq::sockopt::reconnect_ivl_max, kReconnectMostMs);
     socket.set(zmq::sockopt::connect_timeout, schema::kControlReplyMs);
     socket.set(zmq::sockopt::handshake_ivl, schema::kControlReplyMs);
-    socket.set(zmq::sockopt::ipv6, address.front() == '[');
+    socket.set(zmq::sockopt::ipv6, place.front() == '[');
     if (!keys.credentials.empty() && !is_local(address)) {
       const schema::OperatorKeys::Credentials& with = keys.credentials[tried % keys.credentials.size()];
       set_key(socket, ZMQ_CURVE_SERVERKEY, with.control);
@@ -137,13 +143,14 @@ struct Client::State {
     }
     ++tried;
     const std::string endpoint = "inproc://dial-" + std::to_string(++dials);
-    constexpr int kEvents = ZMQ_EVENT_CONNECTED | ZMQ_EVENT_HANDSHAKE_SUCCEEDED | ZMQ_EVENT_HANDSHAKE_FAILED_AUTH |
-                            ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL | ZMQ_EVENT_HANDSHAKE_FAILED_NO_DETAIL;
+    constexpr int kEvents = ZMQ_EVENT_CONNECTED | ZMQ_EVENT_DISCONNECTED | ZMQ_EVENT_HANDSHAKE_SUCCEEDED |
+                            ZMQ_EVENT_HANDSHAKE_FAILED_AUTH | ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL |
+                            ZMQ_EVENT_HANDSHAKE_FAILED_NO_DETAIL;
     if (zmq_socket_monitor(socket.handle(), endpoint.c_str(), kEvents) != 0) throw zmq::error_t();
     monitor = zmq::socket_t(context, zmq::socket_type::pair);
     monitor.set(zmq::sockopt::linger, 0);
     monitor.connect(endpoint);
-    socket.connect(is_local(address) ? "ipc://" + address : "tcp://" + address);
+    socket.connect((is_local(address) ? "ipc://" : "tcp://") + place);
   }
 
   // True if the key file has changed.
@@ -170,9 +177,9 @@ struct Client::State {
   // Handles events of the connection. After a refusal the other keys are tried, and then the key file is read again,
   // because it may have changed since it was read or since the port accepted a key. The request is then sent again.
   void take_events(std::uint64_t id, const schema::RequestBody& body) {
-    zmq::message_t event, place;
+    zmq::message_t event, endpoint;
     bool failed = false, cut = false;
-    while (monitor.recv(event, zmq::recv_flags::dontwait) && monitor.recv(place, zmq::recv_flags::dontwait)) {
+    while (monitor.recv(event, zmq::recv_flags::dontwait) && monitor.recv(endpoint, zmq::recv_flags::dontwait)) {
       std::uint16_t what = 0;
       std::int32_t value = 0;
       if (event.size() != sizeof what + sizeof value) continue;
@@ -183,14 +190,23 @@ struct Client::State {
         taken_bytes = 0;
         continue;
       }
+      if (what == ZMQ_EVENT_DISCONNECTED) {
+        if (accepted && !dropped_at) dropped_at = Clock::now();
+        continue;
+      }
       const bool succeeded = what == ZMQ_EVENT_HANDSHAKE_SUCCEEDED;
       cut = cut || accepted;
       accepted = accepted || succeeded;
-      if (succeeded) continue;
+      if (succeeded) {
+        rotated = refused = false;
+        dropped_at.reset();
+        continue;
+      }
+      if (what == ZMQ_EVENT_HANDSHAKE_FAILED_NO_DETAIL && value == EAGAIN) continue;  // a silence, which libzmq retries
       refused = refused || what == ZMQ_EVENT_HANDSHAKE_FAILED_AUTH;
       // Without keys, any other failure means that it is not a tgd; probe_port finds out more.
       const bool wants_key = value == ZMQ_PROTOCOL_ERROR_ZMTP_MECHANISM_MISMATCH;
-      failed = failed || wants_key || !keys.credentials.empty();
+      failed = failed || wants_key || refused || !keys.credentials.empty();
     }
     if (cut && !is_idempotent(body)) {
       lost = true;
@@ -215,6 +231,10 @@ struct Client::State {
               node +
                   " no longer accepts this key: it was rotated out, or its operator line was removed. The run is not " +
                   "affected; use a new key, and tgctl status shows it"};
+    if (refused && keys.credentials.empty())
+      return {ErrorKind::kForbidden, node +
+                                         " does not let this machine in: neither a peer line nor control-allow there "
+                                         "names its address, which the node's log has"};
     if (refused)
       return {ErrorKind::kForbidden, node +
                                          " does not know this key; list its operator line in the cluster key file of "
@@ -236,7 +256,8 @@ struct Client::State {
   }
 
   Error no_answer(const std::string& why, const PortProbe& probe) const {
-    return {ErrorKind::kUnreachable, "no tgd answers at " + address + why + ": " + probe.problem +
+    return {ErrorKind::kUnreachable, "no tgd answers at " + address + why + ": " +
+                                         (dropped_at && probe.is_zeromq ? std::string(kDropped) : probe.problem) +
                                          " Use --address or TGCTL_ADDRESS for another node"};
   }
 
@@ -244,8 +265,9 @@ struct Client::State {
     if (is_local(address))
       return {ErrorKind::kUnreachable, "no tgd answers at the local socket " + address + why + "; is it running?"};
     const PortProbe probe = probe_port(address);
-    // Its refusal may have been lost: a reset overtakes what was sent before it.
-    return probe.wants_key && keys.credentials.empty() ? forbidden_error() : no_answer(why, probe);
+    // A refusal says more than the silence after it. It may have been lost: a reset overtakes what was sent before it.
+    const bool has_refused = probe.is_zeromq && (refused || rotated);
+    return has_refused || (probe.wants_key && keys.credentials.empty()) ? forbidden_error() : no_answer(why, probe);
   }
 
   // The node has been silent for too long.
@@ -288,7 +310,7 @@ struct Client::State {
   Result<schema::ReplyBody> ask(const schema::RequestBody& body, int timeout_ms, bool probe,
                                 const ProgressPoll* poll = nullptr);
 
-  const std::string address, key_file;
+  const std::string address, place, key_file;
   std::string key_text;  // contents of the file that the keys are from
   schema::OperatorKeys keys;
   zmq::context_t context;
@@ -296,10 +318,11 @@ struct Client::State {
   Clock::time_point first_refused{};
   std::size_t dials = 0, tried = 0;  // tried: keys since the last one that was accepted
   bool accepted = false, refused = false, forbidden = false;
-  bool rotated = false;           // the key was accepted before
-  bool answered_before = false;   // there was a reply to any request
-  int descriptor = -1;            // the connection's
-  std::uint64_t taken_bytes = 0;  // received on it when the last message was read
+  bool rotated = false;                         // the key was accepted before, and refused since
+  std::optional<Clock::time_point> dropped_at;  // when a connection ended that was accepted; none accepted since
+  bool answered_before = false;                 // there was a reply to any request
+  int descriptor = -1;                          // the connection's
+  std::uint64_t taken_bytes = 0;                // received on it when the last message was read
   bool flooded = false;
   std::function<bool()> keep_waiting;
   bool given_up = false;
@@ -329,6 +352,10 @@ Result<schema::ReplyBody> Client::State::ask(const schema::RequestBody& body, in
       return Error{ErrorKind::kUnreachable, "the connection to the node at " + address +
                                                 " was lost before it replied; tgctl list shows whether the run exists"};
     const Clock::time_point now = Clock::now();
+    if (dropped_at) {
+      deadline = std::max(deadline, *dropped_at + kDropTime);
+      heard = std::max(heard, *dropped_at);
+    }
     if (reply) {
       if (!reply->ok()) {
         return Error{ErrorKind::kCorrupt,
@@ -365,7 +392,12 @@ Client::Client(std::unique_ptr<State> state) : state_(std::move(state)) {}
 Client::~Client() = default;
 Client::Client(Client&&) noexcept = default;
 
-Result<Client> Client::connect(const std::string& address, const std::string& key_file) {
+Result<Client> Client::connect(const std::string& given, const std::string& key_file) {
+  const Result<std::string> found = given.empty() ? own_node() : given;
+  if (!found) return found.error();
+  const std::string& address = *found;
+  if (std::string problem = schema::link_local_problem(address.substr(0, address.rfind(':'))); !problem.empty())
+    return Error{ErrorKind::kUsage, std::move(problem)};
   if (!is_local(address) && !is_address(address)) {
     return Error{ErrorKind::kUsage,
                  std::string("\"") + schema::clip_text(address, 100) +

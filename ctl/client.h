@@ -22,8 +22,9 @@ struct ProgressPoll {
 
 class Client {
  public:
-  // address: host:port of a node's control port, or the path of its local socket. key_file: an operator's or a cluster
-  // key file, "" for none. Connects in the background, so the first request reports a failure.
+  // address: host:port of a node's control port, or the path of its local socket; "" = own_node(). key_file: an
+  // operator's or a cluster key file, "" for none. Connects in the background, to the address of a name that accepts
+  // connections, which is looked for during kPortProbeMs at most; the first request reports a failure.
   static Result<Client> connect(const std::string& address, const std::string& key_file);
   ~Client();
   Client(Client&&) noexcept;

@@ -3,7 +3,6 @@ add_library(tgd_access STATIC
   ${CMAKE_CURRENT_LIST_DIR}/access/config_problems.cpp
   ${CMAKE_CURRENT_LIST_DIR}/access/accepted_connections.cpp
   ${CMAKE_CURRENT_LIST_DIR}/access/connection.cpp
-  ${CMAKE_CURRENT_LIST_DIR}/access/io_threads.cpp
   ${CMAKE_CURRENT_LIST_DIR}/access/zap_authenticator.cpp
   ${CMAKE_CURRENT_LIST_DIR}/access/keyring.cpp
   ${CMAKE_CURRENT_LIST_DIR}/access/name_watch.cpp

@@ -110,8 +110,8 @@ inline constexpr std::size_t kSmallChunkParameters = 16 * 1024;
 static_assert(kSmallChunkParameters <= kLargeChunkParameters);
 static_assert(2 * kLargeChunkParameters / 8 <= kMaxChunkPayloadBytes, "raw codes, two bits each, fit a frame");
 
-// Open files and connections. A peer needs, on both ports, a connection each way and the sockets' own pipes; a peer
-// given by name needs an I/O thread on each as well.
+// Open files and connections.
+// A peer needs, on both ports, a connection each way and the sockets' own pipes.
 inline constexpr std::size_t kDescriptorsPerPeer = 14;
 inline constexpr std::size_t kOwnDescriptors = 48;      // sockets, I/O threads, standard streams, a run's files
 inline constexpr std::size_t kReserveDescriptors = 64;  // for tgctl, unknown clients and restarts, on both ports

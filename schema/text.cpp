@@ -99,6 +99,16 @@ bool is_ipv6(std::string_view text) {
   return inet_pton(AF_INET6, std::string(text).c_str(), &address) == 1;
 }
 
+std::string link_local_problem(std::string_view host) {
+  std::string digits(host.substr(0, host.find_first_of("%]")));
+  if (digits.starts_with('[')) digits.erase(0, 1);
+  in6_addr address{};
+  if (inet_pton(AF_INET6, digits.c_str(), &address) != 1 || !IN6_IS_ADDR_LINKLOCAL(&address)) return "";
+  return std::string(host) +
+         " is a link-local address, which each machine reaches by a network device of its own: give another address of "
+         "that machine (ip -brief address), or its name";
+}
+
 std::string host_and_port(const std::string& host, std::uint16_t port) {
   const bool bare_ipv6 = host.find(':') != std::string::npos && !host.starts_with('[');
   return (bare_ipv6 ? "[" + host + "]" : host) + ":" + std::to_string(port);

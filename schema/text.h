@@ -34,6 +34,8 @@ std::string clip_text(std::string_view text, std::size_t max_bytes);
 // True for a numeric address, not for a name; is_ipv6 accepts it with or without brackets.
 bool is_ipv4(std::string_view text);
 bool is_ipv6(std::string_view text);
+// Why an IPv6 address of fe80::/10, with or without a device and brackets, cannot be used; "" for all others.
+std::string link_local_problem(std::string_view host);
 // "10.0.0.1:7700", "[fd00::1]:7700"; the host may be an IPv6 address with or without brackets.
 std::string host_and_port(const std::string& host, std::uint16_t port);
 // The columns that a text takes in a terminal, counted as its code points.

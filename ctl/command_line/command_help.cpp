@@ -45,7 +45,8 @@ std::string general_help() {
       kExitMeanings, ", ", [](const ExitMeaning& row) { return std::to_string(row.code) + " " + row.meaning; });
   return text + "\n" +
          wrapped(
-             "The node to ask is --address, else TGCTL_ADDRESS, else 127.0.0.1:7701; a path is a node's local socket. "
+             "The node to ask is --address, else TGCTL_ADDRESS, else 127.0.0.1:7701 or, where nothing listens there, "
+             "the local socket of the tgd of this machine; a path is a node's local socket. "
              "Results go to stdout, messages to stderr. Exit codes: " +
              codes + ".");
 }

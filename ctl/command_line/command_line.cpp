@@ -175,8 +175,7 @@ Result<Command> parse_command(int argc, const char* const* argv, const char* env
   const Result<std::vector<std::string>> leading = leading_operands(words);
   if (!leading) return leading.error();
   Command command;
-  command.address =
-      environment_address != nullptr && *environment_address != '\0' ? environment_address : kDefaultAddress;
+  command.address = environment_address != nullptr ? environment_address : "";
   command.key_file = environment_key != nullptr ? environment_key : "";
   std::string name = leading->empty() ? "" : leading->front();
   if (name == "help" && leading->size() > 1) {

@@ -11,7 +11,6 @@
 
 namespace tg::ctl {
 
-inline constexpr const char* kDefaultAddress = "127.0.0.1:7701";
 inline constexpr const char* kLastRun = "@last";  // as RUN: the newest
 
 enum class Verb : std::uint8_t {
@@ -39,9 +38,9 @@ enum class Verb : std::uint8_t {
 
 struct Command {
   Verb verb = Verb::kVersion;
-  std::string help;      // if not empty, print this and nothing else
-  bool version = false;  // --version: tgctl's own, without asking a node
-  std::string address;
+  std::string help;                        // if not empty, print this and nothing else
+  bool version = false;                    // --version: tgctl's own, without asking a node
+  std::string address;                     // "" = this machine's node
   std::string key_file;                    // --key, TGCTL_KEY; "" = none
   std::string operand;                     // JOB, RUN, DIR or NODE; "" if omitted
   std::vector<std::string> more_operands;  // compare

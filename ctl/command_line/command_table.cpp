@@ -69,7 +69,7 @@ auto word(std::string Command::*field, const std::vector<std::string>& known) {
 
 const std::vector<OptionRow>& option_rows() {
   static const std::vector<OptionRow> rows = {
-      {"address", "", "HOST:PORT", "node to ask; else TGCTL_ADDRESS or 127.0.0.1:7701", text(&Command::address)},
+      {"address", "", "HOST:PORT", "node to ask; else TGCTL_ADDRESS or this machine's", text(&Command::address)},
       {"key", "", "FILE", "an operator's or the cluster's keys; else TGCTL_KEY", text(&Command::key_file)},
       {"help", "h", "", "print this", nullptr},
       {"set", "", "KEY=VALUE", "set a key of the job (tgctl help job); repeatable", add_setting, true},

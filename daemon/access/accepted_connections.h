@@ -59,6 +59,8 @@ class AcceptedConnections {
   std::string address(int descriptor) const;
   // No value if there is no such connection. Any thread.
   static std::optional<SendProgress> send_progress(int descriptor);
+  // Whether what was sent on it last arrives, though what was sent before does not: larger packets are lost on the way.
+  static bool loses_large_packets(int descriptor);
   bool is_open(int descriptor) const { return connections_.contains(descriptor); }
   std::size_t size() const { return connections_.size(); }
 
@@ -70,7 +72,7 @@ class AcceptedConnections {
     bool is_new = true;                  // no message yet
   };
   void on_accepted(int descriptor);
-  void on_handshake_failed(int error);
+  void on_disconnected(int descriptor);
 
   zmq::socket_t& router_;
   zmq::socket_t events_;
@@ -78,7 +80,7 @@ class AcceptedConnections {
   const std::string port_;
   Log& log_;
   std::map<int, Connection> connections_;
-  std::string newest_;  // address of the connection accepted last
+  int failed_handshake_ = 0;  // the error of a handshake whose connection has not been disconnected yet
   LogThrottle cut_throttle_, other_key_throttle_, no_key_throttle_;
 };
 

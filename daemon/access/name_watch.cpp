@@ -3,33 +3,46 @@
 #include <netdb.h>
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <chrono>
+#include <utility>
 
+#include "daemon/access/networks.h"
 #include "daemon/access/socket_options.h"
 
 namespace tg::daemon {
 namespace {
 
 constexpr std::chrono::seconds kInterval{3};
+constexpr std::size_t kMaxThreads = 16;
+
+std::string problem_text(const std::string& name, const Lookup& found) {
+  if (found.error.empty()) return "";
+  return name + " does not resolve: " + found.error +
+         "; correct the peer line, or make the name known here (name server, /etc/hosts)";
+}
 
 }  // namespace
 
-std::string name_problem(const std::string& name) {
-  if (is_address_literal(name)) return "";
+Lookup look_up(const std::string& host) {
+  if (is_address_literal(host)) return {{host}, ""};
   addrinfo hints{}, *found = nullptr;
   hints.ai_socktype = SOCK_STREAM;
-  const int failed = ::getaddrinfo(name.c_str(), nullptr, &hints, &found);
-  if (failed != 0)
-    return name + " does not resolve: " + ::gai_strerror(failed) +
-           "; correct the peer line, or make the name known here (name server, /etc/hosts)";
+  if (const int failed = ::getaddrinfo(host.c_str(), nullptr, &hints, &found); failed != 0)
+    return {{}, ::gai_strerror(failed)};
+  Lookup all;
+  for (const addrinfo* one = found; one != nullptr; one = one->ai_next)
+    all.addresses.push_back(address_text(one->ai_addr, one->ai_addrlen));
   ::freeaddrinfo(found);
-  return "";
+  return all;
 }
+
+std::string name_problem(const std::string& host) { return problem_text(host, look_up(host)); }
 
 NameWatch::NameWatch(const std::vector<std::string>& hosts) {
   for (const std::string& host : hosts)
-    if (!is_address_literal(host)) problems_[host];
-  if (!problems_.empty()) thread_ = std::thread([this] { loop(); });
+    if (!is_address_literal(host)) names_[host];
+  for (std::size_t i = 0; i < std::min(names_.size(), kMaxThreads); ++i) threads_.emplace_back([this, i] { loop(i); });
 }
 
 NameWatch::~NameWatch() {
@@ -38,24 +51,43 @@ NameWatch::~NameWatch() {
     ending_ = true;
   }
   changed_.notify_all();
-  if (thread_.joinable()) thread_.join();
+  for (std::thread& one : threads_) one.join();
 }
 
 std::string NameWatch::problem(const std::string& host) const {
   const std::lock_guard lock(mutex_);
-  const auto found = problems_.find(host);
-  return found == problems_.end() ? "" : found->second;
+  const auto found = names_.find(host);
+  return found == names_.end() ? "" : found->second.problem;
 }
 
-void NameWatch::loop() {
+std::string NameWatch::next_address(const std::string& host, const std::string& tried) const {
+  const std::lock_guard lock(mutex_);
+  const auto found = names_.find(host);
+  if (found == names_.end()) return host;
+  const std::vector<std::string>& all = found->second.addresses;
+  if (all.empty()) return "";
+  const auto at = std::find(all.begin(), all.end(), tried);
+  return at == all.end() || at + 1 == all.end() ? all.front() : *(at + 1);
+}
+
+bool NameWatch::has_address(const std::string& host, const std::string& address) const {
+  const std::lock_guard lock(mutex_);
+  const auto found = names_.find(host);
+  return Networks(found == names_.end() ? std::vector{host} : found->second.addresses).contains(address);
+}
+
+void NameWatch::loop(std::size_t first) {
   std::unique_lock lock(mutex_);
   while (!ending_) {
-    for (auto& [name, problem] : problems_) {  // the set of names never changes
+    std::size_t number = 0;
+    for (auto& [host, name] : names_) {
+      if (number++ % kMaxThreads != first) continue;
       lock.unlock();
-      std::string now = name_problem(name);
+      Lookup now = look_up(host);
       lock.lock();
-      problem = std::move(now);
       if (ending_) return;
+      name.problem = problem_text(host, now);
+      if (!now.addresses.empty()) name.addresses = std::move(now.addresses);
     }
     changed_.wait_for(lock, kInterval, [this] { return ending_; });
   }

@@ -1,8 +1,9 @@
-// Checks every few seconds, on a thread of its own, whether the peers' names resolve: libzmq retries silently, so users
-// would not learn why a peer does not connect. Any thread.
+// The addresses of the peers' names, looked up again every few seconds on threads of their own: a resolver may take
+// long, and a name that it is slow with keeps no other one waiting. Any thread.
 #pragma once
 
 #include <condition_variable>
+#include <cstddef>
 #include <map>
 #include <mutex>
 #include <string>
@@ -11,8 +12,14 @@
 
 namespace tg::daemon {
 
+struct Lookup {
+  std::vector<std::string> addresses;  // in digits, in the order in which they should be tried
+  std::string error;                   // why there are none: "Name or service not known"
+};
+// Takes as long as the resolver does. The only address of an address is itself.
+Lookup look_up(const std::string& host);
+
 // "node-c.lab does not resolve: Name or service not known", and what to do; "" for an address or a name that resolves.
-// Takes as long as the resolver does.
 std::string name_problem(const std::string& host);
 
 class NameWatch {
@@ -23,15 +30,24 @@ class NameWatch {
 
   // The last result of name_problem(); "" before the first lookup.
   std::string problem(const std::string& host) const;
+  // The address to try after that one, the first after the last; "" while none is known. Those of a name that no longer
+  // resolves are kept.
+  std::string next_address(const std::string& host, const std::string& tried) const;
+  // Whether it is one of the host's addresses; IPv4-mapped ones are IPv4.
+  bool has_address(const std::string& host, const std::string& address) const;
 
  private:
-  void loop();
+  struct Name {
+    std::vector<std::string> addresses;
+    std::string problem;
+  };
+  void loop(std::size_t first);
 
   mutable std::mutex mutex_;
   std::condition_variable changed_;
-  std::map<std::string, std::string> problems_;  // by name
+  std::map<std::string, Name> names_;  // the set of names never changes
   bool ending_ = false;
-  std::thread thread_;
+  std::vector<std::thread> threads_;
 };
 
 }  // namespace tg::daemon

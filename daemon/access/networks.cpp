@@ -8,6 +8,7 @@
 #include <charconv>
 #include <cstring>
 
+#include "daemon/access/name_watch.h"
 #include "daemon/access/socket_options.h"
 
 namespace tg::daemon {
@@ -99,12 +100,10 @@ std::string no_answer_text(const std::string& place) {
 
 Networks::Networks(const std::vector<std::string>& hosts) {
   for (const std::string& host : hosts) {
-    if (const std::optional<Network> network = parse_network(host)) {
+    if (const std::optional<Network> network = parse_network(host))
       fixed_.push_back(*network);
-      if (!network->ipv6) filters_.push_back(host);
-    } else {
+    else
       names_.push_back(host);
-    }
   }
 }
 
@@ -121,25 +120,11 @@ bool Networks::contains(const std::string& address) {
   return holds(resolved_);
 }
 
-std::vector<std::string> Networks::ipv4_filters() const {
-  if (!names_.empty()) return {};
-  std::vector<std::string> all{"127.0.0.0/8"};
-  all.insert(all.end(), filters_.begin(), filters_.end());
-  return all;
-}
-
 void Networks::resolve() {
   resolved_.clear();
-  for (const std::string& name : names_) {
-    addrinfo hints{}, *found = nullptr;
-    hints.ai_socktype = SOCK_STREAM;
-    if (::getaddrinfo(name.c_str(), nullptr, &hints, &found) != 0) continue;
-    for (const addrinfo* one = found; one != nullptr; one = one->ai_next) {
-      const std::optional<Network> network = parse_network(address_text(one->ai_addr, one->ai_addrlen));
-      if (network) resolved_.push_back(*network);
-    }
-    ::freeaddrinfo(found);
-  }
+  for (const std::string& name : names_)
+    for (const std::string& address : look_up(name).addresses)
+      if (const std::optional<Network> network = parse_network(address)) resolved_.push_back(*network);
 }
 
 }  // namespace tg::daemon

@@ -46,15 +46,12 @@ class Networks {
   // hosts: addresses, networks or names.
   explicit Networks(const std::vector<std::string>& hosts);
   bool contains(const std::string& address);
-  // For libzmq's accept filter on an IPv4 socket; empty if a host is a name, whose address may change. (An IPv6 socket
-  // would compare mapped addresses with these, and refuse them.)
-  std::vector<std::string> ipv4_filters() const;
 
  private:
   void resolve();
 
   std::vector<Network> fixed_, resolved_;
-  std::vector<std::string> filters_, names_;
+  std::vector<std::string> names_;
   std::chrono::steady_clock::time_point next_resolve_{};
 };
 

@@ -35,7 +35,9 @@ inline constexpr int kReconnectMs = 100;
 inline constexpr int kConnectTimeoutMs = 3000;
 inline constexpr int kTcpGiveUpMs = 3000;  // the minimum
 inline constexpr int kHandshakeMs = 2000;  // how long an unauthenticated connection may hold memory
-inline constexpr int kBacklog = 1024;      // connections that wait to be accepted; libzmq's default of 100 overflows
+inline constexpr int kNextAddressMs =
+    kConnectTimeoutMs + kHandshakeMs;  // after which another address of a name is tried
+inline constexpr int kBacklog = 1024;  // connections that wait to be accepted; libzmq's default of 100 overflows
 // Seconds: probes begin after kKeepAliveIdle of silence and follow at intervals of at least kKeepAliveInterval.
 inline constexpr int kKeepAliveIdle = 5, kKeepAliveInterval = 2;
 
@@ -47,7 +49,6 @@ struct SocketOptions {
   int max_reconnect_ms = 1000;
   std::uint64_t give_up_ms = kTcpGiveUpMs;
   bool ipv6 = false;
-  std::uint64_t io_threads = 0;  // bit mask of the context's I/O threads that serve the socket; 0 = any
 };
 
 inline void set_socket_options(zmq::socket_t& socket, const SocketOptions& options) {
@@ -71,7 +72,6 @@ inline void set_socket_options(zmq::socket_t& socket, const SocketOptions& optio
   socket.set(zmq::sockopt::tcp_keepalive_intvl, interval);
   socket.set(zmq::sockopt::tcp_keepalive_cnt, std::clamp(silence / interval + 1, 1, kMaxProbes));
   socket.set(zmq::sockopt::ipv6, options.ipv6);
-  if (options.io_threads != 0) socket.set(zmq::sockopt::affinity, options.io_threads);
   if (socket.get(zmq::sockopt::type) == static_cast<int>(zmq::socket_type::router)) {
     socket.set(zmq::sockopt::router_mandatory, true);
   } else {
@@ -80,11 +80,6 @@ inline void set_socket_options(zmq::socket_t& socket, const SocketOptions& optio
 }
 
 inline bool is_address_literal(const std::string& host) { return schema::is_ipv4(host) || schema::is_ipv6(host); }
-
-// Whether to dial a host over IPv6: a name is looked up as IPv6 (falling back to IPv4) if this node listens on IPv6.
-inline bool uses_ipv6(const std::string& host, const std::string& listen) {
-  return schema::is_ipv6(is_address_literal(host) ? host : listen);
-}
 
 using schema::host_and_port;
 

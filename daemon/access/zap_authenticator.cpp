@@ -49,16 +49,11 @@ void ZapAuthenticator::secure(zmq::socket_t& socket, const schema::KeyPair& own)
       zmq_getsockopt(socket.handle(), kZapEnforceDomain, &is_on, &size) != 0)
     throw zmq::error_t();
   TG_CHECK(is_on == 1, "this libzmq would accept every connection if its handler died");
-  if (keyring_.has_keys()) {
-    socket.set(zmq::sockopt::curve_server, 1);
-    if (zmq_setsockopt(socket.handle(), ZMQ_CURVE_SECRETKEY, own.secret.data(), own.secret.size()) != 0)
-      throw zmq::error_t();
-    return;
-  }
-  // Refuses other addresses before libzmq spends memory on them.
-  if (socket.get(zmq::sockopt::ipv6)) return;
-  for (const std::string& filter : allowed_.ipv4_filters())
-    if (zmq_setsockopt(socket.handle(), ZMQ_TCP_ACCEPT_FILTER, filter.data(), filter.size()) != 0) throw zmq::error_t();
+  // Without keys libzmq's own filter of addresses is not used: it refuses without a word.
+  if (!keyring_.has_keys()) return;
+  socket.set(zmq::sockopt::curve_server, 1);
+  if (zmq_setsockopt(socket.handle(), ZMQ_CURVE_SECRETKEY, own.secret.data(), own.secret.size()) != 0)
+    throw zmq::error_t();
 }
 
 bool ZapAuthenticator::rebind(zmq::socket_t& socket, const schema::KeyPair& own) {

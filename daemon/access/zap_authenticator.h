@@ -31,8 +31,7 @@ class ZapAuthenticator {
 
   // Binds and begins to answer. Throws zmq::error_t.
   void start();
-  // Prepares a socket that will be bound to TCP; its address family must be set before. own: the socket's key pair, if
-  // there are keys. Throws zmq::error_t.
+  // Prepares a socket that will be bound to TCP. own: the socket's key pair, if there are keys. Throws zmq::error_t.
   void secure(zmq::socket_t& socket, const schema::KeyPair& own);
 
   // Binds a secured socket again with another key pair; its connections are cut and reconnect. libzmq releases the port

@@ -21,7 +21,7 @@
 
 #include "daemon/access/accepted_connections.h"
 #include "daemon/access/connection.h"
-#include "daemon/access/io_threads.h"
+#include "daemon/access/name_watch.h"
 #include "daemon/access/networks.h"
 #include "daemon/access/socket_options.h"
 #include "daemon/access/zap_authenticator.h"
@@ -42,13 +42,12 @@ constexpr const char* kReadsNothing = "it does not read its answers";
 constexpr const char* kLocalName = "control.sock";
 constexpr std::size_t kMaxLocalPath = 107;  // bytes; the kernel's limit for a Unix socket's name
 
-SocketOptions socket_options(int linger_ms, std::uint64_t io_threads, std::size_t max_message_bytes) {
+SocketOptions socket_options(int linger_ms, std::size_t max_message_bytes) {
   return {.high_water_mark = schema::kControlHighWaterMark,
           .received_messages = kMaxReceived,
           .max_message_bytes = static_cast<std::int64_t>(max_message_bytes),
           .linger_ms = linger_ms,
-          .max_reconnect_ms = 1000,
-          .io_threads = io_threads};
+          .max_reconnect_ms = 1000};
 }
 
 struct Message {
@@ -152,7 +151,7 @@ void release_answer(void*, void* hint) {
 struct PeerLink {
   Connection link;
   std::size_t cluster = 0;  // the next cluster key to try
-  std::uint64_t io_threads = 0;
+  std::string host;         // its address, in digits
   std::string problem;
   bool redial = false, refused = false;
   std::chrono::steady_clock::time_point dialled{};
@@ -180,11 +179,11 @@ constexpr char kTcp = 't', kLocal = 'l';
 }  // namespace
 
 struct ControlSockets::Impl {
-  Impl(int io_threads, const schema::NodeConfig& node, Keyring& ring, Log& node_log)
+  Impl(const schema::NodeConfig& node, Keyring& ring, Log& node_log)
       : config(node),
         keyring(ring),
         log(node_log),
-        context(io_threads),
+        names(node.hosts()),
         authenticator(context, "control", keyring, Networks(allowed_hosts(node)), log),
         wake_fd(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)),
         links(node.peers.size()) {
@@ -212,6 +211,7 @@ struct ControlSockets::Impl {
   const schema::NodeConfig config;
   Keyring& keyring;
   Log& log;
+  NameWatch names;
   zmq::context_t context;  // destroyed last, since it waits for its sockets to close
   ZapAuthenticator authenticator;
   const int wake_fd;
@@ -229,7 +229,7 @@ struct ControlSockets::Impl {
 
 Status ControlSockets::Impl::bind() {
   router = zmq::socket_t(context, zmq::socket_type::router);
-  SocketOptions options = socket_options(schema::kControlLingerMs, 1, schema::kMaxRequestBytes);
+  SocketOptions options = socket_options(schema::kControlLingerMs, schema::kMaxRequestBytes);
   options.ipv6 = schema::is_ipv6(config.listen);
   set_socket_options(router, options);
   if (keyring.has_keys()) bound = keyring.control_keys();
@@ -251,7 +251,7 @@ Status ControlSockets::Impl::bind_local() {
     return {};
   }
   local = zmq::socket_t(context, zmq::socket_type::router);
-  set_socket_options(local, socket_options(schema::kControlLingerMs, 1, schema::kMaxRequestBytes));
+  set_socket_options(local, socket_options(schema::kControlLingerMs, schema::kMaxRequestBytes));
   const mode_t before = ::umask(0177);
   try {
     local.bind("ipc://" + path);
@@ -275,14 +275,17 @@ void ControlSockets::Impl::dial(Seat peer) {
     credentials = Credentials{ends.own, ends.port};
     ++link.cluster;
   }
-  SocketOptions options = socket_options(0, link.io_threads, schema::kMaxControlBytes);
-  options.ipv6 = uses_ipv6(address.host, config.listen);
-  link.link = daemon::dial(context, options, credentials, address.control_endpoint());
+  SocketOptions options = socket_options(0, schema::kMaxControlBytes);
+  options.ipv6 = link.host.find(':') != std::string::npos;
+  link.link = daemon::dial(context, options, credentials,
+                           "tcp://" + host_and_port(link.host, static_cast<std::uint16_t>(address.port + 1)));
 }
 
 void ControlSockets::Impl::watch(Seat peer) {
   PeerLink& link = links[peer];
-  while (const std::optional<ConnectionEvent> event = next_event(link.link.monitor)) {
+  while (link.link.dealer) {
+    const std::optional<ConnectionEvent> event = next_event(link.link.monitor);
+    if (!event) break;
     if (*event == ConnectionEvent::kConnected) {
       link.problem.clear();
       link.refused = false;
@@ -300,7 +303,15 @@ void ControlSockets::Impl::watch(Seat peer) {
   }
   // During a rotation the peer may have the other key, which is tried soon.
   const auto pause = keyring.has_keys() && keyring.cluster_count() > 1 ? kRedialRotating : kRedial;
-  if (link.redial && std::chrono::steady_clock::now() - link.dialled >= pause) dial(peer);
+  const auto now = std::chrono::steady_clock::now();
+  if (link.link.dealer && link.problem.empty()) link.dialled = now;  // connected
+  const bool again = link.redial && now - link.dialled >= pause;
+  if (link.link.dealer && !again && now - link.dialled < std::chrono::milliseconds(kNextAddressMs)) return;
+  const bool next_key = again && keyring.has_keys() && link.cluster % keyring.cluster_count() != 0;
+  std::string host = next_key ? link.host : names.next_address(config.peers[peer].host, link.host);
+  if (host == link.host && !again) return;
+  link.host = std::move(host);
+  dial(peer);
 }
 
 void ControlSockets::Impl::watch_clients() {
@@ -393,17 +404,13 @@ ControlSockets::~ControlSockets() = default;
 
 Result<std::unique_ptr<ControlSockets>> ControlSockets::open(const schema::NodeConfig& config, Keyring& keyring,
                                                              Log& log) {
-  const IoThreads threads = io_threads_of(config);
-  auto impl = std::make_unique<Impl>(threads.count, config, keyring, log);
+  auto impl = std::make_unique<Impl>(config, keyring, log);
   try {
     impl->authenticator.start();
     if (Status bound = impl->bind(); !bound) return bound.error();
     if (Status bound = impl->bind_local(); !bound) return bound.error();
-    for (const Seat peer : config.peers.places()) {
-      if (peer == config.seat()) continue;
-      impl->links[peer].io_threads = threads.by_peer[peer];
-      impl->dial(peer);
-    }
+    for (const Seat peer : config.peers.places())
+      if (peer != config.seat()) impl->watch(peer);
   } catch (const zmq::error_t& error) {
     return Error{ErrorKind::kIo, std::string("cannot set up the control port: ") + error.what()};
   }
@@ -440,7 +447,7 @@ void ControlSockets::tick() {
   try {
     impl_->watch_clients();
     for (const Seat peer : impl_->links.places())
-      if (impl_->links[peer].link.dealer) impl_->watch(peer);
+      if (peer != impl_->config.seat()) impl_->watch(peer);
     impl_->rebind_port();
   } catch (const zmq::error_t& error) {
     impl_->log.warning("control-sockets", {{"error", error.what()}});

@@ -186,6 +186,8 @@ class Diagnoser {
         fail(kNoAnswer, node, {}, {{"why", part.silence}});
       else if (!link->name_problem.empty())
         add(Check::kNodes, Verdict::kSkipped, names_[node], "not examined: its host does not resolve (see names)");
+      else if (!reached_[node] && link->problem.find("it connects from") == 0)
+        fail_with(Check::kNodes, node, {}, link->problem);
       else if (!reached_[node])
         fail(kDown[static_cast<std::size_t>(std::max(link->mesh, link->control))], node, {},
              {{"why", part.silence}, {"place", place_of(*link)}, {"ports", ports_of(*link)}});
@@ -238,7 +240,7 @@ class Diagnoser {
     for (const Seat peer : names_.places()) {
       std::vector<Seat> without;
       std::string host;
-      const Values addresses = values_of([&](Seat seat, const Examination&) {
+      Values addresses = values_of([&](Seat seat, const Examination&) {
         const LinkFacts* link = seat == peer ? nullptr : links_[seat][peer];
         if (link == nullptr || schema::is_ipv4(host_of(*link)) || schema::is_ipv6(host_of(*link))) return std::string();
         host = host_of(*link);
@@ -250,6 +252,10 @@ class Diagnoser {
              {{"host", host},
               {"nodes", joined(without, ", ", [&](Seat seat) { return names_[seat]; })},
               {"why", links_[without[0]][peer]->name_problem}});
+      // A name may have several addresses; where the link is up, another one is no mistake.
+      const Comparison found(addresses);
+      for (const Seat seat : found.others)
+        if (links_[seat][peer]->up) addresses[seat] = addresses[found.model];
       fail_others(kOtherAddress, addresses, peer, {{"host", host}});
     }
   }
@@ -363,7 +369,7 @@ class Diagnoser {
       if (link.mbps > 0) {
         all.push_back({from, to, link.mbps});
         rates.push_back(link.mbps);
-      } else if (link.up && survey_.parts[from].examination->busy.empty()) {
+      } else if (link.up && link.mesh != Reach::kNarrow && survey_.parts[from].examination->busy.empty()) {
         fail(kNothingThrough, from, to, {{"place", place_of(link)}});
       }
     });

@@ -1,8 +1,10 @@
 #include "daemon/doctor/link_checks.h"
 
+#include <linux/sockios.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <poll.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -13,6 +15,7 @@
 #include <exception>
 #include <thread>
 
+#include "daemon/access/name_watch.h"
 #include "daemon/access/networks.h"
 #include "daemon/access/socket_options.h"
 #include "kernels/base/now.h"
@@ -35,17 +38,15 @@ struct Address {
   sockaddr* get() { return reinterpret_cast<sockaddr*>(&storage); }
 };
 
-// As libzmq does. Returns 0 or the error of getaddrinfo.
-int resolve(const std::string& host, bool ipv6, Address& address) {
+Address address_of(const std::string& digits) {
+  Address address;
   addrinfo hints{}, *found = nullptr;
-  hints.ai_socktype = SOCK_STREAM;
-  hints.ai_family = ipv6 ? AF_INET6 : AF_INET;
-  if (ipv6) hints.ai_flags = AI_V4MAPPED;
-  if (const int failed = ::getaddrinfo(host.c_str(), nullptr, &hints, &found); failed != 0) return failed;
+  hints.ai_flags = AI_NUMERICHOST;
+  if (::getaddrinfo(digits.c_str(), nullptr, &hints, &found) != 0) return address;
   address.bytes = found->ai_addrlen;
   std::memcpy(&address.storage, found->ai_addr, found->ai_addrlen);
   ::freeaddrinfo(found);
-  return 0;
+  return address;
 }
 
 // The path of a connection: its packets, and the network device of its own end.
@@ -67,6 +68,22 @@ void note_path(int descriptor, LinkFacts& link) {
 Reach reach_of(int error) {
   if (error == ECONNREFUSED || error == ECONNRESET) return Reach::kRefused;
   return error == ETIMEDOUT ? Reach::kSilent : Reach::kUnreachable;
+}
+
+// Sends some full packets and waits until they have arrived: a greeting and the beginning of a command, which libzmq
+// waits for the rest of.
+bool takes_large_packets(int descriptor, bool has_keys) {
+  const Clock::time_point deadline = Clock::now() + kMaxAttempt;
+  std::string bytes("\xff\0\0\0\0\0\0\0\1\x7f\3\0", 12);
+  (bytes += has_keys ? "CURVE" : "NULL").resize(64);
+  (bytes += std::string("\6\0\0\0\0\0\1\0\0", 9)).resize(8 * 1024);
+  if (::send(descriptor, bytes.data(), bytes.size(), MSG_NOSIGNAL) < 0) return true;
+  for (int unread = 0; remaining_ms(deadline) > 0;) {
+    if (::ioctl(descriptor, SIOCOUTQ, &unread) != 0 || unread == 0) return true;
+    pollfd item{descriptor, 0, 0};
+    if (::poll(&item, 1, 10) > 0) return true;  // it has closed the connection
+  }
+  return false;
 }
 
 // Connects and reads the first byte.
@@ -102,19 +119,28 @@ void check_link(const schema::NodeConfig& config, std::size_t index, Clock::time
   link.name_problem = "the name server does not answer";
   const auto note = [&] { progress.note([&](schema::Examination& facts) { facts.links[index] = link; }); };
   note();
-  Address address;
-  const int failed = resolve(peer.host, uses_ipv6(peer.host, config.listen), address);
-  link.name_problem = failed == 0 ? "" : ::gai_strerror(failed);
-  if (failed == 0) link.address = address_text(address.get(), address.bytes);
+  const Lookup found = look_up(peer.host);
+  link.name_problem = found.error;
+  if (!found.addresses.empty()) link.address = found.addresses.front();
   note();
-  for (const bool mesh : {true, false}) {
-    if (failed != 0 || Clock::now() >= deadline) return;
-    const int descriptor = ::socket(address.storage.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    if (descriptor < 0) return;  // the port stays untried
-    const auto port = static_cast<std::uint16_t>(peer.port + (mesh ? 0 : 1));
-    (mesh ? link.mesh : link.control) = try_port(descriptor, address, port, link);
-    ::close(descriptor);
+  for (const std::string& digits : found.addresses) {
+    LinkFacts tried = link;
+    tried.address = digits;
+    const Address address = address_of(digits);
+    for (const bool mesh : {true, false}) {
+      if (Clock::now() >= deadline) return;
+      const int descriptor = ::socket(address.storage.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+      if (descriptor < 0) return;  // the port stays untried
+      const auto port = static_cast<std::uint16_t>(peer.port + (mesh ? 0 : 1));
+      (mesh ? tried.mesh : tried.control) = try_port(descriptor, address, port, tried);
+      if (mesh && tried.mesh == Reach::kOk && !takes_large_packets(descriptor, !config.key_file.empty()))
+        tried.mesh = Reach::kNarrow;
+      ::close(descriptor);
+    }
+    const bool answers = tried.mesh == Reach::kOk || tried.mesh == Reach::kNarrow || tried.control == Reach::kOk;
+    if (answers || digits == found.addresses.front()) link = tried;  // else the first one's result stands
     note();
+    if (answers) return;
   }
 }
 

@@ -1,4 +1,5 @@
-// Checks the way to every peer: does its name resolve, do both its ports answer, how large is a packet. Plain sockets
+// Checks the way to every peer: does its name resolve, do both its ports answer at any of its addresses, how large is a
+// packet. Plain sockets
 // beside those of the node connect, read the first byte that ZeroMQ sends (ZMTP 3.1: 0xff) and close.
 #pragma once
 

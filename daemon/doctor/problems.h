@@ -87,6 +87,10 @@ inline constexpr Problem kSlowLink{Check::kBandwidth, "{node} to {peer} is slow:
 inline constexpr Problem kOtherData{Check::kData, "{value}, unlike {model}",
                                     "copy {set} from {usual} on {model} into the data-dir of {node}"};
 
+inline constexpr Problem kNarrowPath{Check::kMtu, "only small packets get through at {place}, large ones are lost",
+                                     "find the size that passes (ping -M do -s 1472 {place} from the other end) and "
+                                     "set it as the MTU of all nodes (ip link set dev DEVICE mtu SIZE), or let the "
+                                     "routers between them send ICMP"};
 // By tg::schema::Reach: a node that no other node reaches, and one direction between two nodes.
 inline constexpr Problem kTooBusy{Check::kPorts, "{node} had no time to try the ports of {peer}",
                                   "ask again when {node} is less busy"};
@@ -102,7 +106,8 @@ inline constexpr Problem kDown[] = {
     {Check::kNodes, "down: its process at {place} accepts connections but sends nothing",
      "continue or restart tgd on {node} (is it stopped, or out of memory?)"},
     {Check::kNodes, "down: the program at {place} is not a tgd",
-     "correct the peer line of {node}, or end that program"}};
+     "correct the peer line of {node}, or end that program"},
+    kNarrowPath};
 inline constexpr Problem kBlocked[] = {
     kTooBusy,
     kTooBusy,
@@ -114,6 +119,7 @@ inline constexpr Problem kBlocked[] = {
     {Check::kPorts, "{peer} accepts connections from {node} at {place}, TCP {ports}, but sends nothing",
      "continue or restart tgd on {peer}"},
     {Check::kPorts, "{node} finds another program than tgd on {peer} at {place}, TCP {ports}",
-     "correct the peer line of {peer}, or end that program"}};
+     "correct the peer line of {peer}, or end that program"},
+    kNarrowPath};
 
 }  // namespace tg::daemon

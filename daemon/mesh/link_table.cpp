@@ -13,7 +13,6 @@ constexpr std::chrono::milliseconds kProblemLifetime{5000};  // after the last r
 
 MeshIdentity::MeshIdentity(const schema::NodeConfig& c, std::uint64_t i, std::string b)
     : config(c),
-      io_threads(io_threads_of(c)),
       incarnation(i),
       build(std::move(b)),
       names(schema::joined(c.names())),
@@ -42,8 +41,8 @@ std::uint64_t LinkTable::sent_bytes() const {
 // A refusal is repeated each second; an older one is out of date.
 bool LinkTable::Note::is_current() const { return std::chrono::steady_clock::now() - at < kProblemLifetime; }
 
-void LinkTable::note_problem(Seat peer, const std::string& why, bool may_recover) {
-  record(peer, {{why, may_recover}, Source::kOwn, std::chrono::steady_clock::now()});
+void LinkTable::note_problem(Seat peer, const std::string& why, bool may_recover, std::chrono::seconds lasts) {
+  record(peer, {{why, may_recover}, Source::kOwn, std::chrono::steady_clock::now() + lasts});
 }
 
 void LinkTable::note_refusal(Seat peer, const std::string& why) {
@@ -70,15 +69,25 @@ void LinkTable::record(Seat peer, Note note) {
   known = std::move(note);
 }
 
+void LinkTable::note_source(Seat peer, const std::string& from) {
+  if (from.empty()) return;
+  const std::lock_guard lock(mutex_);
+  sources_[peer] = from.substr(0, from.rfind(':'));
+}
+
 void LinkTable::clear_problem(Seat peer) {
   const std::lock_guard lock(mutex_);
-  problems_.erase(peer);
+  std::erase_if(problems_, [&](const auto& known) {
+    return known.first == peer && known.second.at <= std::chrono::steady_clock::now();
+  });
 }
 
 std::optional<LinkProblem> LinkTable::problem(Seat peer) const {
   if (peer == config_.seat()) return std::nullopt;
+  std::string source;
   {
     const std::lock_guard lock(mutex_);
+    if (const auto known = sources_.find(peer); known != sources_.end()) source = known->second;
     const auto found = problems_.find(peer);
     if (found != problems_.end() && found->second.is_current()) return found->second.problem;
   }
@@ -88,6 +97,11 @@ std::optional<LinkProblem> LinkTable::problem(Seat peer) const {
   if (const std::string unresolved = name_watch_.problem(address.host); !unresolved.empty())
     return LinkProblem{unresolved, true};
   const std::string port = schema::host_and_port(address.host, address.port);
+  const bool heard = std::chrono::steady_clock::now() - link.received_at.load() < kMaxLinkSilence;
+  if (link.connection == 0 && heard && !name_watch_.has_address(address.host, source))
+    return LinkProblem{"it connects from " + source + ", and nothing answers at " + port + ", its peer line on " +
+                           config_.node + "; correct that line if its address has changed",
+                       true};
   if (link.connection == 0) return LinkProblem{"its mesh port " + port + " cannot be reached", true, true};
   const schema::PeerAddress& own = config_.self();
   return LinkProblem{"it does not reach the mesh port of " + own.name + ", " +

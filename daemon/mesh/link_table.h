@@ -9,7 +9,6 @@
 #include <optional>
 #include <string>
 
-#include "daemon/access/io_threads.h"
 #include "daemon/access/name_watch.h"
 #include "kernels/base/log.h"
 #include "schema/options/node_config.h"
@@ -33,7 +32,6 @@ struct MeshIdentity {
   MeshIdentity(const schema::NodeConfig& config, std::uint64_t incarnation, std::string build);
 
   const schema::NodeConfig config;
-  const IoThreads io_threads;
   const std::uint64_t incarnation;
   const std::string build;
   const std::string names;  // all nodes' names, joined
@@ -69,17 +67,21 @@ class LinkTable {
   bool is_responsive(Seat peer, std::chrono::milliseconds silence) const;
   std::uint16_t weight(Seat seat) const;
   std::uint64_t sent_bytes() const;  // the sum over all peers
+  const NameWatch& names() const { return name_watch_; }
 
   // True while our mesh port is being bound with another key: no link is up until it is.
   std::atomic<bool> rebinding{false};
   // Counts of refused frames: malformed ones from peers, and all from unknown senders.
   std::atomic<std::uint64_t> malformed{0}, unknown_senders{0};
 
-  void note_problem(Seat peer, const std::string& why, bool may_recover = false);
+  // lasts: it is told for so long even if the link comes up meanwhile.
+  void note_problem(Seat peer, const std::string& why, bool may_recover = false, std::chrono::seconds lasts = {});
   // A peer's reason for refusing this node. A problem that this node has found itself takes precedence.
   void note_refusal(Seat peer, const std::string& why);
   // The name that the node at the peer's address reports. A wrong name takes precedence over other problems.
   void note_name(Seat peer, const std::string& name);
+  // host:port that the peer's frames come from.
+  void note_source(Seat peer, const std::string& from);
   void clear_problem(Seat peer);
   // The current problem of the link; no value if it is up and no other process claims the peer's name.
   std::optional<LinkProblem> problem(Seat peer) const;
@@ -101,6 +103,7 @@ class LinkTable {
   NameWatch name_watch_;
   mutable std::mutex mutex_;
   std::map<Seat, Note> problems_;
+  std::map<Seat, std::string> sources_;  // hosts
 };
 
 }  // namespace tg::daemon

@@ -17,7 +17,7 @@ struct Mesh::State {
 
   const MeshIdentity self;
   LinkTable& links;
-  zmq::context_t context{self.io_threads.count};
+  zmq::context_t context;
   Outbound outbound;
   Inbound inbound;
 };

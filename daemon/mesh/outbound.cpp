@@ -1,5 +1,7 @@
 #include "daemon/mesh/outbound.h"
 
+#include <algorithm>
+
 #include "daemon/access/connection.h"
 #include "daemon/mesh/mesh_sockets.h"
 
@@ -24,7 +26,15 @@ Outbound::Outbound(const MeshIdentity& self, LinkTable& links, zmq::context_t& c
 
 void Outbound::dial_all() {
   for (const Seat peer : peers_.places())
-    if (peer != self_.config.seat()) dial(peer, 0);
+    if (peer != self_.config.seat()) dial_next(peer, 0, false);
+}
+
+// Dials the next address of the peer's name, if it has another one; `again`: even if it has not.
+void Outbound::dial_next(Seat peer, std::uint64_t now_ms, bool again) {
+  std::string next = links_.names().next_address(self_.config.peers[peer].host, peers_[peer].host);
+  if (next == peers_[peer].host && !again) return;
+  peers_[peer].host = std::move(next);
+  dial(peer, now_ms);
 }
 
 // Replaces the connection to the peer by a new one, with the next of our keys. A port that had the current key and was
@@ -48,9 +58,8 @@ void Outbound::dial(Seat peer, std::uint64_t now_ms) {
     ++out.next_key;
   }
   SocketOptions options = mesh_options(self_.config);
-  options.ipv6 = uses_ipv6(address.host, self_.config.listen);
-  options.io_threads = self_.io_threads.by_peer[peer];
-  Connection made = daemon::dial(context_, options, credentials, address.mesh_endpoint());
+  options.ipv6 = out.host.find(':') != std::string::npos;
+  Connection made = daemon::dial(context_, options, credentials, "tcp://" + host_and_port(out.host, address.port));
   Connection::stop_events(out.dealer);
   out.dealer = std::move(made.dealer);  // closes the previous one
   const std::lock_guard lock(mutex_);
@@ -63,6 +72,7 @@ std::vector<Outbound::MonitoredConnection> Outbound::take_monitors() {
 }
 
 bool Outbound::write_frame(Seat peer, const schema::SharedFrame& frame) {
+  if (!peers_[peer].dealer) return false;
   zmq::message_t message = message_of(frame);
   const std::size_t size = message.size();
   try {
@@ -137,10 +147,17 @@ void Outbound::tick(std::uint64_t now_ms) {
     Link& link = links_[peer];
     Peer& out = peers_[peer];
     try {
-      read_refusals(peer);
-      if (link.connection != 0) out.attempts = 0;
+      if (out.dealer) read_refusals(peer);
+      if (link.connection != 0) {
+        out.attempts = 0;
+        out.connected_ms = now_ms;
+      }
       const bool has_untried_key = keyring_.has_keys() && out.attempts < keyring_.cluster_count();
-      if (link.redial && (has_untried_key || now_ms - out.dialled_ms >= kRedialMs)) dial(peer, now_ms);
+      const std::uint64_t waited_ms = now_ms - std::max(out.dialled_ms, out.connected_ms);
+      if (link.redial && has_untried_key)
+        dial(peer, now_ms);
+      else if (link.redial ? now_ms - out.dialled_ms >= kRedialMs : !out.dealer || waited_ms >= kNextAddressMs)
+        dial_next(peer, now_ms, link.redial);
     } catch (const zmq::error_t& error) {
       log_.warning("dial-failed", {{"peer", self_.config.peers[peer].name}, {"error", error.what()}});
       out.dialled_ms = now_ms;

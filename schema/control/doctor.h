@@ -46,9 +46,10 @@ enum class Reach : std::uint16_t {
   kUnreachable,  // no route
   kStuck,        // connected, and then not a byte: a stopped process
   kStranger,     // another program than tgd
+  kNarrow,       // a tgd answers, but only small packets get there
 };
 constexpr auto words_of(Reach) {
-  return words("untried", "ok", "refused", "silent", "unreachable", "stuck", "stranger");
+  return words("untried", "ok", "refused", "silent", "unreachable", "stuck", "stranger", "narrow");
 }
 
 // One field of the matrix: how far a node gets to another one.

@@ -73,7 +73,8 @@ Row listen_row() {
     config.listen = value;
     config.listen_port = 0;
     const std::size_t colon = value.rfind(':');
-    if (colon == std::string::npos || is_ipv6(value)) return {};
+    if (colon == std::string::npos || is_ipv6(value) || (value.front() != '[' && !link_local_problem(value).empty()))
+      return {};
     config.listen = value.substr(0, colon);
     const Result<std::uint16_t> port = parse_port(std::string_view(value).substr(colon + 1));
     if (!port) return port.error();
@@ -261,6 +262,8 @@ Status check_metrics(const NodeConfig& config) {
 }
 
 Status check_listen(const NodeConfig& config) {
+  if (const std::string problem = link_local_problem(config.listen); !problem.empty())
+    return usage("listen = " + problem);
   if (!is_literal(config.listen) && config.listen != "localhost") {
     return usage("listen = " + config.listen +
                  " is not an address such as 127.0.0.1, 10.0.0.1, 0.0.0.0 (any IPv4) or :: (any IPv4 and IPv6)");
@@ -288,12 +291,6 @@ Status check_listen(const NodeConfig& config) {
 }
 
 }  // namespace
-
-std::string PeerAddress::mesh_endpoint() const { return "tcp://" + host_and_port(host, port); }
-
-std::string PeerAddress::control_endpoint() const {
-  return "tcp://" + host_and_port(host, static_cast<std::uint16_t>(port + 1));
-}
 
 const PeerAddress& NodeConfig::self() const { return peers[seat()]; }
 
@@ -333,6 +330,7 @@ Result<PeerAddress> parse_peer(std::string_view text) {
     return bad_value(peer.name, "a node's name: a-z, 0-9, dots and dashes, a letter or digit first, at most " +
                                     std::to_string(kMaxNameBytes));
   }
+  if (std::string problem = link_local_problem(peer.host); !problem.empty()) return usage(std::move(problem));
   if (peer.host.starts_with('[') && is_ipv6(peer.host)) {
     peer.host = peer.host.substr(1, peer.host.size() - 2);
   } else if (!is_host(peer.host)) {

@@ -23,8 +23,6 @@ struct PeerAddress {
   std::string host;                      // a name or an address; an IPv6 one without its brackets
   std::uint16_t port = 0;                // the mesh port; control = port + 1
   std::string place = {};                // what said so: "tgd.conf:3: "; "" = not said
-  std::string mesh_endpoint() const;     // tcp://host:port
-  std::string control_endpoint() const;  // tcp://host:port+1
   bool operator==(const PeerAddress&) const = default;
 };
 

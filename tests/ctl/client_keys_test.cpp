@@ -1,4 +1,5 @@
-// A client during a rotation: key file and port change one after the other, and neither order is an error.
+// A client during a rotation: key file and port change one after the other, and neither order is an error. A port that
+// refuses a key, or ends a connection, and is silent then has not been silent from the start.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -23,6 +24,8 @@ class KeyedPort {
   explicit KeyedPort(const schema::Key& cluster) : socket_(context_, zmq::socket_type::router) {
     socket_.set(zmq::sockopt::linger, 0);
     socket_.set(zmq::sockopt::curve_server, 1);
+    gate_.set(zmq::sockopt::linger, 0);
+    gate_.bind("inproc://zeromq.zap.01");
     use(cluster);
     socket_.bind("tcp://127.0.0.1:*");
     endpoint_ = socket_.get(zmq::sockopt::last_endpoint);
@@ -45,6 +48,13 @@ class KeyedPort {
     rotating_ = true;
   }
 
+  // Ends all connections, refuses so many, and then answers no handshake.
+  void close_gate(int refusals) {
+    gate_refusals_ = refusals;
+    closing_ = true;
+    while (closing_) std::this_thread::yield();
+  }
+
  private:
   void use(const schema::Key& cluster) {
     const schema::Key secret = schema::control_keys(cluster).secret;
@@ -55,13 +65,37 @@ class KeyedPort {
     if (!rotating_ || !refusals_.recv(event, zmq::recv_flags::dontwait)) return;
     rotating_ = false;
     zmq_socket_monitor(socket_.handle(), nullptr, 0);
-    socket_.unbind(endpoint_);
     use(next_);
+    bind_again();
+  }
+  void bind_again() {
+    socket_.unbind(endpoint_);
     while (zmq_bind(socket_.handle(), endpoint_.c_str()) != 0 && !stopped_) std::this_thread::yield();
+  }
+  // Answers one ZAP request (RFC 27).
+  void guard() {
+    zmq::message_t part, id;
+    (void)gate_.get(zmq::sockopt::events);  // lets ended connections go
+    if (closed_ && gate_refusals_ == 0) return;
+    if (!gate_.recv(part, zmq::recv_flags::dontwait)) return;
+    if (!gate_.recv(id)) return;
+    while (gate_.get(zmq::sockopt::rcvmore))
+      if (!gate_.recv(part)) return;
+    if (closed_) --gate_refusals_;
+    for (const std::string& one : {std::string("1.0"), id.to_string(), std::string(closed_ ? "400" : "200"),
+                                   std::string(), std::string("anyone")})
+      gate_.send(zmq::buffer(one), zmq::send_flags::sndmore);
+    gate_.send(zmq::message_t(), zmq::send_flags::none);
   }
   void serve() {
     while (!stopped_) {
       rotate();
+      if (closing_) {
+        closed_ = true;
+        bind_again();
+        closing_ = false;
+      }
+      guard();
       zmq::pollitem_t item{socket_.handle(), 0, ZMQ_POLLIN, 0};
       if (zmq::poll(&item, 1, std::chrono::milliseconds(10)) == 0) continue;
       zmq::message_t client, bytes;
@@ -75,10 +109,12 @@ class KeyedPort {
   }
 
   zmq::context_t context_;
-  zmq::socket_t socket_, refusals_;
+  zmq::socket_t socket_, refusals_, gate_{context_, zmq::socket_type::rep};
   std::string endpoint_;
   schema::Key next_{};
-  std::atomic<bool> rotating_{false}, stopped_{false};
+  bool closed_ = false;
+  std::atomic<int> gate_refusals_{0};
+  std::atomic<bool> rotating_{false}, closing_{false}, stopped_{false};
   std::thread thread_;
 };
 
@@ -131,6 +167,22 @@ TEST_F(ClientKeys, ReportsAKeyThatWasRotatedOut) {
   ASSERT_FALSE(reply.ok());
   EXPECT_EQ(reply.error().kind, ErrorKind::kForbidden);
   EXPECT_NE(reply.error().message.find("another cluster key"), std::string::npos) << reply.error().message;
+}
+
+TEST_F(ClientKeys, ASilenceAfterTheEndOfAConnectionIsNamedByWhatCameBefore) {
+  write(before_);
+  for (const int refusals : {1, 0}) {
+    KeyedPort port(before_);
+    Result<Client> client = Client::connect(port.address(), path_);
+    ASSERT_TRUE(client.ok());
+    ASSERT_TRUE(ask(*client).ok());
+    port.close_gate(refusals);
+    const Result<schema::VersionReply> reply = ask(*client);
+    ASSERT_FALSE(reply.ok());
+    EXPECT_EQ(reply.error().kind, refusals > 0 ? ErrorKind::kForbidden : ErrorKind::kUnreachable);
+    const char* const words = refusals > 0 ? "no longer accepts this key" : "it ended the connection";
+    EXPECT_NE(reply.error().message.find(words), std::string::npos) << reply.error().message;
+  }
 }
 
 }  // namespace

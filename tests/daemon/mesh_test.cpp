@@ -158,7 +158,8 @@ class Stranger {
  public:
   Stranger(const schema::NodeConfig& asked, Seat seat, const std::optional<Credentials>& credentials = {})
       : names_hash_(schema::names_hash(asked.peers)),
-        dial_(dial(context_, {}, credentials, asked.peers[seat].mesh_endpoint())) {
+        dial_(
+            dial(context_, {}, credentials, "tcp://" + host_and_port(asked.peers[seat].host, asked.peers[seat].port))) {
     socket_.set(zmq::sockopt::rcvtimeo, static_cast<int>(tests::kPatienceMs));
   }
   void send_bytes(std::string_view bytes) { socket_.send(zmq::buffer(bytes), zmq::send_flags::none); }

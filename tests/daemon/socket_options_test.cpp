@@ -6,7 +6,7 @@
 #include <thread>
 
 #include "control_fixture.h"
-#include "daemon/access/io_threads.h"
+#include "daemon/access/name_watch.h"
 
 namespace tg::daemon {
 namespace {
@@ -32,15 +32,16 @@ TEST(SocketOptions, NoConnectionIsGivenUpBeforePeerTimeout) {
   }
 }
 
-// A name that resolves slowly blocks its own I/O thread only.
-TEST(SocketOptions, APeerGivenByNameHasAnIoThreadOfItsOwn) {
-  schema::NodeConfig config;
-  config.node = "node-a";
-  for (const char* host : {"127.0.0.1", "lab-2", "10.0.0.3", "lab-4", "::1"})
-    config.peers.push_back({std::string("node-") + static_cast<char>('a' + config.peers.size()), host});
-  const IoThreads threads = io_threads_of(config);
-  EXPECT_EQ(threads.count, 3);
-  EXPECT_EQ(threads.by_peer, (Per<Seat, std::uint64_t>{1, 2, 1, 4, 1}));
+TEST(NameWatch, KnowsTheAddressesOfNames) {
+  const NameWatch watch({"localhost", "10.0.0.3", "nobody.invalid"});
+  EXPECT_EQ(watch.next_address("10.0.0.3", ""), "10.0.0.3");
+  EXPECT_EQ(watch.next_address("10.0.0.3", "10.0.0.3"), "10.0.0.3");
+  EXPECT_TRUE(tests::eventually([&] {
+    return watch.has_address("localhost", watch.next_address("localhost", "")) &&
+           !watch.problem("nobody.invalid").empty();
+  }));
+  EXPECT_EQ(watch.next_address("nobody.invalid", ""), "");
+  EXPECT_EQ(watch.problem("localhost") + watch.problem("10.0.0.3"), "");
 }
 
 TEST(SocketOptions, ARouterReportsAMissingPeer) {

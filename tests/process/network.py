@@ -72,6 +72,7 @@ class Network:
     @staticmethod
     def _remove(space):
         # Its interfaces go with it.
+        shutil.rmtree(f"/etc/netns/{space}", ignore_errors=True)
         subprocess.run(["ip", "netns", "delete", space], stdin=subprocess.DEVNULL, capture_output=True)
 
     def _remove_orphans(self):
@@ -108,6 +109,13 @@ class Network:
         """Everything arrives again."""
         for prefix in self.prefixes:
             _do(*prefix, "iptables", "-F")
+
+    def write_hosts(self, *lines):
+        """The names that every node knows: its own /etc/hosts, by `ip netns exec`."""
+        for space in self.spaces:
+            os.makedirs(f"/etc/netns/{space}", exist_ok=True)
+            with open(f"/etc/netns/{space}/hosts", "w") as file:
+                file.writelines(f"{line}\n" for line in lines)
 
     def sent_bytes(self, index):
         """The bytes that the interface counts as sent, headers included."""

@@ -58,8 +58,8 @@ TEST_F(NodeConfigTest, ReadsAFile) {
   const NodeConfig& config = line->config;
   EXPECT_EQ(config.peers.front().name, "node-a");  // sorted
   EXPECT_EQ(config.seat(), Seat(0));
-  EXPECT_EQ(config.self().mesh_endpoint(), "tcp://127.0.0.1:7700");
-  EXPECT_EQ(config.self().control_endpoint(), "tcp://127.0.0.1:7701");
+  EXPECT_EQ(config.self().host, "127.0.0.1");
+  EXPECT_EQ(config.self().port, 7700);
   EXPECT_EQ(config.peer_timeout_ms, 2000u);
   EXPECT_EQ(config.threads, 3u);
   EXPECT_EQ(config.state_dir, "tgd-state");
@@ -79,7 +79,7 @@ TEST_F(NodeConfigTest, ListenMayDifferFromTheReachableAddress) {
   EXPECT_EQ(line->config.listen, "127.0.0.1");
   EXPECT_EQ(line->config.mesh_port(), 7800);
   EXPECT_EQ(line->config.control_port(), 7801);
-  EXPECT_EQ(line->config.self().mesh_endpoint(), "tcp://127.0.0.1:7700");
+  EXPECT_EQ(line->config.self().port, 7700);
   EXPECT_EQ(line->config.control_allow, (std::vector<std::string>{"10.0.0.9", "fd00::/8"}));
 }
 
@@ -224,8 +224,14 @@ TEST_F(NodeConfigTest, Ipv6StandsInBrackets) {
   const auto peer = parse_peer("node-a@[fd00::1]:7700");
   ASSERT_TRUE(peer.ok()) << peer.error().message;
   EXPECT_EQ(peer->host, "fd00::1");
-  EXPECT_EQ(peer->mesh_endpoint(), "tcp://[fd00::1]:7700");
-  EXPECT_EQ(peer->control_endpoint(), "tcp://[fd00::1]:7701");
+  EXPECT_EQ(peer->port, 7700);
+  for (const char* host : {"[fe80::1]", "[fe80::1%eth0]", "fe80::1%eth0", "[febf::2]"}) {
+    const auto local = parse_peer("a@" + std::string(host) + ":7700");
+    ASSERT_FALSE(local.ok()) << host;
+    EXPECT_EQ(local.error().message.find(std::string(host) + " is a link-local address"), 0u) << local.error().message;
+  }
+  for (const char* listen : {"fe80::1", "fe80::1%eth0", "[fe80::1%eth0]:7800"})
+    expect_error("node = a\npeer = a@[fd00::1]:7700\nlisten = " + std::string(listen) + "\n", "link-local address");
   for (const char* bad : {"a@fd00::1:7700", "a@[fd00::1:7700", "a@[fd00::g]:7700", "a@[10.0.0.1]:7700", "a@[]:1"})
     EXPECT_FALSE(parse_peer(bad).ok()) << bad;
   const std::string mesh = "node = a\npeer = a@[fd00::1]:7700\npeer = b@[fd00::2]:7700\n";
