@@ -258,7 +258,7 @@ void ViewChange::try_to_propose(std::uint64_t now_ms) {
     waited_enough_ = true;
     const bool none = std::ranges::none_of(
         promises, [](const auto& one) { return one.second.has_state && one.second.unfit.empty(); });
-    const auto lost = voters([](const PeerState& one) { return one.status == kWithoutVote; });
+    const auto lost = voters([](const PeerState& one) { return one.status == kWithoutVote && !one.promise; });
     if (promised.size() + lost.size() == view_.size() && none) unrecoverable_ = causes;
     return;
   }

@@ -112,7 +112,7 @@ class LostVotes(TwoNodes):
                     self.assertNotEqual(doctor.code, 0, doctor)
                     self.assertIn("the vote of node-a is lost", " ".join(doctor.out.split()), shown)
                 mesh.ctl("resume", run, node=JUNIOR).refuses(1, f"run {run} is PAUSED: ", way)
-                mesh.ctl("stop", run, node=SENIOR).ends(10, f"left at step {step}")
+                mesh.ctl("stop", run, node=SENIOR).ends(10)
                 answer = mesh.ctl("resume", run, "--detach", node=JUNIOR)
                 answer.ends(0, f"run {run} resumes at step {step if how == 'wiped' else ''}")
                 wait_until(f"both are in it: {mesh[SENIOR].log}", lambda: [one["node"] for one in mesh.run(run, node=SENIOR)["members"]] == ["node-a", "node-b"])

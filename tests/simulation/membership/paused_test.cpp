@@ -94,6 +94,15 @@ TEST(Paused, ALostVoteIsNamedWithTheWayOut) {
   EXPECT_EQ(running(kB, 3).receives(kA, Prepare{ballot(1, kA)}, 78), "");
 }
 
+TEST(Paused, WithoutTheLostVoteAndWithoutAStateTheRunFails) {
+  Machine a = running(kA, 3);
+  a.fails({ErrorKind::kIo, "node-a", "data", "node-a cannot read /data"});
+  schema::Promise none = promise(kB, ballot(1, kA)), lost{.ballot = ballot(1, kA), .unfit = "its vote is damaged"};
+  none.has_state = false;
+  EXPECT_EQ(a.receives(kC, lost), "");
+  EXPECT_EQ(a.receives(kB, none).find("fail to b c: "), 0u) << "no return of node-c helps";
+}
+
 TEST(Paused, AStopEndsThisPartAlone) {
   Machine d = paused();
   const std::string left = "left at step 812: stopped here while PAUSED";
