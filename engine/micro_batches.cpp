@@ -4,6 +4,7 @@
 #include <sstream>
 #include <utility>
 
+#include "engine/graph/shapes.h"
 #include "kernels/memory_array.h"
 
 namespace tg::engine {
@@ -11,7 +12,9 @@ namespace {
 
 constexpr std::size_t kMaxLastBuild = 80;  // bytes: a build is one of several in messages of limited length
 
-int part_count(int batch, const PartSizes& sizes) { return batch / sizes.each + (sizes.last > 0 ? 1 : 0); }
+int part_count(int batch, const PartSizes& sizes) {
+  return (batch - sizes.last) / sizes.each + (sizes.last > 0 ? 1 : 0);
+}
 
 class MicroBatches final : public Engine {
  public:
@@ -20,7 +23,7 @@ class MicroBatches final : public Engine {
       : engine_(std::move(engine)),
         last_(std::move(last)),
         options_(options),
-        sizes_(part_sizes(options.batch, options.micro_batch)),
+        sizes_(part_sizes(options.batch, options.micro_batch, options.least)),
         parts_(part_count(options.batch, sizes_)),
         tensors_(space.make_kernels()),
         sum_(space, parts_ > 1 ? segments().padded_count() : 0),
@@ -178,13 +181,27 @@ std::string MicroBatches::choices() const {
 
 }  // namespace
 
-PartSizes part_sizes(int batch, int micro_batch) {
-  const int each = micro_batch == 0 ? batch : std::min(batch, micro_batch);
-  return {each, batch % each};
+PartSizes part_sizes(int batch, int micro_batch, int least) {
+  int each = micro_batch == 0 ? batch : std::min(batch, micro_batch);
+  if (batch % each != 1 || each < 2 || least < 2) return {each, batch % each};
+  each = std::max(2, each - 1);
+  const int last = batch % each == 1 ? each + 1 : batch % each;
+  return last == batch ? PartSizes{batch, 0} : PartSizes{each, last};
+}
+
+std::string one_pixel_normalization(const Model& model) {
+  const Result<std::vector<ImageShape>> shapes = infer_shapes(model);
+  for (std::size_t i = 0; shapes.ok() && i < model.operators.size(); ++i) {
+    const ImageShape& shape = (*shapes)[i + 1];
+    const bool normalizes = std::holds_alternative<BatchNormalization>(model.operators[i].attributes);
+    if (normalizes && shape.height * shape.width == 1) return model.operators[i].name;
+  }
+  return "";
 }
 
 std::uint64_t micro_batch_bytes(const Model& model, int batch, int micro_batch) {
-  const int parts = part_count(batch, part_sizes(batch, micro_batch));
+  const int least = one_pixel_normalization(model).empty() ? 1 : 2;
+  const int parts = part_count(batch, part_sizes(batch, micro_batch, least));
   return static_cast<std::uint64_t>(std::min(parts - 1, 2)) * model.segments.padded_count() * sizeof(float);
 }
 

@@ -14,6 +14,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <string>
 
 #include "engine/engine.h"
 #include "kernels/memory_space.h"
@@ -23,16 +24,21 @@ namespace tg::engine {
 struct MicroBatchOptions {
   int batch = 1;                           // samples of every training batch
   int micro_batch = 1;                     // samples of a part, or fewer: part_sizes
+  int least = 1;                           // samples of a part, or more
   std::function<void()> advanced = [] {};  // called on forward's thread when a part is done
 };
 
 // What engines are needed for: 7 samples in parts of 3 are {3, 1}, 6 are {3, 0}, 2 are {2, 0}.
 struct PartSizes {
   int each = 1;  // samples of a part
-  int last = 0;  // samples of a shorter last part; 0 = there is none
+  int last = 0;  // samples of another last part; 0 = there is none
 };
-// micro_batch: 0 = the whole batch.
-PartSizes part_sizes(int batch, int micro_batch);
+// micro_batch: 0 = the whole batch. least: 1 or 2. No part has one sample if two are the least: 7 samples in parts of 3
+// are {2, 3}, and in parts of 2, which is one too few, as well.
+PartSizes part_sizes(int batch, int micro_batch, int least = 1);
+
+// The batch normalization of one pixel, which needs two samples at once; "" if the model has none.
+std::string one_pixel_normalization(const Model& model);
 
 // The memory that parts need besides the engines': the sums of gradients. 0 if there is only one part.
 std::uint64_t micro_batch_bytes(const Model& model, int batch, int micro_batch);

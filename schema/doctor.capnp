@@ -105,6 +105,9 @@ struct Examination {
 
   links @24 :List(LinkFacts);
   # In the order of seats, at most kMaxMembers.
+
+  runProblem @25 :Text;
+  # Why its run is PAUSED.
 }
 
 struct Finding {

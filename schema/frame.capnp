@@ -458,7 +458,7 @@ struct Promise {
 
   directory @1 :UInt64;
   incarnation @2 :UInt64;
-  # The sender's, as in ViewMember.
+  # The sender's, as in ViewMember. Another directory, or 0: it has lost its vote, for the reason in unfit, and promises nothing.
 
   hasState @3 :Bool;
   step @4 :UInt64;

@@ -80,6 +80,7 @@ struct ControlServer::State {
   void handle(const Client& client, schema::VersionRequest request);
   void handle(const Client& client, const schema::Heartbeat& beat);
   bool is_impostor(const schema::Heartbeat& beat) const;
+  std::string vote_needed_text(const std::string& run) const;
   std::string unfinished_run(Seat seat, const std::vector<schema::RunStatus>& runs) const;
   std::string forbidden_reason(const User& user, const schema::RequestBody& body) const;
   void forward_to_node(const Client& client, schema::RequestBody body);
@@ -383,8 +384,24 @@ void ControlServer::State::handle(const Client& client, schema::LeaveRequest req
   if (!relayed(client, request)) forward_to_node(client, std::move(request));
 }
 
+// Why this node's vote in an interrupted run may be needed; "" if no member can be PAUSED in it.
+std::string ControlServer::State::vote_needed_text(const std::string& run) const {
+  std::vector<std::string> in_doubt = store.voters_in_doubt(run);
+  std::erase_if(in_doubt, [&](const std::string& node) {
+    const std::optional<Seat> seat = names.place_of(node);
+    return !seat || (liveness.is_alive(*seat, steady_ms()) && runs_of_peers[*seat] != run);
+  });
+  if (in_doubt.empty()) return "";
+  const std::string who = schema::joined(in_doubt);
+  return who + " may be PAUSED in run " + run + " and need the vote of " + config.node + "; when " + who +
+         " is back: tgctl stop " + run + "; if it is gone for good: tgctl resume " + run + " --without " + in_doubt[0] +
+         ", then tgctl stop " + run;
+}
+
 void ControlServer::State::handle(const Client& client, schema::DeleteRequest request) {
   if (relayed(client, request)) return;
+  if (const std::string needed = vote_needed_text(request.run); !needed.empty())
+    return answer(client, Error{ErrorKind::kRefused, needed});
   const Result<std::uint64_t> freed = store.remove(request.run);
   if (!freed) return answer(client, freed.error());
   log.info("run-deleted", {{"run", request.run}, {"why", "tgctl delete"}, {"bytes", *freed}});
@@ -408,8 +425,9 @@ void ControlServer::State::handle(const Client& client, const schema::Heartbeat&
   if (!found) return log_bad(beat.node, "a heartbeat of a node that no peer line names");
   const Seat peer = *found;
   if (peer == self) return log_bad(beat.node, "a heartbeat under our own name; do two nodes have this name?");
-  runs_of_peers[peer] = beat.run_id;
+  const std::string before = std::exchange(runs_of_peers[peer], beat.run_id);
   liveness.on_heartbeat(peer, beat, steady_ms());
+  if (hooks.on_stale_view && !before.empty() && beat.run_id.empty()) hooks.on_stale_view(peer, before, 0, 0);
   const bool as_here = beat.run_id == watching.run_id && beat.view == progress.view && beat.lineage == progress.lineage;
   if (beat.view == 0 || as_here) return;
   if (!hooks.on_stale_view || steady_ms() < view_reported_ms[peer] + kReportViewMs) return;

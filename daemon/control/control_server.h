@@ -45,7 +45,8 @@ class ControlServer {
     std::function<void(ControlCall)> on_call;
     std::function<void(Suspicion)> on_suspicion;
     std::function<void(Seat, const std::string& run_id)> on_prepare_progress = {};
-    // The peer's heartbeats carry that view, which is not this node's. Called at most once a second.
+    // The peer's heartbeats carry that view, which is not this node's. Called at most once a second; and once, with
+    // view 0, when it has left the run.
     std::function<void(Seat, const std::string& run_id, std::uint32_t lineage, std::uint32_t view)> on_stale_view = {};
     std::function<LinkView(Seat)> link;                   // the mesh link; if not set, every link is up
     std::function<std::string()> own_problem = {};        // a further problem of this node; "" = none

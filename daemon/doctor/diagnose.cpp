@@ -278,6 +278,7 @@ class Diagnoser {
 
   void judge_own_problems() {
     constexpr std::pair<Check, std::string Examination::*> kOwn[] = {{Check::kKeys, &Examination::key_problem},
+                                                                     {Check::kNodes, &Examination::run_problem},
                                                                      {Check::kDisk, &Examination::disk_problem},
                                                                      {Check::kMemory, &Examination::memory_problem}};
     for_examined([&](Seat seat, const Examination& one) {

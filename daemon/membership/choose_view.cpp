@@ -88,17 +88,16 @@ bool all_linked(const Promises& promises) {
   return true;
 }
 
-std::string quorum_lost_text(const View& view, const std::vector<Seat>& absent, const Peers& peers) {
-  std::vector<Seat> reachable, enough;
-  for (const Seat seat : view.seats())
-    if (std::ranges::find(absent, seat) == absent.end()) reachable.push_back(seat);
+std::string quorum_lost_text(const View& view, const std::vector<Seat>& reachable, const std::vector<Seat>& absent,
+                             const Peers& peers) {
+  std::vector<Seat> enough;
   for (const Seat seat : absent) {
     std::vector<Seat> with = reachable;
     with.push_back(seat);
     if (is_quorum(view, with)) enough.push_back(seat);
   }
   std::size_t more = 1;  // how many of them
-  while (2 * (reachable.size() + more) <= view.size()) ++more;
+  while (more < absent.size() && 2 * (reachable.size() + more) <= view.size()) ++more;
   const std::string returns = !enough.empty() ? any_of(enough, peers) + " returns"
                                               : std::to_string(more) + " of " + peers.names_of(absent) + " return";
   return "quorum lost: " + std::to_string(reachable.size()) + " of " + std::to_string(view.size()) +

@@ -33,7 +33,8 @@ bool reaches(const schema::Promise& promise, Seat seat);
 // Whether all eligible members reach each other: otherwise one would be evicted for a broken link.
 bool all_linked(const Promises& promises);
 
-// "quorum lost: 2 of 4 voters reachable; resumes when node-a or node-c returns"
-std::string quorum_lost_text(const View& view, const std::vector<Seat>& absent, const Peers& peers);
+// "quorum lost: 2 of 4 voters reachable; resumes when node-a or node-c returns". absent: with a vote.
+std::string quorum_lost_text(const View& view, const std::vector<Seat>& reachable, const std::vector<Seat>& absent,
+                             const Peers& peers);
 
 }  // namespace tg::daemon

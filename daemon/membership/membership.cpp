@@ -4,6 +4,7 @@
 
 #include "kernels/base/check.h"
 #include "schema/options/job.h"
+#include "schema/text.h"
 
 namespace tg::daemon {
 namespace {
@@ -250,16 +251,35 @@ void Membership::on_frame(Seat from, const schema::FrameHeader& header, const sc
                           std::uint64_t now_ms) {
   if (!peers_.is_other(from)) return;
   if (is_view_change_frame(body)) {
-    if (ViewChange* const change = change_of(header.run))
+    if (ViewChange* const change = change_of(header.run)) {
       change->on_frame(from, header, body, now_ms);
-    else
+    } else {
       lifecycle_.on_late_frame(from, header.run);
+      report_lost_vote(header, body);
+    }
   } else if (is_join_frame(body)) {
     join_frame(from, header, body, now_ms);
   } else {
     run_frame(from, header, body, now_ms);
   }
   advance(now_ms);
+}
+
+// A voter is asked that has lost its vote: all learn it, for only the coordinator asks. A run that begins here has its
+// vote soon; a run that goes on here may be a later lineage of that one, as its heartbeats say.
+void Membership::report_lost_vote(const schema::FrameHeader& header, const schema::FrameBody& body) {
+  const auto* const prepare = std::get_if<schema::Prepare>(&body);
+  const auto* const accept = std::get_if<schema::Accept>(&body);
+  const PastRun* const past = lifecycle_.outcome_sync().find(header.run);
+  const bool is_over = past != nullptr && schema::is_final(past->end.truth.state);
+  if ((prepare == nullptr && accept == nullptr) || is_over || lifecycle_.is_active() || start_.is(header.run)) return;
+  const auto lost = lost_votes_.find(header.run);
+  const std::string why = lost != lost_votes_.end()
+                              ? lost->second
+                              : "it has no record of the run: its state directory was replaced or emptied";
+  const schema::Ballot& ballot = prepare != nullptr ? prepare->ballot : accept->ballot;
+  out_.send(peers_.others(), header.run, header.view,
+            schema::Promise{.ballot = ballot, .unfit = schema::clip_text(why, schema::kMaxReasonBytes)});
 }
 
 void Membership::join_frame(Seat from, const schema::FrameHeader& header, const schema::FrameBody& body,
@@ -349,6 +369,8 @@ void Membership::run_frame(Seat from, const schema::FrameHeader& header, const s
   if (const auto* ended = std::get_if<schema::Ended>(&body); ended && !start_.is(run_key)) {
     lifecycle_.on_ended(from, run_key, *ended, now_ms);
     if (joiner_.is(run_key) && schema::is_final(ended->state)) joiner_.drop();
+    const bool is_deleted = voters_.contains(run_key) && lifecycle_.outcome_sync().find(run_key) == nullptr;
+    if (is_deleted && !begun && schema::is_final(ended->state)) out_.emit(RecordEnd{run_key, {*ended, {}}});
     // Not of its earlier membership.
     if (begun && ended->state == schema::RunState::kInterrupted && header.view >= lifecycle_.view().since(from))
       report_loss(from, ViewChange::Loss::kLeaving, ended->reason, now_ms);
@@ -500,6 +522,8 @@ void Membership::add_past_voter(VoterState vote, std::string run_id) {
   // A vote of another mesh names unknown nodes.
   if (vote.view.members.empty() || !peers_.knows(Seat(vote.view.members.back().seat))) return;
   const std::uint64_t run_key = vote.run_key;
+  if (const View view(vote.view); view.has(peers_.self()) && !view.has_voter(peers_.self(), self_.directory))
+    return add_lost_vote(run_key, "its state directory is not the one that it voted with");
   voters_[run_key] = {std::move(run_id), std::make_unique<ViewChange>(peers_, out_, self_, std::move(vote), false)};
 }
 

@@ -102,6 +102,8 @@ class Membership {
   void add_past_run(std::uint64_t run_key, PastRun run);
   // This node's vote in a run that had not ended when this process started: the other members may need it.
   void add_past_voter(VoterState vote, std::string run_id);
+  // It has lost that vote: a member that asks for it is told why.
+  void add_lost_vote(std::uint64_t run_key, std::string why) { lost_votes_[run_key] = std::move(why); }
   void on_stopping();  // the union of step flags says stop
   // The peer's last report is in: its loss has no effect any more.
   void on_peer_finished(Seat peer);
@@ -118,7 +120,7 @@ class Membership {
   // PENDING .. STOPPING or PAUSED of the current run; nothing when idle.
   std::optional<schema::RunState> state() const;
   // Why the current run is PAUSED, and the way out; "" if it is not.
-  std::string pause_reason() const { return change_ ? change_->pause_reason() : ""; }
+  std::string pause_reason() const { return change_ ? change_->pause_reason(lifecycle_.run().id) : ""; }
   const View& view() const { return lifecycle_.view(); }  // the active run's
   const RunIdentity* current() const {
     return lifecycle_.is_active() ? &lifecycle_.run() : joiner_.has_reserved() ? &joiner_.run() : start_.current();
@@ -143,6 +145,7 @@ class Membership {
   void for_each_change(Event event);
   void on_connected(Seat peer, std::uint64_t now_ms);
   void report_loss(Seat peer, ViewChange::Loss loss, const std::string& why, std::uint64_t now_ms);
+  void report_lost_vote(const schema::FrameHeader& header, const schema::FrameBody& body);
   void run_frame(Seat from, const schema::FrameHeader& header, const schema::FrameBody& body, std::uint64_t now_ms);
   void join_frame(Seat from, const schema::FrameHeader& header, const schema::FrameBody& body, std::uint64_t now_ms);
   void advance(std::uint64_t now_ms);
@@ -159,14 +162,15 @@ class Membership {
   RunLifecycle lifecycle_;
   Start start_;
   const ViewChange::Self self_;
-  std::unique_ptr<ViewChange> change_;         // the active run's
-  std::optional<Admission> admission_;         // into the active run
-  Joiner joiner_;                              // into another run
-  schema::Vote own_vote_;                      // in the run that was prepared last
-  engine::EachName own_names_;                 // that vote's data files
-  std::map<std::uint64_t, PastVoter> voters_;  // by run key
-  bool quiesced_ = false;                      // the senior's last word, for a join or a leave
-  bool stop_asked_ = false;                    // by a client of this node
+  std::unique_ptr<ViewChange> change_;               // the active run's
+  std::optional<Admission> admission_;               // into the active run
+  Joiner joiner_;                                    // into another run
+  schema::Vote own_vote_;                            // in the run that was prepared last
+  engine::EachName own_names_;                       // that vote's data files
+  std::map<std::uint64_t, PastVoter> voters_;        // by run key
+  std::map<std::uint64_t, std::string> lost_votes_;  // why, by run key
+  bool quiesced_ = false;                            // the senior's last word, for a join or a leave
+  bool stop_asked_ = false;                          // by a client of this node
   bool shut_down_ = false;
   std::uint64_t shut_down_ms_ = 0;                // when the shutdown began
   std::optional<std::uint64_t> ask_to_leave_ms_;  // the next request to leave, for a client

@@ -1,6 +1,7 @@
 #include "daemon/membership/view_change.h"
 
 #include <algorithm>
+#include <functional>
 #include <utility>
 #include <variant>
 
@@ -62,18 +63,31 @@ std::string ViewChange::reasons() const {
   return text;
 }
 
-std::string ViewChange::pause_reason() const {
+// The way out where a quorum needs a lost vote.
+std::string ViewChange::lost_votes_text(const std::string& run_id) const {
+  std::string whys;
+  const std::vector<Seat> lost = voters([](const PeerState& one) { return one.status == kWithoutVote; });
+  for (const Seat seat : lost) whys += (whys.empty() ? "" : "; ") + peers_.name(seat) + ": " + peer_states_[seat].why;
+  return "quorum lost: the vote of " + peers_.names_of(lost) + " is lost, and no node's return helps; `tgctl stop " +
+         run_id + "` keeps " + (sealed_ ? "step " + std::to_string(seal_report_.step) : "the state") +
+         ", then `tgctl resume " + run_id + "` at " + peers_.own_name() + " continues it (" + whys + ")";
+}
+
+std::string ViewChange::pause_reason(const std::string& run_id) const {
   const bool waits = applied_view_ != view_.number();
   if (!has_state_ || !(in_progress() || waits)) return "";
   const std::string stop = sealed_ ? "; `tgctl stop` keeps step " + std::to_string(seal_report_.step) : "";
   if (write_failed_) return peers_.own_name() + " cannot write its vote; make room on its disk" + stop;
   if (!in_progress()) return "";
   const bool asked = phase_ == Phase::kGathering && waited_enough_ && has_reachable_quorum();
-  const std::vector<Seat> absent =
-      voters([&](const PeerState& one) { return asked ? !one.promise : one.status == kUnreachable; });
-  const std::vector<Seat> present =
-      voters([&](const PeerState& one) { return asked ? one.promise.has_value() : one.status != kUnreachable; });
-  if (!is_quorum(view_, present)) return quorum_lost_text(view_, absent, peers_) + stop;
+  const auto is_lost = [](const PeerState& one) { return one.status == kWithoutVote; };
+  const auto is_absent = [&](const PeerState& one) {
+    return !is_lost(one) && (asked ? !one.promise : one.status == kUnreachable);
+  };
+  const std::vector<Seat> absent = voters(is_absent), with_vote = voters(std::not_fn(is_lost));
+  const std::vector<Seat> present = voters([&](const PeerState& one) { return !is_lost(one) && !is_absent(one); });
+  if (!is_quorum(view_, with_vote)) return lost_votes_text(run_id);
+  if (!is_quorum(view_, present)) return quorum_lost_text(view_, present, absent, peers_) + stop;
   if (asked && !absent.empty())
     return "no reachable member can continue the run; resumes when " + peers_.names_of(absent) + " can" + stop;
   if (!overdue_) return "";
@@ -244,7 +258,8 @@ void ViewChange::try_to_propose(std::uint64_t now_ms) {
     waited_enough_ = true;
     const bool none = std::ranges::none_of(
         promises, [](const auto& one) { return one.second.has_state && one.second.unfit.empty(); });
-    if (promised.size() == view_.size() && none) unrecoverable_ = causes;
+    const auto lost = voters([](const PeerState& one) { return one.status == kWithoutVote && !one.promise; });
+    if (promised.size() + lost.size() == view_.size() && none) unrecoverable_ = causes;
     return;
   }
   value_ = *std::move(next);
@@ -257,7 +272,12 @@ void ViewChange::try_to_propose(std::uint64_t now_ms) {
 // --- as the coordinator ---
 
 void ViewChange::on_message(Seat from, const schema::Promise& promise, std::uint64_t now_ms) {
-  if (phase_ != Phase::kGathering || promise.ballot != ballot_ || !view_.has_voter(from, promise.directory)) return;
+  if (!view_.has_voter(from, promise.directory)) {
+    peer_states_[from].status = kWithoutVote;
+    peer_states_[from].why = promise.unfit;
+    return advance(now_ms);
+  }
+  if (phase_ != Phase::kGathering || promise.ballot != ballot_) return;
   if (promise.accepted_in.count > 0 && !is_next(promise.accepted)) return;
   peer_states_[from].promise = promise;
   try_to_propose(now_ms);

@@ -27,7 +27,8 @@
 // - A member that was disconnected between its promise and the install is suspected again in v+1, even if it is back:
 //   frames of v+1 may be lost.
 // - A node installs v+1 only if it promised and can reach the start state by at most one undo, whatever Decide says.
-// - The voter is (seat, state directory): a wiped directory has no vote.
+// - The voter is (seat, state directory): a wiped directory has no vote. A node says so when it is asked: a lost vote,
+//   which no return brings back, pauses a run for good.
 // - A joiner enters a value only if every member of v promised at the quiesced step that its snapshot has: a failed
 //   join evicts nobody. It has no vote before v+1.
 // - A vote that cannot be written is not cast: the node suspects itself.
@@ -92,8 +93,8 @@ class ViewChange {
   bool has_state() const { return has_state_; }
   bool in_progress() const { return sealed_ || has_reason(); }
   bool is_alone() const;  // no other voter is reachable
-  // What is missing for a quorum and the way out; "" while the run is not paused.
-  std::string pause_reason() const;
+  // What is missing for a quorum and the way out; "" while the run, of this id, is not paused.
+  std::string pause_reason(const std::string& run_id) const;
   // The committed step, once sealed.
   std::optional<std::uint64_t> step() const { return sealed_ ? std::optional(seal_report_.step) : std::nullopt; }
   // Why no member can ever continue; "" otherwise.
@@ -107,8 +108,8 @@ class ViewChange {
 
  private:
   enum class Phase : std::uint8_t { kNone, kPreparing, kGathering, kAccepting };  // this node's ballot
-  // Ineligible and leaving voters vote, but neither coordinate nor are waited for.
-  enum class Reachability : std::uint8_t { kReachable, kIneligible, kLeaving, kUnreachable };
+  // Ineligible and leaving voters vote, but neither coordinate nor are waited for. One without its vote is asked again.
+  enum class Reachability : std::uint8_t { kReachable, kIneligible, kLeaving, kWithoutVote, kUnreachable };
   using enum Reachability;
   struct PeerState {  // a peer, as this node sees it
     Reachability status = kReachable;
@@ -147,6 +148,7 @@ class ViewChange {
   void set_status(Seat seat, Reachability status, std::uint64_t now_ms);
   void suspect(Seat seat, const std::string& why, std::uint64_t now_ms, bool is_own);
   std::string reasons() const;
+  std::string lost_votes_text(const std::string& run_id) const;
   bool must_start_ballot(std::uint64_t now_ms) const;
   void advance(std::uint64_t now_ms);
   void start_ballot(std::uint64_t now_ms);

@@ -10,8 +10,9 @@
 
 namespace tg::daemon {
 
-void AutoResume::on_foreign_heartbeat(const std::string& run, std::uint64_t now_ms) {
-  elsewhere_ = run;
+void AutoResume::on_foreign_heartbeat(Seat peer, const std::string& run, std::uint64_t now_ms) {
+  if (std::exchange(elsewhere_, run) != run) in_it_.clear();
+  in_it_.insert(peer);
   elsewhere_until_ms_ = now_ms + kElsewhereMs;
 }
 

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -19,10 +20,12 @@ class AutoResume {
  public:
   AutoResume(const RunContext& context, const Resumption& resumption) : context_(context), resumption_(resumption) {}
 
-  // A heartbeat came of an active run in which this node is no member.
-  void on_foreign_heartbeat(const std::string& run, std::uint64_t now_ms);
+  // A heartbeat came of an active run in which this node is no member; the peer is in no run any more.
+  void on_foreign_heartbeat(Seat peer, const std::string& run, std::uint64_t now_ms);
+  void on_peer_left(Seat peer) { in_it_.erase(peer); }
   // That run; "" without a recent heartbeat.
   std::string run_elsewhere(std::uint64_t now_ms) const { return now_ms < elsewhere_until_ms_ ? elsewhere_ : ""; }
+  bool is_left_by_all() const { return in_it_.empty(); }  // whose heartbeats came
 
   struct Nodes {
     std::function<bool(Seat)> is_reachable;                                 // both ports answer; true for this node
@@ -46,6 +49,7 @@ class AutoResume {
   const RunContext& context_;
   const Resumption& resumption_;
   std::string elsewhere_;
+  std::set<Seat> in_it_;
   std::uint64_t elsewhere_until_ms_ = 0;
   std::vector<Seat> reachable_;  // at the last call
   std::uint64_t reachable_since_ms_ = 0;

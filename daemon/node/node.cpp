@@ -64,6 +64,7 @@ Node::Node(const RunContext& context, EventQueue& queue, ControlServer& control,
       search_(context, queue, control),
       bursts_(context.self.names.size()) {
   for (const RunRecord& record : context.storage.store.records()) restore_run(record);
+  for (const EndedRun& run : context.storage.store.kept_votes()) restore_kept_vote(run.id);
   publish_last_run();
 }
 
@@ -82,12 +83,23 @@ void Node::restore_run(const RunRecord& record) {
   membership_.add_past_run(record.key, past_run(record, context_.self.names, context_.self.config.seat()));
   if (schema::is_final(record.status.state)) return;
   Result<VoterState> vote = read_vote(context_.storage.store.directory(record.id));
-  if (vote.ok() && vote->run_key == record.key) {
-    voted_runs_[record.key] = record.id;
-    membership_.add_past_voter(*std::move(vote), record.id);
-  } else if (!vote.ok() && vote.error().kind != ErrorKind::kNotFound) {
+  if (vote.ok() && vote->run_key != record.key)
+    vote = Error{ErrorKind::kNotFound, "its vote is of another lineage of run " + record.id};
+  if (!vote.ok()) {
     context_.news.log.warning("vote", {{"run", record.id}, {"what", vote.error().message}});
+    return membership_.add_lost_vote(record.key, vote.error().message);
   }
+  voted_runs_[record.key] = record.id;
+  membership_.add_past_voter(*std::move(vote), record.id);
+}
+
+// A run of that id that has begun since has another vote.
+void Node::restore_kept_vote(const std::string& id) {
+  if (context_.storage.store.exists(id)) return;
+  Result<VoterState> vote = read_vote(context_.storage.store.vote_directory(id));
+  if (!vote.ok()) return context_.news.log.warning("vote", {{"run", id}, {"what", vote.error().message}});
+  voted_runs_[vote->run_key] = id;
+  membership_.add_past_voter(*std::move(vote), id);
 }
 
 void Node::run() {
@@ -344,12 +356,13 @@ void Node::on_event(PrepareProgress& event) {
 }
 
 void Node::on_event(ForeignHeartbeat& event) {
+  if (event.view == 0) return auto_resume_.on_peer_left(event.peer);
   const std::optional<RunRecord> record = context_.storage.store.recorded(event.run_id);
   // An older lineage, or a run that has ended: the peer will learn of that.
   if (record && record->has_begun() &&
       event.lineage < record->status.lineage + schema::is_authoritative(record->status.state))
     return;
-  auto_resume_.on_foreign_heartbeat(event.run_id, steady_ms());
+  auto_resume_.on_foreign_heartbeat(event.peer, event.run_id, steady_ms());
   membership_.on_heartbeat(event.peer, event.run_id, event.lineage, event.view, steady_ms());
   if (shutting_down_ || (run_ && run_->begun())) return;
   if (!(record && record->left_by_order)) membership_.on_run_discovered(event.run_id, steady_ms());
@@ -394,6 +407,9 @@ std::string Node::busy_reason() const {
 
 void Node::examine(std::uint64_t token, const schema::ExamineRequest& request) {
   examiner_.examine(request, busy_reason(), draw_bits(), [this, token](Result<schema::Examination> found) {
+    if (const std::string why = membership_.pause_reason(); found && !why.empty())
+      found->run_problem =
+          schema::clip_text("run " + membership_.current()->id + " is PAUSED: " + why, schema::kMaxSentenceBytes);
     found ? control_.reply(token, *std::move(found)) : control_.reply(token, found.error());
   });
 }
@@ -426,7 +442,7 @@ void Node::start(std::uint64_t token, const schema::StartRequest& request) {
 void Node::resume(std::uint64_t token, const schema::ResumeRequest& request) {
   Result<RunIdentity> identity = resumption_.proposal_for(request, draw_bits());
   if (!identity.ok()) return control_.reply(token, identity.error());
-  if (identity->id == auto_resume_.run_elsewhere(steady_ms()))
+  if (identity->id == auto_resume_.run_elsewhere(steady_ms()) && !auto_resume_.is_left_by_all())
     return control_.reply(token, Error{ErrorKind::kRefused, "run " + identity->id + " is active; " +
                                                                 context_.self.config.node + " joins it automatically"});
   Result<std::vector<Seat>> members_asked = seats_without(request.without);
@@ -647,11 +663,12 @@ void Node::apply(BeginRun& action) {
   }
 }
 
-// Copies the log into the run's folder.
+// Copies the log into the run's folder, where its vote is from now on: one that was kept is out of date.
 void Node::log_run(const std::string& id) {
   const std::string directory = context_.storage.store.directory(id);
   std::error_code ignored;  // the first write reports the error
   std::filesystem::create_directories(directory, ignored);
+  context_.storage.store.delete_vote(id);
   context_.news.log.set_sink(
       [run_log = std::make_shared<LineWriter>(directory + "/log.txt", context_.news.log.lost_note())](
           std::string_view line) { run_log->write(std::string(line)); });
@@ -681,13 +698,15 @@ void Node::apply(SaveRun& action) {
 }
 
 void Node::apply(RecordEnd& action) {
-  context_.storage.store.amend(action.run_key, [&](RunRecord& record) {
+  const bool is_known = context_.storage.store.amend(action.run_key, [&](RunRecord& record) {
     if (record.status.state != action.end.truth.state)
       context_.news.log.info(
           "outcome-corrected",
           {{"run", record.id}, {"recorded", to_word(record.status.state)}, {"state", to_word(action.end.truth.state)}});
     record_end(record, action.end, context_.self.names);
   });
+  if (const auto run = voted_runs_.find(action.run_key); !is_known && run != voted_runs_.end())
+    context_.storage.store.delete_vote(run->second);  // its record was deleted
   if (run_ == nullptr) publish_last_run();
 }
 
@@ -782,7 +801,7 @@ void Node::apply(WriteVote& action) {
   const bool is_decision = vote.promised.count == 0;  // the view is new, without a ballot for the next one
   const std::uint64_t view_number = is_decision ? vote.view.number - 1 : vote.view.number;
   if (is_decision) fault.reached(schema::ChangePoint::kDecide, view_number);
-  const Status written = write_vote(context_.storage.store.directory(run->second), vote);
+  const Status written = write_vote(context_.storage.store.vote_directory(run->second), vote);
   fault.reached(is_decision                         ? schema::ChangePoint::kDecided
                 : vote.accepted_in == vote.promised ? schema::ChangePoint::kAccept
                                                     : schema::ChangePoint::kPromise,

@@ -82,6 +82,7 @@ class Node {
   void examine(std::uint64_t token, const schema::ExamineRequest& request);
   Status check_orphaned_threads() const;
   void restore_run(const RunRecord& record);
+  void restore_kept_vote(const std::string& id);
   void publish_last_run();
   void watch_members(const std::string& run);
   void report_failure(const schema::Fail& cause);

@@ -163,6 +163,8 @@ Result<std::shared_ptr<Prepared>> prepare_run(const PreparationOptions& options,
   const auto prepared = std::make_shared<Prepared>();
   const Status ready = replays(job) ? prepare_replay(job, *prepared) : prepare_training(options, *prepared, advance);
   if (!ready.ok()) return ready.error();
+  if (const Status later = check_later_shares(part, prepared->model); !replays(job) && !later.ok())
+    return later.error();
   if (!replays(job) && prepared->data->train.count() == 0)
     return Error{ErrorKind::kInvalidJob, "the data have no training samples"};
   if (keeps_best(job) && prepared->data->test.labels.empty())

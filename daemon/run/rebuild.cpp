@@ -4,6 +4,7 @@
 #include <chrono>
 #include <exception>
 #include <new>
+#include <numeric>
 #include <string>
 #include <utility>
 #include <vector>
@@ -50,6 +51,17 @@ Status check_shares(const LocalShare& part) {
                                            " members; raise global-batch"};
 }
 
+// No death makes a member's quota smaller, and its share is the quota rounded down or up.
+Status check_later_shares(const LocalShare& part, const engine::Model& model) {
+  const std::string one = engine::one_pixel_normalization(model);
+  const auto sum = std::accumulate(part.weights.begin(), part.weights.end(), std::uint64_t{0});
+  if (one.empty() || part.global_batch * *std::ranges::min_element(part.weights) / sum > 1) return {};
+  return Error{ErrorKind::kInvalidJob,
+               one + " normalizes over one value: one pixel large, and of " + std::to_string(part.global_batch) +
+                   " samples a member may have one alone, now or after a death; make global-batch or the images "
+                   "larger, or the weights more alike"};
+}
+
 Status check_whole_run(const PreparationOptions& options, const Prepared& prepared, const LocalShare& part,
                        const engine::ComputeDevice& compute) {
   const engine::Model& model = prepared.model;
@@ -80,8 +92,9 @@ Result<std::unique_ptr<engine::Engine>> make_engine(const PreparationOptions& op
         model,
         {job.seed, static_cast<std::uint32_t>(part.self.index()), job.replay_zeros, job.replay_gradients.value_or("")},
         compute.space());
-  const engine::MicroBatchOptions micro_batches{batch, static_cast<int>(job.micro_batch), advance};
-  const engine::PartSizes sizes = engine::part_sizes(batch, micro_batches.micro_batch);
+  const int least = engine::one_pixel_normalization(model).empty() ? 1 : 2;
+  const engine::MicroBatchOptions micro_batches{batch, static_cast<int>(job.micro_batch), least, advance};
+  const engine::PartSizes sizes = engine::part_sizes(batch, micro_batches.micro_batch, least);
   const bool on_device = compute.accelerator() != nullptr;  // the state is already there
   const std::uint64_t others = (on_device ? reserve_of(options, part, model)
                                           : min_bytes(options, part, model, false) + sample_bytes(model, batch)) +

@@ -22,6 +22,8 @@ inline Error on_node(const PreparationOptions& options, const Error& error) {
 
 // Checks that every member has a sample.
 Status check_shares(const LocalShare& part);
+// Whether the model trains on every share that a member may have, in this view and in all that deaths leave of it.
+Status check_later_shares(const LocalShare& part, const engine::Model& model);
 // Checks the memory before anything is allocated.
 Status check_whole_run(const PreparationOptions& options, const Prepared& prepared, const LocalShare& part,
                        const engine::ComputeDevice& compute);

@@ -17,6 +17,9 @@ struct RetentionLimits {
   std::uint64_t bytes = 0;   // all runs together; 0 = no limit
 };
 
+// What is kept of the votes in deleted runs.
+inline constexpr RetentionLimits kKeptVotes{.runs = 64, .age_ms = std::uint64_t{30} * 24 * 3600 * 1000};
+
 struct EndedRun {
   std::string id;
   std::int64_t ended_ms = 0;

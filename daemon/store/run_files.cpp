@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <cstring>
 #include <filesystem>
 #include <span>
@@ -13,6 +14,7 @@
 
 #include "daemon/store/recovery_points.h"
 #include "daemon/store/view_interval.h"
+#include "daemon/store/vote_file.h"
 #include "engine/storage/atomic_file.h"
 #include "kernels/base/log.h"
 #include "kernels/base/regular_file.h"
@@ -36,7 +38,10 @@ OpenFile::~OpenFile() {
 }
 
 RunFiles::RunFiles(const std::string& state_dir, std::string node)
-    : root_(state_dir + "/runs"), node_(std::move(node)), lock_(state_dir + "/lock", O_RDWR | O_CREAT) {}
+    : root_(state_dir + "/runs"),
+      votes_(state_dir + "/votes"),
+      node_(std::move(node)),
+      lock_(state_dir + "/lock", O_RDWR | O_CREAT) {}
 
 Result<std::unique_ptr<RunFiles>> RunFiles::open(const std::string& state_dir, const std::string& node) {
   std::error_code problem;
@@ -200,8 +205,35 @@ EndedRun RunFiles::ended_run(const RunRecord& record) const {
   return run;
 }
 
-Status RunFiles::remove(const std::string& id) const {
+std::string RunFiles::vote_directory(const std::string& id) const {
+  std::error_code unknown;
+  return fs::exists(directory(id), unknown) ? directory(id) : votes_ + "/" + id;
+}
+
+std::vector<EndedRun> RunFiles::kept_votes() const {
+  std::vector<EndedRun> found;
+  std::error_code problem, none;
+  for (fs::directory_iterator at(votes_, problem), end; !problem && at != end; at.increment(problem)) {
+    const auto age = fs::file_time_type::clock::now() - fs::last_write_time(at->path() / kVoteFile, none);
+    const auto age_ms = std::chrono::duration_cast<std::chrono::milliseconds>(age).count();
+    found.push_back({.id = at->path().filename().string(), .ended_ms = unix_time_ms() - age_ms, .has_begun = true});
+  }
+  return found;
+}
+
+void RunFiles::delete_vote(const std::string& id) const {
+  std::error_code ignored;
+  fs::remove_all(votes_ + "/" + id, ignored);
+}
+
+Status RunFiles::remove(const std::string& id, bool keeps_vote) const {
   std::error_code problem;
+  if (!keeps_vote) delete_vote(id);
+  if (const std::string vote = directory(id) + "/" + kVoteFile; keeps_vote && fs::exists(vote, problem)) {
+    fs::create_directories(votes_ + "/" + id, problem);
+    if (!problem) fs::rename(vote, votes_ + "/" + id + "/" + kVoteFile, problem);
+    if (problem) return Error{ErrorKind::kIo, "cannot keep " + vote + " in " + votes_ + ": " + problem.message()};
+  }
   const std::string aside = root_ + "/" + kDeletedPrefix + id;
   fs::remove_all(aside, problem);
   fs::rename(directory(id), aside, problem);

@@ -59,14 +59,18 @@ class RunFiles {
   Result<FileSlice> read(const std::string& id, const std::string& name, std::uint64_t offset,
                          std::size_t most_bytes) const;
   EndedRun ended_run(const RunRecord& record) const;
-  // Removes a run atomically: a crash leaves all of it or nothing.
-  Status remove(const std::string& id) const;
+  // Removes a run atomically, but for its vote: a crash leaves all of it or nothing.
+  Status remove(const std::string& id, bool keeps_vote = false) const;
+  // Where the run's vote is: with the run, or after its deletion in state-dir/votes.
+  std::string vote_directory(const std::string& id) const;
+  std::vector<EndedRun> kept_votes() const;  // their runs are deleted
+  void delete_vote(const std::string& id) const;
 
  private:
   bool recover_state(RunRecord& record) const;  // false if there is no recovery point
   RunFiles(const std::string& state_dir, std::string node);
 
-  const std::string root_;
+  const std::string root_, votes_;
   const std::string node_;
   const OpenFile lock_;
 };

@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <set>
 
+#include "daemon/store/vote_file.h"
 #include "kernels/base/log.h"
 #include "schema/limits.h"
 #include "schema/text.h"
@@ -82,6 +83,24 @@ void RunStore::delete_runs() {
     }
     retention_.deleted(deletion);
   }
+  for (Deletion& gone : runs_to_delete(files_->kept_votes(), kKeptVotes, unix_time_ms())) {
+    files_->delete_vote(gone.id);
+    gone.why = "only the vote was left: " + gone.why;
+    retention_.deleted(gone);
+  }
+}
+
+std::vector<std::string> RunStore::voters_in_doubt(const std::string& id) const {
+  const std::optional<RunRecord> record = index_.written(id);
+  std::error_code none;
+  if (!record || schema::is_final(record->status.state) || !fs::exists(directory(id) + "/" + kVoteFile, none))
+    return {};
+  std::vector<std::string> nodes = record->member_names;
+  std::erase_if(nodes, [&](const std::string& node) {
+    const auto other = record->others.find(node);
+    return node == node_ || (other != record->others.end() && other->second.save != schema::SaveState::kUnknown);
+  });
+  return nodes;
 }
 
 void RunStore::delete_expired() {
@@ -98,7 +117,7 @@ Result<std::uint64_t> RunStore::remove(const std::string& id) {
     return Error{ErrorKind::kRefused, "run " + id + " is " + std::string(to_word(record->status.state)) + " on " +
                                           node_ + "; stop it first: tgctl stop " + id};
   const std::uint64_t bytes = files_->ended_run(*record).bytes;
-  if (Status deleted = files_->remove(id); !deleted) return deleted.error();
+  if (Status deleted = files_->remove(id, !schema::is_final(record->status.state)); !deleted) return deleted.error();
   index_.erase(id);
   unsaved_.drop(id);
   return bytes;

@@ -79,8 +79,13 @@ class RunStore {
   Result<RecoveryPoints> recovery_points(
       const std::string& id, const std::function<void()>& advance = [] {}) const;
   // Deletes an ended or interrupted run with all its files, and returns the bytes freed. kNotFound if there is no such
-  // run, kRefused while it is active.
+  // run, kRefused while it is active. The vote in an interrupted run is kept, for its end is not known.
   Result<std::uint64_t> remove(const std::string& id);
+  // The members that have not reported how an interrupted run ended for them, if this node votes in it.
+  std::vector<std::string> voters_in_doubt(const std::string& id) const;
+  std::string vote_directory(const std::string& id) const { return files_->vote_directory(id); }
+  std::vector<EndedRun> kept_votes() const { return files_->kept_votes(); }
+  void delete_vote(const std::string& id) { files_->delete_vote(id); }
   // Records that the run's model was fetched, here or from another member.
   Status mark_fetched(const std::string& id);
   void delete_expired();  // applies retention; each write() does so too

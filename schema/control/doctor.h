@@ -122,7 +122,8 @@ struct Examination {
   std::string node, build;
   std::int64_t asked_ms = 0, received_ms = 0, answered_ms = 0;  // Unix time: the asker's clock, then the node's own
   std::string busy;                                             // why nothing that disturbs was done
-  std::string key_problem, disk_problem, memory_problem;        // "what is wrong; what to do"
+  // "what is wrong; what to do"; run_problem: why its run is PAUSED
+  std::string key_problem, disk_problem, memory_problem, run_problem;
   std::string data_dir;
   std::vector<DataFacts> data;   // the sets that lie there
   std::string unfinished;        // the check that did not end in time
@@ -138,6 +139,7 @@ void fields(Is<Examination> auto& it, auto&& field) {
   field("key_problem", it.key_problem, line(kMaxSentenceBytes));
   field("disk_problem", it.disk_problem, line(kMaxSentenceBytes));
   field("memory_problem", it.memory_problem, line(kMaxSentenceBytes));
+  field("run_problem", it.run_problem, line(kMaxSentenceBytes));
   field("data_dir", it.data_dir, line(kMaxPathBytes).called("data-dir"));
   field("data", it.data, list(kMaxDataSets).list_called("data sets"));
   field("unfinished", it.unfinished, line(kMaxSentenceBytes));

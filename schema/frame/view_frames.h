@@ -79,10 +79,12 @@ struct Prepare {
 };
 void fields(Is<Prepare> auto& it, auto&& field) { field("ballot", it.ballot); }
 
-// The answer to Prepare: the sender commits nothing more in this view, and takes part in no lower ballot.
+// The answer to Prepare: the sender commits nothing more in this view, and takes part in no lower ballot. With another
+// directory than the member's it is none: the vote is lost, `unfit` says why, and all nodes get it, after an Accept
+// too.
 struct Promise {
   Ballot ballot;
-  std::uint64_t directory = 0, incarnation = 0;  // the sender's
+  std::uint64_t directory = 0, incarnation = 0;  // the sender's; 0: its vote is lost, whatever its directory
   bool has_state = false;                        // it has the state of `step` in memory
   std::uint64_t step = 0;
   std::string unfit = {};                     // why it is ineligible for the next view; empty: eligible

@@ -51,7 +51,9 @@ Result<JobSpec> resumed_job(const JobSpec& before, std::string_view settings) {
 Status may_resume(const RunStatus& run, const JobSpec& job, std::optional<std::uint64_t> from_step) {
   const std::string state(to_word(run.state));
   if (run.state == RunState::kPaused)
-    return Error{ErrorKind::kRefused, "run " + run.id + " is PAUSED and resumes automatically when its nodes are back"};
+    return Error{ErrorKind::kRefused, "run " + run.id + " is PAUSED: " + run.reason +
+                                          "; to wait no longer: tgctl stop " + run.id + ", then tgctl resume " +
+                                          run.id + ", with --without NODE for each node that is away"};
   if (!has_ended(run.state))
     return Error{ErrorKind::kRefused, "run " + run.id + " is " + state +
                                           "; there is nothing to resume, and tgctl status " + run.id + " shows it"};

@@ -413,7 +413,8 @@ TEST(Diagnose, DataSetsAreComparedWithTheMostFrequent) {
 
 TEST(Diagnose, AMachineThatLacksSomething) {
   for (const auto& [problem, check] :
-       {std::pair(&Examination::disk_problem, Check::kDisk), std::pair(&Examination::memory_problem, Check::kMemory)}) {
+       {std::pair(&Examination::disk_problem, Check::kDisk), std::pair(&Examination::memory_problem, Check::kMemory),
+        std::pair(&Examination::run_problem, Check::kNodes)}) {
     Survey survey = healthy();
     at(survey, kC).*problem = "too little; free some";
     expect(survey, check, "node-c", "too little", "free some");

@@ -3,14 +3,35 @@
 
 #include <gtest/gtest.h>
 
+#include "daemon/run/rebuild.h"
 #include "daemon/step/job_data.h"
 #include "daemon/step/worker.h"
+#include "engine/models/builder.h"
 
 namespace tg::daemon {
 namespace {
 
 std::uint64_t rooms(const schema::JobSpec& job, std::size_t members, std::uint64_t threads) {
   return device_reserve(job, engine::make_model(job.model), members, threads) - kLazyDeviceBytes;
+}
+
+// A batch normalization of one pixel needs two samples: in every view that can follow.
+TEST(LaterShares, AreCheckedForEveryViewThatDeathsLeave) {
+  const auto refusal = [&](std::uint64_t batch, const Per<Rank, std::uint16_t>& weights, int pixels = 1) {
+    const engine::Model model =
+        engine::ModelBuilder("m", {3, 1, pixels}).batch_normalization("bn1", {}).dense("fc", 2, {}).build().value();
+    const Status checked = check_later_shares({Rank(0), weights, batch}, model);
+    return checked.ok() ? std::string() : checked.error().message;
+  };
+  EXPECT_EQ(refusal(6, {1, 1, 1}), "");
+  EXPECT_EQ(refusal(5, {1, 1, 1}, 2), "");
+  EXPECT_NE(refusal(5, {1, 1, 1}).find("bn1 normalizes over one value"), std::string::npos);
+  // All have two, but not if one dies.
+  const std::vector<std::uint16_t> weights = {11, 21, 9, 9, 21, 21};
+  for (const engine::Share& share : engine::split(15, weights)) EXPECT_GE(share.count, 2);
+  const std::vector<std::uint16_t> left = {11, 21, 9, 21, 21};
+  EXPECT_EQ(engine::split(15, left)[2].count, 1);
+  EXPECT_NE(refusal(15, {11, 21, 9, 9, 21, 21}), "");
 }
 
 TEST(DeviceReserve, IsTheRoomOfEveryWorkerForTheLongestChunk) {

@@ -2,11 +2,13 @@
 #include <gtest/gtest.h>
 
 #include <cerrno>
+#include <chrono>
 #include <filesystem>
 
 #include "daemon/store/checkpoints.h"
 #include "daemon/store/run_store.h"
 #include "daemon/store/view_interval.h"
+#include "daemon/store/vote_file.h"
 #include "engine/storage/disk_fault.h"
 #include "engine/storage/safetensors.h"
 #include "run_samples.h"
@@ -95,6 +97,46 @@ TEST_F(RunStoreResumeTest, AnInterruptedRunIsKeptUntilItIsDeleted) {
   EXPECT_EQ(store->remove("run-4").error().kind, ErrorKind::kRefused);
   EXPECT_TRUE(store->remove("run-1").ok()) << "an explicit wish";
   EXPECT_FALSE(store->exists("run-1"));
+}
+
+// A member that is PAUSED elsewhere may need the vote in a run that was interrupted here.
+TEST_F(RunStoreResumeTest, AVoteOutlivesItsRecordUntilTheEndIsKnown) {
+  const auto kept = [&](const std::string& id) { return directory.path() + "/votes/" + id; };
+  open();
+  RunRecord interrupted = record(RunState::kInterrupted);
+  ASSERT_TRUE(store->write(interrupted).ok());
+  EXPECT_TRUE(store->voters_in_doubt("run-1").empty()) << "without a vote";
+  write_text(run_file(kVoteFile), "the vote");
+  EXPECT_EQ(store->voters_in_doubt("run-1"), std::vector<std::string>{"node-c"}) << "node-b has reported its end";
+  ASSERT_TRUE(store->remove("run-1").ok());
+  EXPECT_FALSE(store->exists("run-1"));
+  open();
+  EXPECT_EQ(store->kept_votes().size(), 1u);
+  EXPECT_EQ(store->vote_directory("run-1"), kept("run-1"));
+  EXPECT_EQ(read_text(kept("run-1") + "/vote"), "the vote");
+  // A run of that id whose end is known leaves no vote, not even an older one.
+  ASSERT_TRUE(store->write(record(RunState::kCompleted)).ok());
+  write_text(run_file(kVoteFile), "another");
+  EXPECT_EQ(store->vote_directory("run-1"), directory.path() + "/runs/run-1");
+  EXPECT_TRUE(store->voters_in_doubt("run-1").empty());
+  ASSERT_TRUE(store->remove("run-1").ok());
+  EXPECT_TRUE(store->kept_votes().empty());
+}
+
+TEST_F(RunStoreResumeTest, KeptVotesAreBoundedAndGoWithAWord) {
+  const std::string votes = directory.path() + "/votes/";
+  for (std::size_t i = 0; i < kKeptVotes.runs + 2; ++i) {
+    const std::string file = votes + "run-" + std::to_string(100 + i) + "/vote";
+    write_text(file, "");
+    const auto age = std::chrono::milliseconds(i == 7 ? kKeptVotes.age_ms + 60'000 : i == 8 ? 120'000 : 60'000);
+    std::filesystem::last_write_time(file, std::filesystem::file_time_type::clock::now() - age);
+  }
+  std::string gone;
+  open({{1, 1, 1}, [&](const Deletion& one) { gone += one.id + ": " + one.why + "\n"; }});
+  EXPECT_EQ(store->kept_votes().size(), kKeptVotes.runs);
+  EXPECT_EQ(gone,
+            "run-107: only the vote was left: keep-age\n"
+            "run-108: only the vote was left: keep-runs = 64\n");
 }
 
 TEST_F(RunStoreResumeTest, StatusShowsTheRecoveryPoints) {

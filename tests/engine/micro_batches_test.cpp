@@ -30,15 +30,17 @@ std::unique_ptr<Engine> whole_engine(const Model& model, int batch = kWholeBatch
   return make_cpu_engine(model, {.threads = 1, .batch = batch, .evaluation_batch = 3, .seed = kMicroSeed}).value();
 }
 
-std::unique_ptr<Engine> in_parts(const Model& model, int batch = kWholeBatch, int micro_batch = kMicroBatch) {
-  const PartSizes sizes = part_sizes(batch, micro_batch);
-  return make_micro_batches(whole_engine(model, sizes.each), host(), {.batch = batch, .micro_batch = micro_batch},
+std::unique_ptr<Engine> in_parts(const Model& model, int batch = kWholeBatch, int micro_batch = kMicroBatch,
+                                 int least = 1) {
+  const PartSizes sizes = part_sizes(batch, micro_batch, least);
+  return make_micro_batches(whole_engine(model, sizes.each), host(),
+                            {.batch = batch, .micro_batch = micro_batch, .least = least},
                             sizes.last > 0 ? whole_engine(model, sizes.last) : nullptr);
 }
 
 // A share and the samples of a part.
 struct Split {
-  int batch, micro_batch;
+  int batch, micro_batch, least = 1;
 };
 constexpr Split kSplits[] = {{kWholeBatch, kMicroBatch}, {5, 2}, {7, 3}, {3, 4}};
 
@@ -120,13 +122,35 @@ TEST(MicroBatches, PartsAreEqualButForAShorterLastOne) {
   expect_sizes(6, 0, 6, 0);
 }
 
+// A share that a death leaves may come out at one sample more than parts of this size.
+TEST(MicroBatches, NoPartHasOneSampleWhereABatchNormalizationHasOnePixel) {
+  const auto sizes = [](int batch, int micro_batch) {
+    const PartSizes parts = part_sizes(batch, micro_batch, 2);
+    return std::pair(parts.each, parts.last);
+  };
+  EXPECT_EQ(sizes(8, 3), std::pair(3, 2));
+  EXPECT_EQ(sizes(9, 4), std::pair(3, 0));
+  EXPECT_EQ(sizes(5, 4), std::pair(3, 2));
+  EXPECT_EQ(sizes(7, 3), std::pair(2, 3));
+  EXPECT_EQ(sizes(7, 2), std::pair(2, 3)) << "one sample more than asked";
+  EXPECT_EQ(sizes(3, 2), std::pair(3, 0));
+  EXPECT_EQ(sizes(5, 1), std::pair(1, 0)) << "it says that it cannot";
+  const auto model = [](int pixels) {
+    return ModelBuilder("m", {3, 1, pixels}).batch_normalization("bn1", {}).dense("fc", 2, {}).build().value();
+  };
+  EXPECT_EQ(one_pixel_normalization(model(1)), "bn1");
+  EXPECT_EQ(one_pixel_normalization(model(2)), "");
+}
+
 TEST(MicroBatches, GiveTheGradientAndLossOfTheWholeBatch) {
   constexpr double kTolerance = 1e-5;  // the same float32 products in another order
   const Model model = with_dropout();
-  for (const Split& split : kSplits) {
+  std::vector<Split> splits(std::begin(kSplits), std::end(kSplits));
+  splits.push_back({7, 3, 2});
+  for (const Split& split : splits) {
     const Batch batch = some_batch(model, split.batch);
     const Step whole = step_of(*whole_engine(model, split.batch), model, batch, kStepFactor);
-    const auto engine = in_parts(model, split.batch, split.micro_batch);
+    const auto engine = in_parts(model, split.batch, split.micro_batch, split.least);
     for (int repeat = 0; repeat < 2; ++repeat) {  // nothing of a step is left in the next one
       const Step parts = step_of(*engine, model, batch, kStepFactor);
       EXPECT_NEAR(parts.loss / whole.loss, 1, kTolerance) << text(split);

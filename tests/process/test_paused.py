@@ -1,6 +1,8 @@
 """Too few members are there to go on: the run is PAUSED, says why and what helps, and resumes automatically; `stop` leaves it."""
 
+import os
 import re
+import shutil
 import signal
 import unittest
 
@@ -12,9 +14,9 @@ SENIOR, JUNIOR = 0, 1  # with two equal members the lower seat is the senior
 
 
 class TwoNodes(unittest.TestCase):
-    def begin(self, mesh):
+    def begin(self, mesh, job=None):
         """A run whose senior has been killed, and the step at which the junior is PAUSED."""
-        run = mesh.detach(JOB, node=JUNIOR)
+        run = mesh.detach(JOB | (job or {}), node=JUNIOR)
         mesh.wait_for_step(run, 5, node=JUNIOR)
         mesh[SENIOR].signal(signal.SIGKILL)
         mesh[SENIOR].wait()
@@ -74,6 +76,68 @@ class TwoNodes(unittest.TestCase):
             follower = mesh.follow("resume", run, "--set", f"steps={step + 20}", node=SENIOR)
             answer = follower.finish()
             answer.ends(0, f"run {run} resumes at step ")
+
+
+class LostVotes(TwoNodes):
+    """All nodes are up, and the vote that is needed is lost: all say so, and what to type. Typed once it is enough."""
+
+    test_resumes_by_itself = test_stop_leaves_it = None
+
+    def lose(self, node, run, how):
+        vote = node.run_file(run, "vote")
+        if how == "wiped":
+            shutil.rmtree(node.state_dir)
+        elif how == "missing":
+            os.remove(vote)
+        else:
+            with open(vote, "r+b") as file:
+                file.write(b"?")
+
+    def test_a_lost_vote_is_named_with_the_way_out(self):
+        whys = {"wiped": "it has no record of the run", "missing": "vote: No such file", "damaged": "vote is damaged"}
+        for how, why in whys.items():
+            with self.subTest(how=how), Mesh(2) as mesh:
+                job = {"join-limit": "60s", "auto-resume": "true"}
+                run, step = self.begin(mesh, job)
+                self.lose(mesh[SENIOR], run, how)
+                mesh[SENIOR].start()
+                mesh.wait_ready()
+                way = f"the vote of node-a is lost, and no node's return helps; `tgctl stop {run}` keeps step {step}, then `tgctl resume {run}` at node-b continues it"
+                for node in (JUNIOR, SENIOR):
+                    shown = wait_until(
+                        f"node {node} says what is lost: {mesh.run(run, node=node)}",
+                        lambda at=node: (one := mesh.run(run, node=at))["state"] == "PAUSED" and way in one["reason"] and why in one["reason"] and one,
+                    )
+                    doctor = mesh.ctl("doctor", "--no-bandwidth", node=node)
+                    self.assertNotEqual(doctor.code, 0, doctor)
+                    self.assertIn("the vote of node-a is lost", " ".join(doctor.out.split()), shown)
+                mesh.ctl("resume", run, node=JUNIOR).refuses(1, f"run {run} is PAUSED: ", way)
+                mesh.ctl("stop", run, node=SENIOR).ends(10)
+                answer = mesh.ctl("resume", run, "--detach", node=JUNIOR)
+                answer.ends(0, f"run {run} resumes at step {step if how == 'wiped' else ''}")
+                wait_until(f"both are in it: {mesh[SENIOR].log}", lambda: [one["node"] for one in mesh.run(run, node=SENIOR)["members"]] == ["node-a", "node-b"])
+                mesh.ctl("wait", run, node=SENIOR).ends(0)
+
+    def test_a_vote_that_may_be_needed_is_not_deleted(self):
+        """Not even by one that does not hear the PAUSED member; and without its run it is still a vote."""
+        with Mesh(2) as mesh:
+            run, step = self.begin(mesh)
+            mesh[JUNIOR].signal(signal.SIGSTOP)
+            mesh[SENIOR].start()
+            wait_until("node-a is up", lambda: mesh.ctl("status", run, node=SENIOR).code == 0)
+            answer = mesh.ctl("delete", run, node=SENIOR)
+            answer.ends(1, f"node-b may be PAUSED in run {run} and need the vote of node-a", f"tgctl resume {run} --without node-b")
+            mesh[SENIOR].kill()
+            runs, votes = (os.path.join(mesh[SENIOR].state_dir, name, run) for name in ("runs", "votes"))
+            os.makedirs(votes)
+            os.rename(os.path.join(runs, "vote"), os.path.join(votes, "vote"))
+            shutil.rmtree(runs)
+            mesh[JUNIOR].signal(signal.SIGCONT)
+            mesh[SENIOR].start()
+            mesh.ctl("wait", run, node=JUNIOR).ends(0)
+            self.assertIn(f"from-step={step}", mesh[JUNIOR].log_text())
+            wait_until("node-a learns the end of the run", lambda: not os.path.exists(votes))
+            mesh.ctl_ok("delete", run, node=JUNIOR)
 
 
 if __name__ == "__main__":

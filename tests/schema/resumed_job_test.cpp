@@ -116,8 +116,11 @@ TEST(ResumedJob, AnActiveRunIsNotResumed) {
             "run first is RUNNING; there is nothing to resume, and tgctl status first shows it");
   EXPECT_EQ(refusal(ended(RunState::kPending, 0), 1000),
             "run first is PENDING; there is nothing to resume, and tgctl status first shows it");
-  EXPECT_EQ(refusal(ended(RunState::kPaused, 5), 1000),
-            "run first is PAUSED and resumes automatically when its nodes are back");
+  RunStatus paused = ended(RunState::kPaused, 5);
+  paused.reason = "resumes when node-a returns";
+  EXPECT_EQ(refusal(paused, 1000),
+            "run first is PAUSED: resumes when node-a returns; to wait no longer: tgctl stop first, then tgctl resume "
+            "first, with --without NODE for each node that is away");
 }
 
 }  // namespace

@@ -170,6 +170,7 @@ Examination sample_examination() {
   one.key_problem = "mode 0644";
   one.disk_problem = "full";
   one.memory_problem = "too little";
+  one.run_problem = "run first is PAUSED";
   one.data_dir = "/srv/data";
   one.data = {{"mnist", 0xfedcba9876543210, "one file is missing"}};
   one.unfinished = "disk";

@@ -9,6 +9,14 @@ using schema::Fail;
 using schema::Goodbye;
 using schema::RunState;
 
+TEST(Membership, AVoteWithoutARecordEndsWithItsRun) {
+  Machine a = restarted(kA, 2);
+  EXPECT_EQ(a.receives(kB, an_end(RunState::kInterrupted, 60, "node-b was shut down")), "") << "no end for all";
+  EXPECT_NE(a.receives(kB, schema::Prepare{ballot(1, kB)}), "") << "it votes";
+  EXPECT_EQ(a.receives(kB, an_end(RunState::kCompleted, 60)), "record: COMPLETED ()");
+  EXPECT_EQ(a.receives(kB, an_end(RunState::kCompleted, 60)), "");
+}
+
 TEST(Membership, StrangersAreIgnored) {
   Machine a = proposing();
   EXPECT_EQ(a.receives(kB, yes(), 99), "") << "another run's";

@@ -58,6 +58,51 @@ TEST(Paused, PausedIfNoReachableMemberIsEligible) {
             "step 12");
 }
 
+// Node-a and node-b of four are back without their votes: all learn it, though only node-c asks.
+TEST(Paused, ALostVoteIsNamedWithTheWayOut) {
+  Machine a(kA, 4), c = running(kC, 4), d = running(kD, 4);
+  for (Machine* one : {&c, &d}) {
+    one->disconnects(kA);
+    one->disconnects(kB);
+  }
+  d.receives(kC, Prepare{ballot(1, kC)});
+  EXPECT_EQ(c->pause_reason(),
+            "quorum lost: 2 of 4 voters reachable; resumes when node-a or node-b returns; `tgctl stop` keeps step 12");
+  c.connects(kA);
+  EXPECT_EQ(a.receives(kC, c.sent<Prepare>()),
+            "promise 1c to b c d: no state, unfit: it has no record of the run: its state directory was replaced or "
+            "emptied");
+  const schema::Promise lost = a.sent<schema::Promise>();
+  for (Machine* one : {&c, &d}) {
+    one->receives(kA, lost);
+    EXPECT_EQ((*one)->pause_reason(),
+              "quorum lost: 2 of 4 voters reachable; resumes when node-b returns; `tgctl stop` keeps step 12");
+    one->receives(kB, lost);
+    EXPECT_EQ((*one)->state(), RunState::kPaused);
+    const std::string node = one == &c ? "node-c" : "node-d";
+    EXPECT_EQ((*one)->pause_reason(),
+              "quorum lost: the vote of node-a, node-b is lost, and no node's return helps; `tgctl stop run-1` "
+              "keeps step 12, then `tgctl resume run-1` at " +
+                  node +
+                  " continues it (node-a: it has no record of the run: its state directory was replaced or emptied; "
+                  "node-b: it has no record of the run: its state directory was replaced or emptied)");
+  }
+  // A node that is about to begin the run, is in it, or knows its end has lost nothing.
+  Machine begins(kB, 3);
+  begins.receives(kA, proposal("run-1"));
+  EXPECT_EQ(begins.receives(kA, Prepare{ballot(1, kA)}), "");
+  EXPECT_EQ(running(kB, 3).receives(kA, Prepare{ballot(1, kA)}, 78), "");
+}
+
+TEST(Paused, WithoutTheLostVoteAndWithoutAStateTheRunFails) {
+  Machine a = running(kA, 3);
+  a.fails({ErrorKind::kIo, "node-a", "data", "node-a cannot read /data"});
+  schema::Promise none = promise(kB, ballot(1, kA)), lost{.ballot = ballot(1, kA), .unfit = "its vote is damaged"};
+  none.has_state = false;
+  EXPECT_EQ(a.receives(kC, lost), "");
+  EXPECT_EQ(a.receives(kB, none).find("fail to b c: "), 0u) << "no return of node-c helps";
+}
+
 TEST(Paused, AStopEndsThisPartAlone) {
   Machine d = paused();
   const std::string left = "left at step 812: stopped here while PAUSED";

@@ -644,7 +644,7 @@ void World::expect_settled() {
   if (!is_quorum(newest, there)) {
     for (const Seat seat : there) {
       if (!process(seat)->trains()) continue;
-      EXPECT_NE(process(seat)->change().pause_reason(), "")
+      EXPECT_NE(process(seat)->change().pause_reason("run-1"), "")
           << names_[seat] << " does not say what it waits for, " << what;
     }
     return;

@@ -346,7 +346,8 @@ TEST(ViewChange, AWipedDirectoryIsNoVoter) {
   schema::NextView others = first_view(3);
   others.members[2].directory = 999;
   c.remembers_voter({kKey, others, {}, {}, {}});
-  EXPECT_EQ(c.receives(kA, Prepare{ballot(1, kA)}), "");
+  EXPECT_EQ(c.receives(kA, Prepare{ballot(1, kA)}),
+            "promise 1a to a b: no state, unfit: its state directory is not the one that it voted with");
 }
 
 TEST(ViewChange, OneOfTwoUnlinkedMembersIsEvicted) {

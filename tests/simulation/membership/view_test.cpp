@@ -95,7 +95,9 @@ TEST(ChooseView, AnAcceptedValueBinds) {
 TEST(ChooseView, TheMessageOfALostQuorum) {
   const Peers peers({"node-a", "node-b", "node-c", "node-d", "node-e"}, kA);
   const auto words = [&](std::size_t members, const std::vector<Seat>& away) {
-    return quorum_lost_text(View::of_all(members), away, peers);
+    std::vector<Seat> reachable = View::of_all(members).seats();
+    std::erase_if(reachable, [&](Seat seat) { return std::ranges::find(away, seat) != away.end(); });
+    return quorum_lost_text(View::of_all(members), reachable, away, peers);
   };
   EXPECT_EQ(words(4, {kA, kC}), "quorum lost: 2 of 4 voters reachable; resumes when node-a or node-c returns");
   EXPECT_EQ(words(2, {kA}), "quorum lost: 1 of 2 voters reachable; resumes when node-a returns");
@@ -104,6 +106,10 @@ TEST(ChooseView, TheMessageOfALostQuorum) {
             "quorum lost: 1 of 4 voters reachable; resumes when node-b, node-c or node-d returns");
   EXPECT_EQ(words(5, {kA, kB, kC, kD}),
             "quorum lost: 1 of 5 voters reachable; resumes when 2 of node-a, node-b, node-c, node-d return");
+  const View six = View::of_all(6);
+  EXPECT_EQ(quorum_lost_text(six, {Seat(4)}, {kA, kB}, peers),
+            "quorum lost: 1 of 6 voters reachable; resumes when 2 of node-a, node-b return")
+      << "the votes of the others are lost";
 }
 
 }  // namespace

@@ -263,7 +263,9 @@ void VirtualNode::apply(const daemon::SaveRun& action) {
 }
 
 void VirtualNode::apply(const daemon::RecordEnd& action) {
-  VirtualDisk::Record& record = options_.disk->runs[action.run_key];
+  const auto found = options_.disk->runs.find(action.run_key);
+  if (found == options_.disk->runs.end()) return;  // it has a vote alone
+  VirtualDisk::Record& record = found->second;
   record.end = action.end;
   Outcome& one = outcomes_[record.id];
   one.end = action.end.truth.state;
