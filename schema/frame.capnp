@@ -233,7 +233,7 @@ struct Commit {
   # Bound of a chunk's parameters, unless the job sets one; kSmallChunkParameters to kLargeChunkParameters. Else drop.
 
   members @4 :List(ViewMember);
-  # The first view's members by seat, at most kMaxMembers. Else drop.
+  # The first view's members by seat, ascending, at most kMaxMembers. Else drop.
 }
 
 struct Fail {
@@ -414,7 +414,7 @@ struct ViewMember {
 struct NextView {
   # The next view, as the voters of a view decide it.
   number @0 :UInt32;
-  # Number of the next view, from 2; the header's is one less. Else drop.
+  # Number of the next view, at most kMaxViews; the header's is one less. Else drop.
 
   members @1 :List(ViewMember);
   # By seat, ascending, at most kMaxMembers. Else drop.
@@ -496,7 +496,8 @@ struct Accepted {
 }
 
 struct Decide {
-  # The decision about the next view.
+  # The decision about the next view. From a node of no view that the receiver knows it is a hint, as an Ended is: the
+  # receiver sends its own newest Decide (of view 1 as well) to the voters of its view, which answer with a newer one.
   view @0 :NextView;
 }
 
@@ -529,7 +530,7 @@ struct Invite {
   globalBatch @3 :UInt64;
   lineage @4 :UInt32;
   view @5 :NextView;
-  # The present view; number 0: drop.
+  # The present view; number 0: drop. The sender is its senior. To a voter it may be a hint, as a Decide is.
 
   choice @6 :Commit;
   # As the run began.
@@ -558,7 +559,7 @@ struct SnapshotOffer {
   state @0 :StateId;
   parts @1 :List(UInt64);
   # Bytes of the parts that make up the snapshot, at most kMaxSnapshotParts. Else drop. A receiver gives up
-  # joining if they do not fit its model.
+  # joining if they do not fit its model, if the job cannot have so many rows of metrics, or if its disk has no room.
 }
 
 struct SnapshotRequest {

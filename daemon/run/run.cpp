@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 #include <exception>
+#include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <utility>
@@ -472,12 +473,15 @@ Status Run::receive_snapshot(Seat from, std::uint32_t view, const schema::Snapsh
   snapshot_sink_.reset();
   const std::string metrics = context_.storage.store.directory(identity_.id) + "/" + kMetricsFile;
   received_metrics_ = std::make_unique<engine::AtomicFile>(metrics);
-  if (Status opened = received_metrics_->open(); !opened.ok()) return opened;
-  Result<std::unique_ptr<SnapshotSink>> sink =
-      SnapshotSink::of(offer, *prepared_->replica, [&file = *received_metrics_](std::span<const std::byte> bytes) {
+  std::error_code unknown;  // then the maximum
+  const SnapshotBounds bounds{identity_.lineage(), job_.steps, prepared_->model.segments.size(),
+                              std::filesystem::space(context_.self.config.state_dir, unknown).available};
+  Result<std::unique_ptr<SnapshotSink>> sink = SnapshotSink::of(
+      offer, bounds, *prepared_->replica, [&file = *received_metrics_](std::span<const std::byte> bytes) {
         return file.write(bytes.data(), bytes.size());
       });
   if (!sink.ok()) return sink.error();
+  if (Status opened = received_metrics_->open(); !opened.ok()) return opened;
   snapshot_sink_ = *std::move(sink);
   donor_ = from;
   donor_view_ = view;
@@ -512,6 +516,8 @@ Status Run::join(View view, const schema::Commit& choice, const std::string& why
   TG_CHECK(has_snapshot() && !begun());
   const Result<RunRecord> record = record_from_json(snapshot_sink_->record());
   if (!record.ok()) return record.error();
+  if (record->id != identity_.id || record->key != identity_.run_key)
+    return Error{ErrorKind::kCorrupt, "the state came with another run's record; do all nodes run the same build?"};
   SavedStart start;
   start.state = snapshot_sink_->state();
   start.directory = context_.storage.store.directory(identity_.id);

@@ -14,7 +14,9 @@ namespace {
 
 enum Part : std::size_t { kRecord, kViews, kMetrics, kArrays };  // the arrays follow
 
-constexpr std::uint64_t kMaxTextBytes = std::uint64_t{64} << 20, kMaxMetricsBytes = std::uint64_t{1} << 40;
+constexpr std::uint64_t kMaxViewsBytes = std::uint64_t{64} << 20;
+// A row of metrics.jsonl: numbers of the step, of each member and of each segment, with names.
+constexpr std::uint64_t kMaxStepBytes = 2'048, kMaxMemberBytes = schema::kMaxNameBytes + 32, kMaxSegmentBytes = 128;
 constexpr std::size_t kSliceFloats = schema::kSnapshotChunkBytes / sizeof(float);
 
 std::uint64_t sum(const std::vector<std::uint64_t>& parts) {
@@ -80,16 +82,27 @@ SnapshotSink::SnapshotSink(const schema::SnapshotOffer& feed, Replica& replica, 
       bytes_(sum(parts_)),
       slice_(kSliceFloats) {}
 
-Result<std::unique_ptr<SnapshotSink>> SnapshotSink::of(const schema::SnapshotOffer& feed, Replica& replica,
-                                                       WriteMetrics write_metrics) {
+Result<std::unique_ptr<SnapshotSink>> SnapshotSink::of(const schema::SnapshotOffer& feed, const SnapshotBounds& bounds,
+                                                       Replica& replica, WriteMetrics write_metrics) {
   std::vector<std::uint64_t> arrays;
   add_arrays(arrays, replica);
   const std::vector<std::uint64_t>& parts = feed.parts;
-  const bool fits = parts.size() == kArrays + arrays.size() && parts[kRecord] <= kMaxTextBytes &&
-                    parts[kViews] <= kMaxTextBytes && parts[kMetrics] <= kMaxMetricsBytes &&
+  const std::uint64_t row_bytes =
+      kMaxStepBytes + schema::kMaxMembers * kMaxMemberBytes + bounds.segments * kMaxSegmentBytes;
+  const bool fits = feed.state.lineage == bounds.lineage && feed.state.step <= bounds.steps &&
+                    parts.size() == kArrays + arrays.size() && parts[kRecord] <= schema::kMaxRecordBytes &&
+                    parts[kViews] <= kMaxViewsBytes && parts[kMetrics] / row_bytes <= feed.state.step &&
                     std::equal(arrays.begin(), arrays.end(), parts.begin() + kArrays);
-  if (fits) return std::unique_ptr<SnapshotSink>(new SnapshotSink(feed, replica, std::move(write_metrics)));
-  return Error{ErrorKind::kCorrupt, "the state that is given is not of this model; do all run the same build of tgd?"};
+  if (!fits)
+    return Error{
+        ErrorKind::kCorrupt,
+        "the state that is given is not of this run, or larger than its job allows; do all run the same build?"};
+  const std::uint64_t text_bytes = parts[kRecord] + parts[kViews] + parts[kMetrics];
+  if (text_bytes > bounds.disk_bytes)
+    return Error{ErrorKind::kRefused, "the run's record and metrics take " + std::to_string(text_bytes) +
+                                          " bytes, and this node's disk has " + std::to_string(bounds.disk_bytes) +
+                                          "; make room there, and it joins by itself"};
+  return std::unique_ptr<SnapshotSink>(new SnapshotSink(feed, replica, std::move(write_metrics)));
 }
 
 Status SnapshotSink::take(const schema::SnapshotChunk& slice, std::uint64_t now_ms) {

@@ -49,14 +49,23 @@ class SnapshotSource {
   AlignedArray<float> slice_;
 };
 
+// What an offer may claim: what the job allows, and what the joiner's disk has room for.
+struct SnapshotBounds {
+  std::uint32_t lineage = 1;  // the run's
+  std::uint64_t steps = 0;    // the job's
+  std::size_t segments = 0;   // the model's
+  std::uint64_t disk_bytes = 0;
+};
+
 // The joiner's end of a snapshot.
 class SnapshotSink {
  public:
   static constexpr std::uint64_t kAgainMs = 1'000;  // without the awaited chunk
   using WriteMetrics = std::function<Status(std::span<const std::byte>)>;
-  // Errors (kCorrupt): the parts do not fit this replica, which outlives the object. metrics are written in order.
-  static Result<std::unique_ptr<SnapshotSink>> of(const schema::SnapshotOffer& feed, Replica& replica,
-                                                  WriteMetrics write_metrics);
+  // Errors: the offer exceeds the bounds (kRefused: the disk's), or does not fit this replica, which outlives the
+  // object. metrics are written in order.
+  static Result<std::unique_ptr<SnapshotSink>> of(const schema::SnapshotOffer& feed, const SnapshotBounds& bounds,
+                                                  Replica& replica, WriteMetrics write_metrics);
 
   const schema::StateId& state() const { return state_; }
   // Ignores any chunk but the awaited one. After the last one the replica is at that state.

@@ -143,7 +143,7 @@ inline std::string validation_error(const Commit& it) {
   if (it.window_bytes < kMinWindowBytes) return "a window of " + std::to_string(it.window_bytes) + " bytes";
   if (it.chunk_parameters < kSmallChunkParameters)
     return "chunks of " + std::to_string(it.chunk_parameters) + " parameters";
-  return "";
+  return order_error(it.members);
 }
 
 }  // namespace tg::schema

@@ -30,7 +30,14 @@ void fields(Is<ViewMember> auto& it, auto&& field) {
   field("directory", it.directory);
 }
 
+inline std::string order_error(const std::vector<ViewMember>& members) {
+  for (std::size_t i = 1; i < members.size(); ++i)
+    if (members[i - 1].seat >= members[i].seat) return "members that are out of order";
+  return "";
+}
+
 // The decision about the view that follows that of the header.
+inline constexpr std::uint32_t kMaxViews = 1u << 30;  // the number of a run's last view
 struct NextView {
   std::uint32_t number = 0;
   std::vector<ViewMember> members = {};  // by seat, ascending; a member's rank is its index here
@@ -40,17 +47,13 @@ struct NextView {
   bool operator==(const NextView&) const = default;
 };
 void fields(Is<NextView> auto& it, auto&& field) {
-  field("number", it.number);
+  field("number", it.number, up_to(kMaxViews));
   field("members", it.members, list(kMaxMembers));
   field("start", it.start);
   field("waits", it.waits);
   field("why", it.why, line(kMaxReasonBytes));
 }
-inline std::string validation_error(const NextView& it) {
-  for (std::size_t i = 1; i < it.members.size(); ++i)
-    if (it.members[i - 1].seat >= it.members[i].seat) return "members that are out of order";
-  return "";
-}
+inline std::string validation_error(const NextView& it) { return order_error(it.members); }
 
 // The number of an attempt to decide, higher than all that its owner has used before. Count 0: none.
 inline constexpr std::uint32_t kMaxBallots = 1u << 30;  // in one view change, with at most one a second
@@ -130,7 +133,7 @@ void fields(Is<Accepted> auto& it, auto&& field) {
   field("directory", it.directory);
 }
 
-// The decided view. A receiver records it durably, passes it on, then installs it.
+// The decided view. A receiver that knows the sender as a member records it durably, passes it on, then installs it.
 struct Decide {
   NextView view;
 };

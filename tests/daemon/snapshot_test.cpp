@@ -26,6 +26,7 @@ struct Feeding {
   engine::Model model;
   Replica donor, joiner;
   std::string metrics = "{\"step\":1}\n{\"step\":2}\n", fed_metrics = {};
+  SnapshotBounds bounds{1, 100, 5, 1'000'000};
 
   explicit Feeding(engine::Model of, int slots = 1, bool average = true)
       : model(std::move(of)), donor(*space, model, slots, 7, average), joiner(*space, model, slots, 8, average) {}
@@ -38,7 +39,7 @@ struct Feeding {
             donor};
   }
   Result<std::unique_ptr<SnapshotSink>> intake(const schema::SnapshotOffer& feed) {
-    return SnapshotSink::of(feed, joiner, [this](std::span<const std::byte> bytes) {
+    return SnapshotSink::of(feed, bounds, joiner, [this](std::span<const std::byte> bytes) {
       fed_metrics.append(reinterpret_cast<const char*>(bytes.data()), bytes.size());
       return Status();
     });
@@ -142,6 +143,21 @@ TEST(Snapshot, PartsOfAnotherModelAndOddSlicesAreRefused) {
     odd.parts[part] = part < 3 ? UINT64_MAX : odd.parts[part] + 4;
     EXPECT_FALSE(feeding.intake(odd).ok()) << part;
   }
+  schema::SnapshotOffer other_lineage = good, later_step = good, more_rows = good, no_room = good;
+  other_lineage.state.lineage = 2;
+  later_step.state.step = 101;
+  more_rows.parts[2] = 41 * 16'000;
+  no_room.parts[1] = 1'000'000;
+  for (const schema::SnapshotOffer& odd : {other_lineage, later_step, more_rows}) {
+    const auto refused = feeding.intake(odd);
+    ASSERT_FALSE(refused.ok());
+    EXPECT_NE(refused.error().message.find("larger than its job allows"), std::string::npos);
+  }
+  more_rows.parts[2] = 41 * 10'000;
+  EXPECT_TRUE(feeding.intake(more_rows).ok()) << "a run may have as many";
+  ASSERT_FALSE(feeding.intake(no_room).ok());
+  EXPECT_NE(feeding.intake(no_room).error().message.find("make room there"), std::string::npos);
+  EXPECT_EQ(feeding.fed_metrics, "");
   schema::SnapshotOffer none = good;
   none.parts.clear();
   EXPECT_FALSE(feeding.intake(none).ok());

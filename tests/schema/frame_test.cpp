@@ -155,6 +155,9 @@ TEST(Frame, FieldsOutOfBoundsAreRefused) {
   expect_refused(Vote{true, ErrorKind::kFailed, "", 0, 0, 0, 0, 0, 0, 0, kMaxExchangeThreads + 1}, "too many threads");
   expect_refused(Commit{static_cast<ExchangeKind>(2), Coding::kRaw, kMaxWindowBytes, kLargeChunkParameters},
                  "unknown exchange");
+  expect_refused(Commit{.members = {{.seat = 1}, {.seat = 0}}}, "members out of order");
+  expect_refused(Decide{{.number = kMaxViews + 1}}, "a view beyond all");
+  expect_refused(Decide{{.number = 2, .members = {{.seat = 1}, {.seat = 1}}}}, "a member twice");
   expect_refused(Fail{ErrorKind::kFailed, "a b", "", ""}, "space in a name");
   expect_refused(Join{"../etc"}, "a path as id");
   expect_refused(Join{"a", false, {}, {kMaxMembers}}, "a seat beyond all");
