@@ -105,6 +105,7 @@ struct SendSnapshotChunks {
 struct NoteJoin {  // for people: a join's progress, or why it is refused
   std::uint64_t run_key = 0;
   std::string what;
+  bool is_hint = false;  // what a node of no known view says
 };
 struct ReleaseRun {  // the quiesced members begin the next step
   std::uint64_t run_key = 0;

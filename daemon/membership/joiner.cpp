@@ -36,6 +36,8 @@ void Joiner::on_invite(Seat from, std::uint64_t run_key, const schema::Invite& i
   if (phase_ == Phase::kNone || invite.run_id != run_id_ || invite.weights.size() != peers_.size() ||
       invite.view.members.empty() || !peers_.knows(Seat(invite.view.members.back().seat)))
     return;
+  const View view(invite.view);  // its senior invites a node that is no voter of it
+  if (view.by_seniority().front() != from || view.has_voter(peers_.self(), self_.directory)) return;
   if (has_reserved() && (run_.run_key != run_key || run_.spec != invite.spec)) {
     drop();  // the run was resumed under another run key
     return on_run_discovered(invite.run_id, now_ms);
@@ -78,10 +80,10 @@ void Joiner::on_quiesce(Seat from, std::uint64_t run_key, const schema::Quiesce&
 
 void Joiner::on_snapshot_offer(Seat from, std::uint64_t run_key, std::uint32_t view, const schema::SnapshotOffer& offer,
                                std::uint64_t now_ms) {
-  if ((phase_ != Phase::kReady && phase_ != Phase::kReceiving) || run_.run_key != run_key || view != view_.number)
+  if ((phase_ != Phase::kReady && phase_ != Phase::kReceiving) || run_.run_key != run_key || view != view_.number ||
+      from != donor_)
     return;
   phase_ = Phase::kReceiving;
-  donor_ = from;
   heard_ms_ = now_ms;
   state_ = offer.state;
   out_.emit(ReceiveSnapshot{run_key, from, view, offer});

@@ -68,6 +68,39 @@ const ViewChange* Membership::voter_in(const std::string& run_id) const {
   return nullptr;
 }
 
+// Run keys are drawn at random: a new run does not have that of a run that is known here.
+bool Membership::is_key_of_another(std::uint64_t run_key, const std::string& run_id) {
+  const PastRun* const past = lifecycle_.outcome_sync().find(run_key);
+  const auto voter = voters_.find(run_key);
+  return (past != nullptr && past->id != run_id) || (voter != voters_.end() && voter->second.run_id != run_id);
+}
+
+void Membership::know_members(std::uint64_t run_key, const std::vector<Seat>& members) {
+  Per<Seat, bool>& known = known_[run_key];
+  known.resize(peers_.size());
+  for (const Seat seat : members) known[seat] = true;
+}
+
+// Whether the peer is a member of a view of this run that is known here.
+bool Membership::knows(Seat peer, std::uint64_t run_key) {
+  const auto found = known_.find(run_key);
+  return found != known_.end() && found->second[peer];
+}
+
+// A voter of the run is invited by a member of a view that it knows, or into a later lineage that such a member is in.
+// A node that is no voter has to believe any invitation.
+bool Membership::trusts(Seat from, std::uint64_t run_key, const schema::Invite& invite, std::uint64_t now_ms) {
+  PastVoter* voter = nullptr;
+  for (auto& [key, one] : voters_) {
+    if (one.run_id != invite.run_id) continue;
+    const bool is_later = key != run_key && invite.lineage > one.lineage && invite.lineage <= one.later_lineage;
+    if (knows(from, key) || is_later) return true;
+    voter = &one;
+  }
+  if (voter != nullptr) voter->change->on_hint(from, "invites it", now_ms);
+  return voter == nullptr;
+}
+
 std::vector<Seat> Membership::voters_of(const std::string& run_id) const {
   const ViewChange* const voter = voter_in(run_id);
   return voter == nullptr ? peers_.all() : voter->view().seats();
@@ -98,6 +131,7 @@ void Membership::advance(std::uint64_t now_ms) {
     }
   }
   if (!change_) return;
+  know_members(lifecycle_.run().run_key, change_->view().seats());
   if (const auto outcome = change_->take_outcome()) {
     admission_->on_view_installed();
     quiesced_ = false;
@@ -121,7 +155,7 @@ void Membership::advance(std::uint64_t now_ms) {
   if (lifecycle_.is_running()) return;
   if (lifecycle_.has_left()) {
     change_->drop_state();
-    voters_[lifecycle_.run().run_key] = {lifecycle_.run().id, std::move(change_)};
+    voters_[lifecycle_.run().run_key] = {lifecycle_.run().id, std::move(change_), lifecycle_.run().lineage()};
   }
   change_.reset();
   admission_.reset();
@@ -139,8 +173,10 @@ void Membership::begin_admission() {
 // Makes this node a member once a view with it is decided.
 void Membership::advance_joining(std::uint64_t now_ms) {
   // A joiner that gave up holds no state of the run.
-  for (auto& [run_key, voter] : voters_)
+  for (auto& [run_key, voter] : voters_) {
+    know_members(run_key, voter.change->view().seats());
     if (voter.change->has_state() && !(joiner_.is(run_key) && joiner_.has_snapshot())) voter.change->drop_state();
+  }
   if (!joiner_.has_reserved()) return;
   const auto found = voters_.find(joiner_.run().run_key);
   if (found == voters_.end()) return;
@@ -251,11 +287,15 @@ void Membership::on_frame(Seat from, const schema::FrameHeader& header, const sc
                           std::uint64_t now_ms) {
   if (!peers_.is_other(from)) return;
   if (is_view_change_frame(body)) {
-    if (ViewChange* const change = change_of(header.run)) {
-      change->on_frame(from, header, body, now_ms);
-    } else {
+    ViewChange* const change = change_of(header.run);
+    const auto* const decide = std::get_if<schema::Decide>(&body);
+    if (change == nullptr) {
       lifecycle_.on_late_frame(from, header.run);
       report_lost_vote(header, body);
+    } else if (decide && decide->view.number > change->view().number() && !knows(from, header.run)) {
+      change->on_hint(from, "says that another view was decided", now_ms);
+    } else {
+      change->on_frame(from, header, body, now_ms);
     }
   } else if (is_join_frame(body)) {
     join_frame(from, header, body, now_ms);
@@ -292,6 +332,7 @@ void Membership::join_frame(Seat from, const schema::FrameHeader& header, const 
   }
   if (const auto* invite = std::get_if<schema::Invite>(&body)) {
     if (!idle() && !joiner_.has_reserved()) return;
+    if (is_key_of_another(run_key, invite->run_id) || !trusts(from, run_key, *invite, now_ms)) return;
     joiner_.on_invite(from, run_key, *invite, now_ms);
     if (ViewChange* const change = joiner_.is(run_key) ? change_of(run_key) : nullptr)
       change->on_decided(invite->view, now_ms);
@@ -345,9 +386,10 @@ void Membership::on_snapshot_done(std::uint64_t run_key, const std::string& why,
   PastVoter& voter = voters_[run_key];
   if (!voter.change) {
     voter.run_id = joiner_.run().id;
+    voter.lineage = joiner_.run().lineage();
     voter.change = std::make_unique<ViewChange>(peers_, out_, self_, VoterState{run_key, view, {}, {}, {}}, false);
   }
-  if (voter.change->view().number() != view.number) return retry_join(now_ms);
+  if (voter.change->newest() != view) return retry_join(now_ms);
   voter.change->install_snapshot(joiner_.state().step);
   advance(now_ms);
 }
@@ -366,9 +408,16 @@ void Membership::run_frame(Seat from, const schema::FrameHeader& header, const s
     if (begun) report_loss(from, ViewChange::Loss::kLeaving, peers_.name(from) + " was shut down", now_ms);
   }
   // Not of a run that is about to begin: its commit is in flight, or the reservation times out.
-  if (const auto* ended = std::get_if<schema::Ended>(&body); ended && !start_.is(run_key)) {
+  const auto* const ended = std::get_if<schema::Ended>(&body);
+  const bool known = knows(from, run_key);
+  if (ended && !known && !start_.is(run_key)) {
+    if (ended->asks) lifecycle_.on_late_frame(from, run_key);
+    if (ViewChange* const change = change_of(run_key)) change->on_hint(from, "says that the run has ended", now_ms);
+  }
+  if (ended && joiner_.is(run_key) && schema::is_final(ended->state) && (known || from == joiner_.donor()))
+    joiner_.drop();
+  if (ended && known && !start_.is(run_key)) {
     lifecycle_.on_ended(from, run_key, *ended, now_ms);
-    if (joiner_.is(run_key) && schema::is_final(ended->state)) joiner_.drop();
     const bool is_deleted = voters_.contains(run_key) && lifecycle_.outcome_sync().find(run_key) == nullptr;
     if (is_deleted && !begun && schema::is_final(ended->state)) out_.emit(RecordEnd{run_key, {*ended, {}}});
     // Not of its earlier membership.
@@ -383,7 +432,8 @@ void Membership::run_frame(Seat from, const schema::FrameHeader& header, const s
       start_.on_claim(from, run_key, *claim, now_ms);
   }
   if (const auto* grant = std::get_if<schema::Grant>(&body)) start_.on_grant(from, run_key, *grant, now_ms);
-  if (const auto* proposal = std::get_if<schema::Propose>(&body); proposal && !begun) {
+  if (const auto* proposal = std::get_if<schema::Propose>(&body);
+      proposal && !is_key_of_another(run_key, "") && !begun) {
     joiner_.drop();  // the run it was about to join has ended
     start_.on_propose(from, run_key, *proposal, now_ms);
   }
@@ -404,11 +454,15 @@ void Membership::on_heartbeat(Seat from, const std::string& run_id, std::uint32_
     const std::uint32_t own = lifecycle_.run().lineage();
     if (lineage == own) return on_stale_view(from, lifecycle_.run().run_key, view, now_ms);
     if (lineage < own || pause_reason().empty()) return;
+    if (!knows(from, lifecycle_.run().run_key)) return change_->on_hint(from, "says that the run was resumed", now_ms);
     lifecycle_.interrupt(FailureCause::kEvicted, peers_.own_name() + " was evicted: the run was resumed without it");
     return advance(now_ms);
   }
-  for (const auto& [run_key, voter] : voters_)
-    if (voter.run_id == run_id) return on_stale_view(from, run_key, view, now_ms);
+  for (auto& [run_key, voter] : voters_) {
+    if (voter.run_id != run_id) continue;
+    if (knows(from, run_key) && lineage > voter.lineage) voter.later_lineage = lineage;
+    return on_stale_view(from, run_key, view, now_ms);
+  }
 }
 
 void Membership::on_sealed(std::uint64_t run_key, const SealReport& report, std::uint64_t now_ms) {
@@ -513,18 +567,22 @@ void Membership::on_saved(std::uint64_t run_key, const schema::Ended& own, std::
 }
 
 void Membership::add_past_run(std::uint64_t run_key, PastRun run) {
+  know_members(run_key, run.known);
   lifecycle_.outcome_sync().add(run_key, std::move(run));
 }
 
-void Membership::add_past_voter(VoterState vote, std::string run_id) {
+void Membership::add_past_voter(VoterState vote, std::string run_id, std::uint32_t lineage) {
   const PastRun* const past = lifecycle_.outcome_sync().find(vote.run_key);
   if (past != nullptr && schema::is_final(past->end.truth.state)) return;
   // A vote of another mesh names unknown nodes.
   if (vote.view.members.empty() || !peers_.knows(Seat(vote.view.members.back().seat))) return;
   const std::uint64_t run_key = vote.run_key;
-  if (const View view(vote.view); view.has(peers_.self()) && !view.has_voter(peers_.self(), self_.directory))
+  const View view(vote.view);
+  if (view.has(peers_.self()) && !view.has_voter(peers_.self(), self_.directory))
     return add_lost_vote(run_key, "its state directory is not the one that it voted with");
-  voters_[run_key] = {std::move(run_id), std::make_unique<ViewChange>(peers_, out_, self_, std::move(vote), false)};
+  know_members(run_key, view.seats());
+  voters_[run_key] = {std::move(run_id), std::make_unique<ViewChange>(peers_, out_, self_, std::move(vote), false),
+                      lineage};
 }
 
 void Membership::on_stopping() { lifecycle_.on_stopping(); }

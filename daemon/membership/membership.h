@@ -101,7 +101,7 @@ class Membership {
   // A past run with a record here: this node answers queries about it, and asks members whose outcome is unknown.
   void add_past_run(std::uint64_t run_key, PastRun run);
   // This node's vote in a run that had not ended when this process started: the other members may need it.
-  void add_past_voter(VoterState vote, std::string run_id);
+  void add_past_voter(VoterState vote, std::string run_id, std::uint32_t lineage = 1);
   // It has lost that vote: a member that asks for it is told why.
   void add_lost_vote(std::uint64_t run_key, std::string why) { lost_votes_[run_key] = std::move(why); }
   void on_stopping();  // the union of step flags says stop
@@ -134,6 +134,8 @@ class Membership {
   struct PastVoter {  // this node's voter in a run that ended for this node alone
     std::string run_id;
     std::unique_ptr<ViewChange> change;
+    std::uint32_t lineage = 1;
+    std::uint32_t later_lineage = 0;  // that a member of a view known here is in; 0: none
   };
   // The number that this run's frames carry; a run that has not begun here is in its first view.
   std::uint32_t view_number(std::uint64_t run_key) const {
@@ -141,6 +143,10 @@ class Membership {
   }
   ViewChange* change_of(std::uint64_t run_key);
   const ViewChange* voter_in(const std::string& run_id) const;
+  bool is_key_of_another(std::uint64_t run_key, const std::string& run_id);
+  bool knows(Seat peer, std::uint64_t run_key);
+  void know_members(std::uint64_t run_key, const std::vector<Seat>& members);
+  bool trusts(Seat from, std::uint64_t run_key, const schema::Invite& invite, std::uint64_t now_ms);
   template <class Event>
   void for_each_change(Event event);
   void on_connected(Seat peer, std::uint64_t now_ms);
@@ -168,6 +174,7 @@ class Membership {
   schema::Vote own_vote_;                            // in the run that was prepared last
   engine::EachName own_names_;                       // that vote's data files
   std::map<std::uint64_t, PastVoter> voters_;        // by run key
+  std::map<std::uint64_t, Per<Seat, bool>> known_;   // by run key: members of all views that are known here
   std::map<std::uint64_t, std::string> lost_votes_;  // why, by run key
   bool quiesced_ = false;                            // the senior's last word, for a join or a leave
   bool stop_asked_ = false;                          // by a client of this node

@@ -28,8 +28,9 @@ using OutcomeSyncStep = std::variant<SendFrame, RecordEnd>;
 
 struct PastRun {
   std::string id;
-  Per<Seat, bool> members;
+  Per<Seat, bool> members;  // who may need the outcome
   RunOutcome end;
+  std::vector<Seat> known = {};  // members of recorded views
 };
 
 class OutcomeSync {

@@ -202,6 +202,7 @@ void Start::on_goodbye(Seat from, std::uint64_t run_key) {
 
 // A member that reports a failure may have seen the commit; this node's is then in flight.
 void Start::on_peer_failed(Seat from, const schema::Fail& cause) {
+  if (from != proposer_ && std::ranges::find(participants_, from) == participants_.end()) return;
   if (is_proposer()) return fail_proposal(cause);
   if (from == proposer_) return drop();
   if (!early_failure_) early_failure_ = cause;

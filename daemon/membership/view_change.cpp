@@ -76,7 +76,8 @@ std::string ViewChange::lost_votes_text(const std::string& run_id) const {
 std::string ViewChange::pause_reason(const std::string& run_id) const {
   const bool waits = applied_view_ != view_.number();
   if (!has_state_ || !(in_progress() || waits)) return "";
-  const std::string stop = sealed_ ? "; `tgctl stop` keeps step " + std::to_string(seal_report_.step) : "";
+  const std::string stop = (hint_.empty() ? "" : "; " + hint_) +
+                           (sealed_ ? "; `tgctl stop` keeps step " + std::to_string(seal_report_.step) : "");
   if (write_failed_) return peers_.own_name() + " cannot write its vote; make room on its disk" + stop;
   if (!in_progress()) return "";
   const bool asked = phase_ == Phase::kGathering && waited_enough_ && has_reachable_quorum();
@@ -435,10 +436,11 @@ void ViewChange::on_decided(const schema::NextView& next, std::uint64_t now_ms) 
     decision_times_ = times_;
     decision_times_.decided_ms = now_ms;
     const std::uint64_t step = seal_report_.step;
-    can_install_ = sealed_ && (next.start == step || (seal_report_.can_undo && next.start + 1 == step));
+    can_install_ = sealed_ && (next.start == step || (seal_report_.can_undo && step > 0 && next.start == step - 1));
   }
   vote_ = {vote_.run_key, next, {}, {}, {}};
   view_ = View(next);
+  hint_.clear();
   promise_written_ = accept_written_ = highest_ballot_ = {};
   coordinator_heard_ms_ = now_ms;
   sealed_ = false;
@@ -489,6 +491,15 @@ void ViewChange::on_stale_view(Seat from, std::uint32_t view, std::uint64_t now_
   if (answered_ms && now_ms < *answered_ms + kAnswerMs) return;
   answered_ms = now_ms;
   send_decision({from});
+}
+
+void ViewChange::on_hint(Seat from, const std::string& what, std::uint64_t now_ms) {
+  if (applied_view_ != view_.number() || (hinted_ms_ > 0 && now_ms < hinted_ms_ + kRepeatMs)) return;
+  hinted_ms_ = now_ms;
+  const std::string hint = peers_.name(from) + " " + what + ", but is in no view that " + peers_.own_name() + " knows";
+  if (hint != std::exchange(hint_, hint))
+    out_.emit(NoteJoin{vote_.run_key, hint + "; asking " + peers_.names_of(others()), true});
+  send_decision(others());
 }
 
 void ViewChange::on_frame(Seat from, const schema::FrameHeader& header, const schema::FrameBody& body,

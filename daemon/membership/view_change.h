@@ -24,6 +24,8 @@
 //   is not waited for.
 // - A message of an older view is answered with the newest Decide, which also comes first on every new connection: a
 //   Decide may have died with a connection.
+// - What a node of no known view says is a hint: this node sends its own newest Decide to the voters of its view, which
+//   answer with a newer one. If none is heard the run is PAUSED and says so.
 // - A member that was disconnected between its promise and the install is suspected again in v+1, even if it is back:
 //   frames of v+1 may be lost.
 // - A node installs v+1 only if it promised and can reach the start state by at most one undo, whatever Decide says.
@@ -78,8 +80,10 @@ class ViewChange {
   void drop_state();                                         // this node can only vote from now on
   void on_frame(Seat from, const schema::FrameHeader& header, const schema::FrameBody& body, std::uint64_t now_ms);
   void on_stale_view(Seat from, std::uint32_t view, std::uint64_t now_ms);  // any other frame, or a heartbeat
-  void on_sealed(const SealReport& report, std::uint64_t now_ms);           // answers Seal
-  void on_vote_written(bool ok, std::uint64_t now_ms);                      // answers WriteVote
+  // A node of no view that is known here says so: the voters are asked. what: "says that the run has ended".
+  void on_hint(Seat from, const std::string& what, std::uint64_t now_ms);
+  void on_sealed(const SealReport& report, std::uint64_t now_ms);  // answers Seal
+  void on_vote_written(bool ok, std::uint64_t now_ms);             // answers WriteVote
   void tick(std::uint64_t now_ms);
   // The senior's reason to change the view of quiesced members: this joiner has their state.
   void admit(ReadyJoiner joiner, std::uint64_t now_ms);
@@ -184,6 +188,8 @@ class ViewChange {
   bool has_state_, leaving_ = false, sealed_ = false, write_failed_ = false;  // the last vote could not be written
   bool can_install_ = false;  // this node's state can begin the newest view
   std::string ineligible_, unrecoverable_;
+  std::string hint_;             // the last one about this view
+  std::uint64_t hinted_ms_ = 0;  // 0: none
   SealReport seal_report_;
   Per<Seat, PeerState> peer_states_;
   ChangeTimes times_, decision_times_;

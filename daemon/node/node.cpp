@@ -90,7 +90,7 @@ void Node::restore_run(const RunRecord& record) {
     return membership_.add_lost_vote(record.key, vote.error().message);
   }
   voted_runs_[record.key] = record.id;
-  membership_.add_past_voter(*std::move(vote), record.id);
+  membership_.add_past_voter(*std::move(vote), record.id, record.status.lineage);
 }
 
 // A run of that id that has begun since has another vote.
@@ -875,6 +875,8 @@ void Node::apply(SendSnapshotChunks& action) {
 
 // A joiner shows what it waits for, too.
 void Node::apply(NoteJoin& action) {
+  if (action.is_hint)
+    return context_.news.log.warning("hint", {{"run", voted_runs_[action.run_key]}, {"what", action.what}});
   if (is_current(action.run_key) && run_->begun()) return run_->note_join(action.what);
   if (pending_.show_join(action.what)) context_.news.log.info("joining", {{"what", action.what}});
 }

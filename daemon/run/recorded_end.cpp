@@ -38,6 +38,10 @@ PastRun past_run(const RunRecord& record, const Per<Seat, std::string>& names, S
   // A former member also needs the outcome.
   for (const Seat seat : names.places())
     run.members[seat] = record.view > View::kFirst || std::ranges::count(record.member_names, names[seat]) > 0;
+  run.known = names.places_where([&](Seat seat) {
+    return std::ranges::count(record.member_names, names[seat]) > 0 ||
+           std::ranges::count(record.status.departed, names[seat], &schema::Departure::node) > 0;
+  });
   schema::Ended& own = run.end.truth;
   own.state = record.status.state;
   own.reason = record.status.reason;

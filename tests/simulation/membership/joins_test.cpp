@@ -360,6 +360,55 @@ TEST(Joiner, AJoinGoesFromTheFirstHeartbeatToTheView) {
   EXPECT_EQ(c.vote().view, with_c());
 }
 
+// What nobody says that runs this tgd.
+TEST(Joiner, OnlyTheSeniorOfAViewWithoutItInvitesItAndSendsTheState) {
+  Machine c(kC, 3);
+  c.discovers_run();
+  c.waits(0);
+  EXPECT_EQ(c.receives(kB, invite(), kKey, 2), "");
+  Invite itself = invite();
+  itself.view = with_c();
+  EXPECT_EQ(c.receives(kA, itself, kKey, 3), "");
+  EXPECT_EQ(ready().receives(kB, kOffer, kKey, 2), "") << "node-a has invited it";
+  Machine told = ready();
+  EXPECT_EQ(told.receives(kB, an_end(schema::RunState::kCompleted, 1), kKey, 2), "");
+}
+
+// Node-b slept through several views, and was started again. Node-d, which came in meanwhile, is the only one there.
+TEST(Joiner, AVoterAsksThoseThatItKnows) {
+  Machine b(kB, 4, false);
+  b.remembers_voter({kKey, first_view(3), {}, {}, {}});
+  b.connects(kD);
+  b.discovers_run();
+  EXPECT_EQ(b.waits(0), "join run-1 to d (key 0) (view 0): not prepared, reaches d");
+  const Invite now{"run-1", schema::canonical_job({}), {1, 1, 1, 1}, 64, 1, next_view({kD}, 20, 5), {}};
+  EXPECT_EQ(b.receives(kD, now, kKey, 5),
+            "hint: node-d invites it, but is in no view that node-b knows; asking node-a, node-c"
+            "\ndecide to a c (view 0): view 1 of a b c from 0");
+  EXPECT_EQ(b.receives(kD, Decide{next_view({kD}, 20, 5)}, kKey, 4), "") << "asked not long ago";
+  EXPECT_NE(b.connects(kC).find("suspect b to c"), std::string::npos) << "so it hears of what node-c knows";
+  EXPECT_EQ(b.receives(kC, Decide{next_view({kC, kD}, 14, 3)}, kKey, 2),
+            "write view 3\ndecide to a c d (view 2): view 3 of c d from 14");
+  EXPECT_EQ(b.receives(kD, now, kKey, 5),
+            "prepare run-1 with b d\nwrite view 5\ndecide to c d (view 4): view 5 of d from 20");
+}
+
+// The run was resumed without node-b, and node-d invites.
+TEST(Joiner, AVoterBelievesALaterLineageOfThoseThatItKnows) {
+  Machine b(kB, 4, false);
+  b.remembers_voter({kKey, first_view(3), {}, {}, {}});
+  b.connects(kC);
+  b.connects(kD);
+  b.discovers_run();
+  b.waits(0);
+  const Invite now{"run-1", schema::canonical_job({}), {1, 1, 1, 1}, 64, 2, next_view({kD}, 20, 5), {}};
+  EXPECT_EQ(b.receives(kD, now, 78, 5).find("hint: node-d invites it"), 0u);
+  b.receives_heartbeat(kD, 5, 2);
+  EXPECT_EQ(b.receives(kD, now, 78, 5), "") << "its own word";
+  b.receives_heartbeat(kC, 5, 2);
+  EXPECT_EQ(b.receives(kD, now, 78, 5).find("prepare run-1 with b d"), 0u);
+}
+
 TEST(Joiner, HasNoVoteBeforeItIsAMember) {
   Machine c = has_the_state();
   EXPECT_EQ(c.receives(kA, schema::Prepare{ballot(1, kA)}, kKey, 2), "");

@@ -73,6 +73,7 @@ class Process {
   void apply(const WriteVote& action);
   void apply(const InstallView& action);
   void apply(const LeaveView& action);
+  void apply(const NoteJoin&) {}
   void apply(const auto&) { ADD_FAILURE() << "an action that is not of a view change"; }
   void begin_step();
   void try_gate();

@@ -64,6 +64,51 @@ TEST(ViewChange, AJuniorThatDiesIsEvicted) {
   EXPECT_EQ(a.receives(kB, accepted(kB, ballot(1, kA))), "decide to b: view 2 of a b from 12");
 }
 
+// Node-b of node-a, -b and -c; node-d is in no view that it knows.
+Machine without_d() {
+  Machine b(kB, 4);
+  b.receives(kA, schema::Propose{"run-1", "steps = 5\n", {1, 1, 1, 1}, {}, {0, 1, 2}});
+  b.prepares(yes());
+  schema::Commit commit;
+  commit.members = first_view(3).members;
+  b.receives(kA, commit);
+  return b;
+}
+
+TEST(ViewChange, TheWordOfANodeOfNoKnownViewIsAHint) {
+  const std::string asks = "\ndecide to a c (view 0): view 1 of a b c from 0";
+  Machine b = without_d();
+  EXPECT_EQ(
+      b.receives(kD, Decide{next_view({kD}, 12, 5)}, kKey, 4),
+      "hint: node-d says that another view was decided, but is in no view that node-b knows; asking node-a, node-c" +
+          asks);
+  EXPECT_EQ(b.receives(kD, Decide{next_view({kD}, 12, 5)}, kKey, 4), "") << "asked not long ago";
+  b.waits(1'000);
+  EXPECT_EQ(
+      b.receives(kD, an_end(schema::RunState::kCompleted, 40)),
+      "hint: node-d says that the run has ended, but is in no view that node-b knows; asking node-a, node-c" + asks);
+  EXPECT_EQ(b->state(), schema::RunState::kRunning);
+  // Where that is known it is answered.
+  Machine a = without_d();
+  a.receives(kA, Prepare{ballot(1, kA)});
+  a.receives(kA, Decide{next_view({kA, kB, kC})});
+  EXPECT_EQ(a.receives(kC, Decide{first_view(3)}, kKey, 0), "decide to c: view 2 of a b c from 12");
+  EXPECT_EQ(b.receives(kA, Decide{next_view({kB, kD}, 0, 3)}, kKey, 2).find("write view 3"), 0u);
+  EXPECT_EQ(b.vote().view.number, 3u);
+  // With nobody heard it is paused, and says what it has heard of whom.
+  Machine alone = without_d();
+  alone.disconnects(kA);
+  alone.disconnects(kC);
+  alone.receives(kD, Decide{next_view({kD}, 12, 5)}, kKey, 4);
+  EXPECT_EQ(alone->state(), schema::RunState::kPaused);
+  EXPECT_NE(
+      alone->pause_reason().find("; node-d says that another view was decided, but is in no view that node-b knows"),
+      std::string::npos)
+      << alone->pause_reason();
+  alone.receives_heartbeat(kD, 5, 2);
+  EXPECT_EQ(alone->state(), schema::RunState::kPaused) << "another lineage";
+}
+
 TEST(ViewChange, ReportsTheTimesOfItsPhases) {
   Machine b = running(kB, 3);
   b.waits(100);

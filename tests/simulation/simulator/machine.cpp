@@ -189,7 +189,9 @@ std::string words(const SendSnapshotChunks& action) {
   return "send chunks to " + letter(action.to) + " from " + std::to_string(action.want.from) +
          (action.want.again ? " again" : "") + key_of(action.run_key);
 }
-std::string words(const NoteJoin& action) { return "note" + key_of(action.run_key) + ": " + action.what; }
+std::string words(const NoteJoin& action) {
+  return (action.is_hint ? "hint" : "note") + key_of(action.run_key) + ": " + action.what;
+}
 std::string words(const ReleaseRun& action) {
   return "release" + key_of(action.run_key) + (action.why.empty() ? "" : ": " + action.why);
 }
@@ -351,6 +353,7 @@ std::string Machine::finished(Seat peer) {
   return after([=](Membership& machine, std::uint64_t) { machine.on_peer_finished(peer); });
 }
 std::string Machine::remembers(PastRun run, std::uint64_t key) {
+  run.known = run.members.places_where([&](Seat seat) { return run.members[seat]; });
   return after([=](Membership& machine, std::uint64_t) { machine.add_past_run(key, run); });
 }
 std::string Machine::remembers_voter(const VoterState& vote) {
