@@ -57,14 +57,17 @@ ExchangeNode::ExchangeNode(Network& network, NodeOptions options, Faults faults)
 std::uint64_t ExchangeNode::digest() const { return daemon::Replica::combine(replica_->segment_digests()); }
 
 schema::Vote ExchangeNode::prepare_run(const daemon::RunIdentity& run) {
-  job_ = schema::parse_job(run.spec, "job").value();
+  const Result<schema::JobSpec> job = schema::parse_job(run.spec, "job");
+  if (options_.hears_lies && (!job.ok() || !schema::validate_job(*job, options_.names.size()).ok()))
+    return {false, ErrorKind::kInvalidJob, "a lie"};
+  job_ = job.value();
   const engine::Model& model = tiny_model();
   helper_.reset();
   member_.reset();
   replica_ = std::make_unique<daemon::Replica>(*space_, model, engine::slot_count(daemon::optimizer_of(job_).kind),
                                                job_.seed, daemon::keeps_average(job_));
   global_batch_ = schema::resolved_global_batch(job_, options_.names.size());
-  make_member(run, daemon::View::of_all(options_.names.size()), 0);
+  make_member(run, daemon::View::of(run.members, run.weights), 0);
   ended_ = false;
   schema::Vote vote = options_.vote;
   vote.spec_hash = schema::job_hash(job_);
@@ -110,7 +113,7 @@ void ExchangeNode::begin_view() {
 
 VirtualNode::Sealed ExchangeNode::seal_run() {
   member_->seal();
-  return {committed_steps(), member_->unfit()};
+  return {committed_steps(), member_->unfit(), member_->can_go_back()};
 }
 
 // Takes the node to the state that the next view begins with: a node that holds it confirms it, one that is a step
@@ -147,7 +150,7 @@ void ExchangeNode::rebuild(const schema::NextView& next) {
 
 void ExchangeNode::run_is_left(std::uint64_t start) {
   member_->seal();
-  if (committed_steps() == start || committed_steps() == start + 1) install(start);
+  if (committed_steps() == start || (committed_steps() == start + 1 && member_->can_go_back())) install(start);
 }
 
 // --- a joiner ---
@@ -176,8 +179,9 @@ void ExchangeNode::run_is_released() {
 }
 
 void ExchangeNode::run_receives_snapshot(const daemon::ReceiveSnapshot& action) {
-  auto sink = daemon::SnapshotSink::of(action.feed, *replica_, [](std::span<const std::byte>) { return Status(); });
-  ASSERT_TRUE(sink.ok()) << sink.error().message;
+  auto sink = daemon::SnapshotSink::of(action.feed, {1, job_.steps, tiny_segments().size(), UINT64_MAX}, *replica_,
+                                       [](std::span<const std::byte>) { return Status(); });
+  if (!sink.ok()) return fails_to_join(sink.error().message);
   snapshot_sink_ = *std::move(sink);
   donor_ = action.from;
   donors_view_ = action.view;
@@ -202,12 +206,17 @@ void ExchangeNode::take_slice(Seat from, const schema::FrameHeader&, const schem
     return;
   ++progress_;
   const Status taken = snapshot_sink_->take(slice, network_.now_ms());
-  EXPECT_TRUE(taken.ok()) << taken.error().message;
+  if (!taken.ok()) return fails_to_join(taken.error().message);
   ask_for_slices();
   if (!snapshot_sink_->whole()) return;
-  EXPECT_EQ(digest(), snapshot_sink_->state().digest);
+  if (digest() != snapshot_sink_->state().digest) return fails_to_join("another digest");
   reaches(Moment::kSnapshotDone);
   if (!dead()) membership_.on_snapshot_done(membership_.current()->run_key, "", network_.now_ms());
+}
+
+void ExchangeNode::fails_to_join(const std::string& why) {
+  EXPECT_TRUE(options_.hears_lies) << why;
+  membership_.on_snapshot_done(membership_.current()->run_key, why, network_.now_ms());
 }
 
 void ExchangeNode::run_is_joined(const schema::NextView& next, const schema::Commit& choice) {

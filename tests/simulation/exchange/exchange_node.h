@@ -85,6 +85,7 @@ class ExchangeNode : public VirtualNode, private daemon::Member::Delegate {
   void begin_view();
   void rebuild(const schema::NextView& next);
   void ask_for_slices();
+  void fails_to_join(const std::string& why);
   void take_slice(Seat from, const schema::FrameHeader& header, const schema::SnapshotChunk& slice);
   void install(std::uint64_t start);
   void ready(const daemon::Origin& of, std::size_t bucket);

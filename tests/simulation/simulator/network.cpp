@@ -58,6 +58,8 @@ void Network::after(Seat seat, std::uint64_t delay_us, std::function<void()> cal
 void Network::send(Seat from, Seat to, SharedMessage message) {
   TG_CHECK(from != to && std::max(from, to).index() < size(), from.index(), to.index());
   if (machines_[from].dead) return;  // it died while it handled something
+  if (watch_) message = watch_(from, to, std::move(message));
+  if (message == nullptr) return;
   Link& one = link(from, to);
   const Pair& both = pair(from, to);
   if (!both.connected && !both.keeps) return;

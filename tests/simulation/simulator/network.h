@@ -65,6 +65,9 @@ class Network {
   std::size_t size() const { return machines_.size(); }
 
   void send(Seat from, Seat to, SharedMessage message);
+  // Sees every frame that is sent, and may put another in its place; null: it is not sent.
+  using Watch = std::function<SharedMessage(Seat from, Seat to, SharedMessage message)>;
+  void watch(Watch watch) { watch_ = std::move(watch); }
   void send_beat(Seat from, Seat to, const schema::Heartbeat& beat);
   // A call on a node: it is lost if the node dies, late if the node sleeps.
   void after(Seat seat, std::uint64_t delay_us, std::function<void()> call);
@@ -133,6 +136,7 @@ class Network {
   void tell(Seat seat, Seat peer, bool up);
 
   const NetworkOptions options_;
+  Watch watch_;
   Random random_;
   std::uint64_t now_us_ = 0;
   std::uint64_t sequence_ = 0;

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "kernels/base/check.h"
@@ -44,9 +46,10 @@ VirtualNode::VirtualNode(Network& network, NodeOptions options)
     record.ended = true;
     record.end = run.end;
     ids_[key] = record.id;
+    const auto vote = options_.disk->votes.find(key);
+    run.known = record.known;
     membership_.add_past_run(key, std::move(run));
-    if (const auto vote = options_.disk->votes.find(key); vote != options_.disk->votes.end())
-      membership_.add_past_voter(vote->second, record.id);
+    if (vote != options_.disk->votes.end()) membership_.add_past_voter(vote->second, record.id, record.lineage);
   }
 }
 
@@ -191,7 +194,7 @@ void VirtualNode::apply(const daemon::PrepareRun& action) {
   liveness_.watch(action.run.id, options_.step_timeout_ms, network_.now_ms(), Per<Seat, bool>(accused, false));
   const std::uint64_t delay_ms = network_.random().between(options_.least_prepare_ms, options_.most_prepare_ms);
   network_.after(options_.self, delay_ms * 1000, [this, run = action.run] {
-    if (stuck_ || running_) return;
+    if (stuck_ || running_ || membership_.current() == nullptr || membership_.current()->run_key != run.run_key) return;
     membership_.on_prepared(run.run_key, prepare_run(run), network_.now_ms());
     apply_actions();
   });
@@ -202,11 +205,13 @@ Outcome& VirtualNode::begin(const daemon::RunIdentity& run) {
   if (options_.on_begin_or_end) options_.on_begin_or_end(options_.self, run.run_key, true);
   running_ = run;
   view_links_.begin_view();
+  const std::vector<Seat> members = membership_.view().seats();
   // A record is of the newest beginning.
   std::erase_if(options_.disk->runs, [&](const auto& record) { return record.second.id == run.id; });
   VirtualDisk::Record& record = options_.disk->runs[run.run_key];
   record.id = run.id;
   record.lineage = run.lineage();
+  record.known = members;
   Outcome& one = outcomes_[run.id];
   one = {};
   one.began = true;
@@ -327,6 +332,7 @@ void VirtualNode::apply(const daemon::Seal& action) {
     report.has_state = true;
     report.step = own.step;
     report.unfit = own.unfit;
+    report.can_undo = own.can_undo;
   }
   membership_.on_sealed(action.run_key, report, network_.now_ms());
 }
@@ -353,6 +359,7 @@ void VirtualNode::apply(const daemon::InstallView& action) {
   reaches(Moment::kInstall);
   if (dead() || running_key() != action.run_key || saving_) return;
   outcomes_[ids_[action.run_key]].views.push_back(action.next);
+  std::ranges::copy(membership_.view().seats(), std::back_inserter(options_.disk->runs[action.run_key].known));
   view_links_.begin_view();
   for (const Seat seat : disconnect_grace_.disconnected()) view_links_.mark_broken(seat);
   run_changes(action.next);

@@ -24,6 +24,7 @@ struct VirtualDisk {
     bool ended = false;
     daemon::RunOutcome end;
     std::uint32_t lineage = 1;
+    std::vector<Seat> known = {};  // the members of all its views
   };
   std::uint64_t directory = 0;
   std::map<std::uint64_t, daemon::VoterState> votes;           // by key
@@ -73,6 +74,7 @@ struct NodeOptions {
   std::uint64_t run_ms = 0;  // then COMPLETED; 0 = until something ends it
   std::function<void(Seat, std::uint64_t key, bool begin)> on_begin_or_end;
   std::function<void(Seat, Moment)> on_moment;  // may kill it
+  bool hears_lies = false;                      // from another node: what is sent to it may not be of the run
   schema::Vote vote{true, ErrorKind::kFailed, "", 11, 22, 33, 44, 0.01, 16};
 };
 
@@ -139,6 +141,7 @@ class VirtualNode : public Machine {
   struct Sealed {
     std::uint64_t step = 0;
     std::string unfit;
+    bool can_undo = true;
   };
   virtual Sealed seal_run() { return {step_, ""}; }
   virtual void run_changes(const schema::NextView&) {}
