@@ -496,8 +496,7 @@ struct Accepted {
 }
 
 struct Decide {
-  # The decision about the next view. From a node of no view that the receiver knows it is a hint, as an Ended is: the
-  # receiver sends its own newest Decide (of view 1 as well) to the voters of its view, which answer with a newer one.
+  # The next view. From a node of no view that the receiver knows, a hint, as an Ended is (daemon/membership/view_change.h).
   view @0 :NextView;
 }
 

@@ -68,7 +68,6 @@ const ViewChange* Membership::voter_in(const std::string& run_id) const {
   return nullptr;
 }
 
-// Run keys are drawn at random: a new run does not have that of a run that is known here.
 bool Membership::is_key_of_another(std::uint64_t run_key, const std::string& run_id) {
   const PastRun* const past = lifecycle_.outcome_sync().find(run_key);
   const auto voter = voters_.find(run_key);
@@ -81,14 +80,12 @@ void Membership::know_members(std::uint64_t run_key, const std::vector<Seat>& me
   for (const Seat seat : members) known[seat] = true;
 }
 
-// Whether the peer is a member of a view of this run that is known here.
 bool Membership::knows(Seat peer, std::uint64_t run_key) {
   const auto found = known_.find(run_key);
   return found != known_.end() && found->second[peer];
 }
 
-// A voter of the run is invited by a member of a view that it knows, or into a later lineage that such a member is in.
-// A node that is no voter has to believe any invitation.
+// A voter of the run is invited by a member of a view that it knows, or into a later lineage of such a member.
 bool Membership::trusts(Seat from, std::uint64_t run_key, const schema::Invite& invite, std::uint64_t now_ms) {
   PastVoter* voter = nullptr;
   for (auto& [key, one] : voters_) {

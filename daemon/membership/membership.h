@@ -144,7 +144,7 @@ class Membership {
   ViewChange* change_of(std::uint64_t run_key);
   const ViewChange* voter_in(const std::string& run_id) const;
   bool is_key_of_another(std::uint64_t run_key, const std::string& run_id);
-  bool knows(Seat peer, std::uint64_t run_key);
+  bool knows(Seat peer, std::uint64_t run_key);  // as a member of a view of this run that is known here
   void know_members(std::uint64_t run_key, const std::vector<Seat>& members);
   bool trusts(Seat from, std::uint64_t run_key, const schema::Invite& invite, std::uint64_t now_ms);
   template <class Event>
