@@ -392,8 +392,8 @@ std::string ControlServer::State::vote_needed_text(const std::string& run) const
     return !seat || (liveness.is_alive(*seat, steady_ms()) && runs_of_peers[*seat] != run);
   });
   if (in_doubt.empty()) return "";
-  const std::string who = schema::joined(in_doubt);
-  return who + " may be PAUSED in run " + run + " and need the vote of " + config.node + "; when " + who +
+  const std::string doubtful = schema::joined(in_doubt);
+  return doubtful + " may be PAUSED in run " + run + " and need the vote of " + config.node + "; when " + doubtful +
          " is back: tgctl stop " + run + "; if it is gone for good: tgctl resume " + run + " --without " + in_doubt[0] +
          ", then tgctl stop " + run;
 }
