@@ -18,7 +18,7 @@ namespace tg::daemon {
 namespace {
 
 constexpr std::uint64_t kReadAhead = 64 * 1024;
-constexpr unsigned kRetransmits = 3;  // of one packet, one after the other: more than chance
+constexpr unsigned kRetransmits = 3;  // one packet, again and again: more than chance
 
 // ACCEPT_FAILED is left out: without free descriptors libzmq's accept loop spins and would fill the monitor's queue.
 constexpr int kEvents = ZMQ_EVENT_ACCEPTED | ZMQ_EVENT_DISCONNECTED | ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL;

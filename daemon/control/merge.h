@@ -2,9 +2,9 @@
 //
 // There is one RunStatus per id, that of the node that knows most: one in a later view; one that continues rather than
 // one that has left; among equals the asked node. members[] has each node's own row, except wait_share, which is the
-// mean of the others' values; the row of a node that did not answer, or has no copy, stays, and says so. STOPPED and COMPLETED are
-// authoritative: a node that reports FAILED has not learned of them. If several report FAILED, the earliest `since` is
-// shown with its reason: the first cause. The reason also names members that could not save.
+// mean of the others' values; the row of a node that did not answer, or has no copy, stays, and says so. STOPPED and
+// COMPLETED are authoritative: a node that reports FAILED has not learned of them. If several report FAILED, the
+// earliest `since` is shown with its reason: the first cause. The reason also names members that could not save.
 #pragma once
 
 #include <string>

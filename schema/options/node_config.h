@@ -20,9 +20,9 @@ namespace tg::schema {
 
 struct PeerAddress {
   std::string name;
-  std::string host;                      // a name or an address; an IPv6 one without its brackets
-  std::uint16_t port = 0;                // the mesh port; control = port + 1
-  std::string place = {};                // what said so: "tgd.conf:3: "; "" = not said
+  std::string host;        // a name or an address; an IPv6 one without its brackets
+  std::uint16_t port = 0;  // the mesh port; control = port + 1
+  std::string place = {};  // what said so: "tgd.conf:3: "; "" = not said
   bool operator==(const PeerAddress&) const = default;
 };
 

@@ -1,4 +1,4 @@
-"""Names with several addresses, nodes that are not where others look for them, and who is told: machines in namespaces."""
+"""Names with several addresses, nodes at other addresses than their peers expect, and the log that says so: machines in namespaces."""
 
 import os
 import subprocess
