@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <string>
 
 #include "ctl/terminal/console.h"
@@ -23,11 +24,15 @@ schema::JobSpec job_of(const schema::RunStatus& run, const Command& command) {
 int resume(Client& client, const Command& command) {
   if (const Status status = schema::check_resumed_settings(command.settings); !status)
     return fail(Error{status.error().kind, "--set " + status.error().message});
-  const Result<schema::RunStatus> run = ask_run(client, command.operand);
-  if (!run) return fail(run.error());
+  const Result<schema::MeshStatus> mesh = ask_mesh(client, command.operand, schema::Pick::kOnly);
+  if (!mesh) return fail(mesh.error());
+  const schema::RunStatus* const run = &mesh->runs.front();
   const schema::JobSpec job = job_of(*run, command);
   if (const Status status = schema::may_resume(*run, job, command.from_step); !status) return fail(status.error());
 
+  for (const std::string& node : silent_members(*mesh))
+    if (std::ranges::count(command.without, node) > 0)
+      print_note(node + " may still be running it; --without " + node + " ends its part when it is heard again");
   schema::ResumeRequest request;
   request.without = command.without;
   request.run = run->id;
