@@ -358,9 +358,9 @@ void Node::on_event(ForeignHeartbeat& event) {
     const Heard heard = compare(lineage_of(beat), own);
     if (heard == Heard::kLower) return on_lower_lineage(beat, *record, own);
     if (heard == Heard::kContradicts) {
-      if (!takes_part)
-        return set_aside(*record, contradiction_text(beat.node, lineage_of(beat), context_.self.config.node, own));
-      contradicted_ = record->key;
+      std::string why = contradiction_text(beat.node, lineage_of(beat), context_.self.config.node, own);
+      if (!takes_part) return set_aside(*record, why);
+      contradiction_ = {record->key, std::move(why)};
     }
     // A run that has ended: the peer will learn of that.
     if (heard == Heard::kSame && schema::is_authoritative(record->status.state)) return;
@@ -749,8 +749,8 @@ void Node::apply(EndRun& action) {
   for (const DisconnectGrace::Disconnect& disconnect : disconnect_grace_.take_all())
     membership_.on_link_lost(disconnect.peer, disconnect.message, disconnect.up_again, steady_ms());
   if (const std::optional<RunRecord> record = context_.storage.store.recorded(action.id);
-      record && record->key == std::exchange(contradicted_, 0))
-    set_aside(*record, "");  // its reason says why
+      record && record->key == contradiction_.first)
+    set_aside(*record, contradiction_.second);
 }
 
 void Node::apply(AnswerStart& action) {

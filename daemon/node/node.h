@@ -139,8 +139,8 @@ class Node {
   Examiner examiner_;
   MisclassificationSearch search_;
   OtherLineages lineages_;
-  Lineage lineage_;                 // the current run's
-  std::uint64_t contradicted_ = 0;  // the key of a run that ends because another lineage contradicts it
+  Lineage lineage_;                                      // the current run's
+  std::pair<std::uint64_t, std::string> contradiction_;  // the key of a run that ends for it, and the text
   BurstMeter bursts_;
   DisconnectGrace disconnect_grace_;
   ViewLinks view_links_;

@@ -27,7 +27,8 @@ std::string OtherLineages::on_lower(const schema::Heartbeat& beat, const Held& o
 Result<RunRecord> OtherLineages::set_aside(const RunRecord& record, const std::string& why) const {
   const std::string& node = context_.self.config.node;
   const std::string way = "set aside from run " + record.id + ", which " + node + " joins by tgctl join " + node;
-  Result<RunRecord> aside = context_.storage.store.set_aside(record.id, why + (why.empty() ? "" : "; ") + way);
+  const bool told = record.status.reason.find(why) != std::string::npos;  // or a peer's reason took its place
+  Result<RunRecord> aside = context_.storage.store.set_aside(record.id, (told ? "" : why + "; ") + way);
   if (aside.ok())
     context_.news.log.warning("two-lineages",
                               {{"run", record.id}, {"kept-as", aside->id}, {"what", aside->status.reason}});
