@@ -212,8 +212,8 @@ ControlServer::Hooks control_hooks(EventQueue& queue, LinkTable& links, const De
                 queue.post(PrepareProgress{seat, run});
               },
           .on_stale_view =
-              [&queue](Seat seat, const std::string& run, std::uint32_t lineage, std::uint32_t view) {
-                queue.post(ForeignHeartbeat{seat, run, lineage, view});
+              [&queue](Seat seat, const schema::Heartbeat& beat) {
+                queue.post(ForeignHeartbeat{seat, beat});
               },
           .link = link,
           .own_problem = [&metrics_problem] { return metrics_problem; },

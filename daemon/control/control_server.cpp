@@ -38,6 +38,8 @@ struct Watch {               // a request of the node's thread to watch a run
   std::string run_id;        // "" = no run
   std::uint64_t step_timeout_ms = 0;
   Per<Seat, bool> members;  // empty = all
+  Lineage lineage = {};     // key 0 = the run has not begun
+  std::string ended_run = {};
 
   bool has(Seat seat) const { return members.empty() || members[seat]; }
 };
@@ -206,10 +208,11 @@ void ControlServer::on_mesh_traffic(Seat peer) {
   if (peer.index() < state_->mesh_traffic.size()) state_->mesh_traffic[peer].store(true, std::memory_order_relaxed);
 }
 
-void ControlServer::watch(const std::string& run_id, std::uint64_t step_timeout_ms, const Per<Seat, bool>& members) {
+void ControlServer::watch(const std::string& run_id, std::uint64_t step_timeout_ms, const Per<Seat, bool>& members,
+                          Lineage lineage) {
   {
     const std::lock_guard lock(state_->mutex);
-    state_->wanted = {state_->wanted.number + 1, run_id, step_timeout_ms, members};
+    state_->wanted = {state_->wanted.number + 1, run_id, step_timeout_ms, members, std::move(lineage), ""};
   }
   if (state_->sockets) state_->sockets->wake();
 }
@@ -220,6 +223,11 @@ void ControlServer::set_step_timeout(std::uint64_t step_timeout_ms) {
 }
 
 void ControlServer::unwatch() { watch("", 0); }
+
+void ControlServer::show_ended(const std::string& run_id, Lineage lineage) {
+  const std::lock_guard lock(state_->mutex);
+  state_->wanted = {state_->wanted.number + 1, "", 0, {}, std::move(lineage), run_id};
+}
 
 std::uint64_t ControlServer::turns() const { return state_->turns; }
 
@@ -427,12 +435,13 @@ void ControlServer::State::handle(const Client& client, const schema::Heartbeat&
   if (peer == self) return log_bad(beat.node, "a heartbeat under our own name; do two nodes have this name?");
   const std::string before = std::exchange(runs_of_peers[peer], beat.run_id);
   liveness.on_heartbeat(peer, beat, steady_ms());
-  if (hooks.on_stale_view && !before.empty() && beat.run_id.empty()) hooks.on_stale_view(peer, before, 0, 0);
-  const bool as_here = beat.run_id == watching.run_id && beat.view == progress.view && beat.lineage == progress.lineage;
-  if (beat.view == 0 || as_here) return;
+  if (hooks.on_stale_view && !before.empty() && beat.run_id.empty())
+    hooks.on_stale_view(peer, {.node = beat.node, .run_id = before});
+  const bool as_here = beat.run_id == watching.run_id && beat.view == progress.view && beat.key == watching.lineage.key;
+  if ((beat.view == 0 && beat.ended_run.empty()) || as_here) return;
   if (!hooks.on_stale_view || steady_ms() < view_reported_ms[peer] + kReportViewMs) return;
   view_reported_ms[peer] = steady_ms();
-  hooks.on_stale_view(peer, beat.run_id, beat.lineage, beat.view);
+  hooks.on_stale_view(peer, beat);
 }
 
 // The message about a node that is still in a run that the others have ended, after a suspend for example; nothing can
@@ -493,8 +502,11 @@ void ControlServer::State::send_heartbeats(std::uint64_t now_ms) {
   beat.phase = progress.phase;
   beat.step = progress.step;
   beat.progress = progress.count;
-  beat.view = beat.run_id.empty() ? 0 : progress.view.load();
-  beat.lineage = progress.lineage;
+  beat.view = watching.lineage.key == 0 || beat.run_id.empty() ? 0 : progress.view.load();
+  beat.ended_run = watching.ended_run;
+  beat.lineage = watching.lineage.number;
+  beat.key = watching.lineage.key;
+  beat.line = watching.lineage.line;
   const std::string bytes = schema::encode_request({0, beat});
   for (const Seat peer : names.places()) {
     // A heartbeat that cannot be sent now is useless later.

@@ -17,6 +17,7 @@
 #include "daemon/membership/actions.h"
 #include "daemon/membership/admission.h"
 #include "daemon/membership/joiner.h"
+#include "daemon/membership/lineage.h"
 #include "daemon/membership/peers.h"
 #include "daemon/membership/run_lifecycle.h"
 #include "daemon/membership/start.h"
@@ -73,8 +74,8 @@ class Membership {
   void on_frame(Seat from, const schema::FrameHeader& header, const schema::FrameBody& body, std::uint64_t now_ms);
   // Any other frame, of a view that is not this node's.
   void on_stale_view(Seat from, std::uint64_t run_key, std::uint32_t view, std::uint64_t now_ms);
-  void on_heartbeat(Seat from, const std::string& run_id, std::uint32_t lineage, std::uint32_t view,
-                    std::uint64_t now_ms);
+  // A heartbeat that is not of this node's view. own: what this node holds of that run.
+  void on_heartbeat(Seat from, const schema::Heartbeat& beat, const Held& own, std::uint64_t now_ms);
   // Other nodes have an active run, which this node may join.
   void on_run_discovered(const std::string& run_id, std::uint64_t now_ms);
   // Answer QuiesceRun (repeatedly, while quiesced), ReadHistory, and ReceiveSnapshot (why: "" = it has the state).
@@ -100,6 +101,7 @@ class Membership {
   void on_saved(std::uint64_t run_key, const schema::Ended& own, std::uint64_t now_ms);
   // A past run with a record here: this node answers queries about it, and asks members whose outcome is unknown.
   void add_past_run(std::uint64_t run_key, PastRun run);
+  void set_aside(std::uint64_t run_key, PastRun run);  // the same run under the id that it has now
   // This node's vote in a run that had not ended when this process started: the other members may need it.
   void add_past_voter(VoterState vote, std::string run_id, std::uint32_t lineage = 1);
   // It has lost that vote: a member that asks for it is told why.

@@ -46,8 +46,7 @@ struct PrepareProgress {  // the peer, or this node, made progress in preparing 
 };
 struct ForeignHeartbeat {  // the peer is in another view or run than this node
   Seat peer;
-  std::string run_id;
-  std::uint32_t lineage = 1, view = 0;
+  schema::Heartbeat beat;
 };
 struct MisclassificationsFound {  // or an error
   std::uint64_t search_key = 0;

@@ -62,6 +62,7 @@ Node::Node(const RunContext& context, EventQueue& queue, ControlServer& control,
                  .mesh = context.network.mesh,
                  .pool = context.network.pool}),
       search_(context, queue, control),
+      lineages_(context),
       bursts_(context.self.names.size()) {
   for (const RunRecord& record : context.storage.store.records()) restore_run(record);
   for (const EndedRun& run : context.storage.store.kept_votes()) restore_kept_vote(run.id);
@@ -356,16 +357,46 @@ void Node::on_event(PrepareProgress& event) {
 }
 
 void Node::on_event(ForeignHeartbeat& event) {
-  if (event.view == 0) return auto_resume_.on_peer_left(event.peer);
-  const std::optional<RunRecord> record = context_.storage.store.recorded(event.run_id);
-  // An older lineage, or a run that has ended: the peer will learn of that.
-  if (record && record->has_begun() &&
-      event.lineage < record->status.lineage + schema::is_authoritative(record->status.state))
-    return;
-  auto_resume_.on_foreign_heartbeat(event.peer, event.run_id, steady_ms());
-  membership_.on_heartbeat(event.peer, event.run_id, event.lineage, event.view, steady_ms());
-  if (shutting_down_ || (run_ && run_->begun())) return;
-  if (!(record && record->left_by_order)) membership_.on_run_discovered(event.run_id, steady_ms());
+  const schema::Heartbeat& beat = event.beat;
+  if (beat.view == 0 && beat.ended_run.empty()) return auto_resume_.on_peer_left(event.peer);
+  const std::string& id = beat.lineage_run();
+  const std::optional<RunRecord> record = context_.storage.store.recorded(id);
+  const bool known = record && record->has_begun();
+  Held own;
+  if (known) {
+    own = lineages_.held(*record);
+    if (is_current(record->key) && run_->begun()) own.step = run_->confirmed_step();
+    const RunIdentity* const current = membership_.current();
+    const bool takes_part = current != nullptr && current->id == id;
+    const Heard heard = compare(lineage_of(beat), own);
+    if (heard == Heard::kLower) return on_lower_lineage(beat, *record, own);
+    if (heard == Heard::kContradicts) {
+      std::string why = contradiction_text(beat.node, lineage_of(beat), context_.self.config.node, own);
+      if (!takes_part) return set_aside(*record, why);
+      contradiction_ = {record->key, std::move(why)};
+    }
+    // A run that has ended: the peer will learn of that.
+    if (heard == Heard::kSame && schema::is_authoritative(record->status.state)) return;
+  }
+  if (!beat.run_id.empty()) auto_resume_.on_foreign_heartbeat(event.peer, id, steady_ms());
+  membership_.on_heartbeat(event.peer, beat, own, steady_ms());
+  if (beat.run_id.empty() || shutting_down_ || (run_ && run_->begun())) return;
+  const bool stays_out = record ? record->left_by_order : lineages_.stays_out(id);
+  if (!stays_out) membership_.on_run_discovered(id, steady_ms());
+}
+
+// The peer's lineage ends where this node's is heard; an ended one is not in this node's heartbeats by itself.
+void Node::on_lower_lineage(const schema::Heartbeat& beat, const RunRecord& record, const Held& own) {
+  const std::string text = lineages_.on_lower(beat, own);
+  if (is_current(record.key) && run_->begun() && !text.empty()) run_->show_note(text);
+  if (membership_.idle() && schema::is_authoritative(record.status.state)) control_.show_ended(record.id, own.lineage);
+}
+
+void Node::set_aside(const RunRecord& record, const std::string& why) {
+  const Result<RunRecord> aside = lineages_.set_aside(record, why);
+  if (!aside.ok()) return;
+  if (const auto voted = voted_runs_.find(aside->key); voted != voted_runs_.end()) voted->second = aside->id;
+  membership_.set_aside(aside->key, past_run(*aside, context_.self.names, context_.self.config.seat()));
 }
 
 void Node::on_event(ShutDown&) {
@@ -520,8 +551,10 @@ void Node::leave(std::uint64_t token, const schema::LeaveRequest& request) {
     if (!left.ok()) return control_.reply(token, left.error());
     return control_.reply(token, schema::DoneReply{run_->identity().id, node, 0});
   }
-  const std::optional<RunRecord> record =
-      begun ? std::nullopt : context_.storage.store.recorded(auto_resume_.run_elsewhere(steady_ms()));
+  const std::string elsewhere = begun ? "" : auto_resume_.run_elsewhere(steady_ms());
+  const std::optional<RunRecord> record = context_.storage.store.recorded(elsewhere);
+  if (!record && request.rejoin && lineages_.let_in(elsewhere))
+    return control_.reply(token, schema::DoneReply{elsewhere, node, 0});
   if (!record)
     return control_.reply(token,
                           Error{ErrorKind::kRefused, begun            ? node + " is in run " + run_->identity().id
@@ -653,7 +686,6 @@ void Node::apply(BeginRun& action) {
   unlogged_change_.reset();
   view_links_.begin_view();
   voted_runs_[action.run.run_key] = action.run.id;
-  watch_members(action.run.id);
   log_run(action.run.id);
   if (!choice_.why.empty()) context_.news.log.info("exchange-chosen", {{"run", action.run.id}, {"why", choice_.why}});
   if (const Status begun = run_->begin(choice_.commit); !begun.ok()) {
@@ -661,6 +693,7 @@ void Node::apply(BeginRun& action) {
                            context_.self.config.node + ": " + begun.error().message},
                           steady_ms());
   }
+  watch_members(action.run.id);
 }
 
 // Copies the log into the run's folder, where its vote is from now on: one that was kept is out of date.
@@ -737,6 +770,9 @@ void Node::apply(EndRun& action) {
   // The disconnects do not concern the next run.
   for (const DisconnectGrace::Disconnect& disconnect : disconnect_grace_.take_all())
     membership_.on_link_lost(disconnect.peer, disconnect.message, disconnect.up_again, steady_ms());
+  if (const std::optional<RunRecord> record = context_.storage.store.recorded(action.id);
+      record && record->key == contradiction_.first)
+    set_aside(*record, contradiction_.second);
 }
 
 void Node::apply(AnswerStart& action) {
@@ -918,9 +954,10 @@ void Node::watch_members(const std::string& run) {
   const View& view = run_->view().view();
   Per<Seat, bool> members(context_.self.names.size(), false);
   for (const Seat seat : view.seats()) members[seat] = true;
-  context_.news.progress.lineage = run_->identity().lineage();
   context_.news.progress.view = view.number();
-  control_.watch(run, run_->view().step_timeout_ms(), members);
+  if (const auto record = context_.storage.store.recorded(run); record && !is_current(lineage_.key))
+    lineage_ = lineages_.held(*record).lineage;
+  control_.watch(run, run_->view().step_timeout_ms(), members, lineage_);
 }
 
 // The links' problems that `said` does not mention.

@@ -29,6 +29,7 @@
 #include "daemon/node/dry_run.h"
 #include "daemon/node/event_queue.h"
 #include "daemon/node/misclassification_search.h"
+#include "daemon/node/other_lineages.h"
 #include "daemon/node/pending_run.h"
 #include "daemon/node/resumption.h"
 #include "daemon/node/service_manager.h"
@@ -89,6 +90,8 @@ class Node {
   void save_unsaved();
   void on_snapshot_chunk(Seat from, const schema::FrameHeader& header, const schema::SnapshotChunk& chunk);
   void log_run(const std::string& id);
+  void on_lower_lineage(const schema::Heartbeat& beat, const RunRecord& record, const Held& own);
+  void set_aside(const RunRecord& record, const std::string& why);
 
   // --- what Membership has decided ---
   void apply_actions();  // until membership and the run have no more actions
@@ -136,6 +139,9 @@ class Node {
   PendingRun pending_;  // as status shows it
   Examiner examiner_;
   MisclassificationSearch search_;
+  OtherLineages lineages_;
+  Lineage lineage_;                                      // the current run's
+  std::pair<std::uint64_t, std::string> contradiction_;  // the key of a run that ends for it, and the text
   BurstMeter bursts_;
   DisconnectGrace disconnect_grace_;
   ViewLinks view_links_;

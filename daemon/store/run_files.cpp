@@ -89,6 +89,10 @@ Result<RunRecord> RunFiles::read_record(const std::string& id) const {
   if (content->total_bytes > schema::kMaxRecordBytes) return refused("larger than any record");
   Result<RunRecord> record = record_from_json(content->data);
   if (!record) return record.error();
+  if (schema::is_set_aside(id, record->id)) {  // it died before it had written the new one
+    record->id = record->status.id = id;
+    record->left_by_order = true;
+  }
   if (record->id != id) return refused("holds the record of run " + record->id);
   if (record->node != node_) return refused("holds the record of node '" + record->node + "', this is " + node_);
   return record;
@@ -203,6 +207,13 @@ EndedRun RunFiles::ended_run(const RunRecord& record) const {
     if (entries->path().extension() == ".safetensors") run.has_model = true;
   }
   return run;
+}
+
+Status RunFiles::rename(const std::string& id, const std::string& to) const {
+  std::error_code problem;
+  fs::rename(directory(id), directory(to), problem);
+  if (!problem) return {};
+  return Error{ErrorKind::kIo, "cannot rename " + directory(id) + " to " + to + ": " + problem.message()};
 }
 
 std::string RunFiles::vote_directory(const std::string& id) const {

@@ -59,6 +59,8 @@ class RunFiles {
   Result<FileSlice> read(const std::string& id, const std::string& name, std::uint64_t offset,
                          std::size_t most_bytes) const;
   EndedRun ended_run(const RunRecord& record) const;
+  // Renames the run's folder; read_record() gives its record the new id.
+  Status rename(const std::string& id, const std::string& to) const;
   // Removes a run atomically, but for its vote: a crash leaves all of it or nothing.
   Status remove(const std::string& id, bool keeps_vote = false) const;
   // Where the run's vote is: with the run, or after its deletion in state-dir/votes.

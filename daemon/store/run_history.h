@@ -23,6 +23,8 @@ class RunHistory {
   // can.
   std::string rejection_reason(const StateFacts& facts) const;
   bool contains(const schema::StateId& id) const;
+  // What the newest lineage descends from, newest first.
+  std::vector<schema::Origin> line() const;
 
  private:
   const std::string run_;

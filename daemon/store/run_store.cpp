@@ -6,6 +6,7 @@
 #include <set>
 
 #include "daemon/store/vote_file.h"
+#include "kernels/base/hex.h"
 #include "kernels/base/log.h"
 #include "schema/limits.h"
 #include "schema/text.h"
@@ -184,6 +185,22 @@ Status RunStore::join(const RunRecord& record, const std::string& views, const V
   unsaved_.drop(own.id);
   put(std::move(own), true);
   return {};
+}
+
+Result<RunRecord> RunStore::set_aside(const std::string& id, const std::string& why) {
+  const std::lock_guard writers(writing_);
+  std::optional<RunRecord> own = index_.written(id);
+  if (!own) return Error{ErrorKind::kNotFound, node_ + " has no run " + id};
+  if (unsaved_.ids().contains(id)) return Error{ErrorKind::kIo, "its state is not on the disk yet"};
+  own->id = own->status.id = schema::set_aside_id(id, hex_digest(own->key));
+  own->left_by_order = true;
+  own->status.reason =
+      schema::clip_text(own->status.reason + (own->status.reason.empty() ? "" : "; ") + why, schema::kMaxReasonBytes);
+  if (Status moved = files_->rename(id, own->id); !moved) return moved.error();
+  const Status written = files_->write_record(*own);  // otherwise the next start does
+  index_.erase(id);
+  put(*own, written.ok());
+  return *std::move(own);
 }
 
 Status RunStore::change_view(const RunRecord& next, const ViewInterval& ended) {

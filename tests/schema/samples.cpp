@@ -277,7 +277,7 @@ std::vector<Request> sample_requests() {
       {4, LogsRequest{"first", "node-b", 65536}},
       {5, FetchRequest{"first", "node-c", "model.safetensors", 524288}},
       {6, VersionRequest{}},
-      {7, Heartbeat{"node-d", 99, "first", Phase::kScalerWait, 12, 3456, 2, 3}},
+      {7, Heartbeat{"node-d", 99, "first", Phase::kScalerWait, 12, 3456, 2, 3, 77, {{2, 76, 900}}, "other"}},
       {9, ForecastRequest{"model = lenet\n", 8, 1000, 0.08}},
       {10, DeleteRequest{"first", "node-b"}},
       {11, FetchedRequest{"first", "node-b"}},

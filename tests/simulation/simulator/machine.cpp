@@ -359,9 +359,13 @@ std::string Machine::remembers(PastRun run, std::uint64_t key) {
 std::string Machine::remembers_voter(const VoterState& vote) {
   return after([=](Membership& machine, std::uint64_t) { machine.add_past_voter(vote, "run-1"); });
 }
-std::string Machine::receives_heartbeat(Seat from, std::uint32_t view, std::uint32_t lineage) {
-  return after(
-      [=](Membership& machine, std::uint64_t now_ms) { machine.on_heartbeat(from, "run-1", lineage, view, now_ms); });
+std::string Machine::receives_heartbeat(Seat from, std::uint32_t view, const daemon::Lineage& lineage,
+                                        const daemon::Held& own) {
+  schema::Heartbeat beat{.node = options_.names[from], .run_id = "run-1", .view = view};
+  beat.lineage = lineage.number;
+  beat.key = lineage.key;
+  beat.line = lineage.line;
+  return after([=](Membership& machine, std::uint64_t now_ms) { machine.on_heartbeat(from, beat, own, now_ms); });
 }
 std::string Machine::discovers_run() {
   return after([](Membership& machine, std::uint64_t now_ms) { machine.on_run_discovered("run-1", now_ms); });

@@ -1,0 +1,37 @@
+// The lineages of a run beside the one that this node has (daemon/README.md, "Two lineages"): compares what heartbeats
+// name with what is in memory and on disk, and sets aside what another lineage contradicts. Node's thread.
+#pragma once
+
+#include <cstdint>
+#include <set>
+#include <string>
+
+#include "daemon/membership/lineage.h"
+#include "daemon/run/run_context.h"
+#include "daemon/store/run_record.h"
+
+namespace tg::daemon {
+
+class OtherLineages {
+ public:
+  explicit OtherLineages(const RunContext& context) : context_(context) {}
+
+  // What this node holds of the run, apart from newer states in memory.
+  Held held(const RunRecord& record) const;
+  // A peer has a lower lineage. Returns what to show once, if that lineage is contradicted; "" otherwise.
+  std::string on_lower(const schema::Heartbeat& beat, const Held& own);
+  // An error (logged) leaves the run as it is.
+  Result<RunRecord> set_aside(const RunRecord& record, const std::string& why) const;
+  // Whether a lineage of the run was set aside here and no user let this node join the other one.
+  bool stays_out(const std::string& run) const;
+  bool let_in(const std::string& run);  // false if no lineage of it was set aside
+
+ private:
+  bool has_set_aside(const std::string& run) const;
+
+  const RunContext& context_;
+  std::set<std::uint64_t> named_;  // keys of lower lineages
+  std::string let_in_;             // the run that a user let this node join
+};
+
+}  // namespace tg::daemon
