@@ -64,7 +64,7 @@ class Machine {
   std::string finished(Seat peer);  // its last report is in
   std::string remembers(PastRun run, std::uint64_t key = kKey);
   std::string remembers_voter(const VoterState& vote);  // run-1's
-  // Of run-1. own: what this node holds of it.
+  // The run is run-1. own: what this node holds of it.
   std::string receives_heartbeat(Seat from, std::uint32_t view, const daemon::Lineage& lineage = {1, kKey},
                                  const daemon::Held& own = {{1, kKey}, 5});
   std::string saves(const schema::Ended& own);                      // run-1's state, or not

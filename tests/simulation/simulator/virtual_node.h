@@ -174,7 +174,7 @@ class VirtualNode : public Machine {
   daemon::Liveness liveness_;
   daemon::ViewLinks view_links_;
   std::optional<daemon::RunIdentity> running_;
-  daemon::Lineage lineage_;  // of the run that began here last
+  daemon::Lineage lineage_;  // the newest run's
   schema::Phase phase_ = schema::Phase::kIdle;
   std::uint64_t step_ = 0;
   std::uint64_t progress_ = 0;
