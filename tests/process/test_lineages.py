@@ -47,8 +47,9 @@ class TwoLineages(unittest.TestCase):
             return ids[0] if ids else None
 
         kept = wait_until(lambda: f"node-a (log {mesh[SENIOR].log}) has set {run} aside", found)
+        why = f"set aside from run {run}, which node-a joins by tgctl join node-a"
+        wait_until(lambda: f"its record says why: {mesh[SENIOR].record(kept)}", lambda: why in mesh[SENIOR].record(kept)["reason"])
         record = wait_recorded(mesh[SENIOR], kept, state)
-        self.assertIn(f"set aside from run {run}, which node-a joins by tgctl join node-a", record["reason"])
         return kept, record
 
     def test_the_lower_one_ends(self):
@@ -68,7 +69,7 @@ class TwoLineages(unittest.TestCase):
             for node in (SENIOR, JUNIOR):
                 shown = {one["id"]: one["state"] for one in mesh.status(node=node)["runs"]}
                 self.assertEqual(shown, {run: "RUNNING", kept: "INTERRUPTED"})
-            folder = mesh.fetch(kept, node=SENIOR)
+            folder = mesh.fetch(kept, "--partial", node=SENIOR)
             self.assertTrue(os.path.exists(os.path.join(folder, "model.safetensors")))
             # It comes in by order only.
             mesh.wait_for_step(run, mesh.run(run, node=JUNIOR)["step"] + 50, node=JUNIOR)
