@@ -1,8 +1,5 @@
 #include "daemon/access/name_watch.h"
 
-#include <netdb.h>
-#include <sys/socket.h>
-
 #include <algorithm>
 #include <chrono>
 #include <utility>
@@ -23,19 +20,6 @@ std::string problem_text(const std::string& name, const Lookup& found) {
 }
 
 }  // namespace
-
-Lookup look_up(const std::string& host) {
-  if (is_address_literal(host)) return {{host}, ""};
-  addrinfo hints{}, *found = nullptr;
-  hints.ai_socktype = SOCK_STREAM;
-  if (const int failed = ::getaddrinfo(host.c_str(), nullptr, &hints, &found); failed != 0)
-    return {{}, ::gai_strerror(failed)};
-  Lookup all;
-  for (const addrinfo* one = found; one != nullptr; one = one->ai_next)
-    all.addresses.push_back(address_text(one->ai_addr, one->ai_addrlen));
-  ::freeaddrinfo(found);
-  return all;
-}
 
 std::string name_problem(const std::string& host) { return problem_text(host, look_up(host)); }
 

@@ -12,13 +12,6 @@
 
 namespace tg::daemon {
 
-struct Lookup {
-  std::vector<std::string> addresses;  // in digits, in the order in which they should be tried
-  std::string error;                   // why there are none: "Name or service not known"
-};
-// Takes as long as the resolver does. The only address of an address is itself.
-Lookup look_up(const std::string& host);
-
 // "node-c.lab does not resolve: Name or service not known", and what to do; "" for an address or a name that resolves.
 std::string name_problem(const std::string& host);
 

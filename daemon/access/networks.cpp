@@ -8,7 +8,6 @@
 #include <charconv>
 #include <cstring>
 
-#include "daemon/access/name_watch.h"
 #include "daemon/access/socket_options.h"
 
 namespace tg::daemon {
@@ -96,6 +95,19 @@ std::string own_address_problem(const std::string& host) {
 
 std::string no_answer_text(const std::string& place) {
   return "nothing answers at " + place + "; is its tgd running, and is that its address?";
+}
+
+Lookup look_up(const std::string& host) {
+  if (is_address_literal(host)) return {{host}, ""};
+  addrinfo hints{}, *found = nullptr;
+  hints.ai_socktype = SOCK_STREAM;
+  if (const int failed = ::getaddrinfo(host.c_str(), nullptr, &hints, &found); failed != 0)
+    return {{}, ::gai_strerror(failed)};
+  Lookup all;
+  for (const addrinfo* one = found; one != nullptr; one = one->ai_next)
+    all.addresses.push_back(address_text(one->ai_addr, one->ai_addrlen));
+  ::freeaddrinfo(found);
+  return all;
 }
 
 Networks::Networks(const std::vector<std::string>& hosts) {

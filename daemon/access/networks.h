@@ -29,6 +29,13 @@ std::optional<Network> parse_network(std::string text);
 // The address in digits; "" if it has none.
 std::string address_text(const sockaddr* address, socklen_t bytes);
 
+struct Lookup {
+  std::vector<std::string> addresses;  // in digits, in the order in which they should be tried
+  std::string error;                   // why there are none: "Name or service not known"
+};
+// Takes as long as the resolver does. The only address of an address is itself.
+Lookup look_up(const std::string& host);
+
 // This machine's addresses, in digits, and the network device of each; no value if they cannot be read.
 std::optional<std::map<std::string, std::string>> own_addresses();
 

@@ -15,7 +15,6 @@
 #include <exception>
 #include <thread>
 
-#include "daemon/access/name_watch.h"
 #include "daemon/access/networks.h"
 #include "daemon/access/socket_options.h"
 #include "kernels/base/now.h"

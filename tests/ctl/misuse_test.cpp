@@ -103,7 +103,7 @@ TEST_F(MisuseTest, UsageErrorsAreTwo) {
   expect(run({"list", "--address", "tcp://host:1"}), 2, "is not an address");
   for (const char* local : {"[fe80::1]:7701", "[fe80::1%eth0]:7701"})
     expect(run({"list", "--address", local}), 2, "is a link-local address");
-  expect(run({"wait", "first", "--for", "done"}), 2, "\"done\" is not a run state");
+  expect(run({"wait", "first", "--for", "done", "--address", port_.name()}), 2, "\"done\" is not a run state");
   EXPECT_EQ(run({}).code, 2);
 }
 

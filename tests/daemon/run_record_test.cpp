@@ -34,7 +34,7 @@ TEST(RunRecord, EveryFieldComesBack) {
   record.status.view = record.view;
   record.status.global_batch = record.global_batch;
   record.status.settings = "seed = 7\n";
-  record.status.view_step = 0;  // it is in views.jsonl
+  record.status.view_step = record.from.step;
   record.status.view_since_ms = 0;
   record.status.next.clear();  // nor the next action
   const Result<RunRecord> read = record_from_json(record_to_json(record));

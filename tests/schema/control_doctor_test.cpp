@@ -23,7 +23,7 @@ TEST(ControlDoctor, ValuesOutOfBoundsAreRefused) {
   EXPECT_FALSE(refused([](auto&, auto&) {}));
   EXPECT_TRUE(refused([](auto& one, auto&) { one.node = ""; }));
   EXPECT_TRUE(refused([](auto& one, auto&) { one.links[0].peer = "NODE"; }));
-  EXPECT_TRUE(refused([](auto& one, auto&) { one.links[0].mesh = static_cast<Reach>(7); }));
+  EXPECT_TRUE(refused([](auto& one, auto&) { one.links[0].mesh = static_cast<Reach>(8); }));
   EXPECT_TRUE(refused([](auto& one, auto&) { one.links[0].mbps = std::nan(""); }));
   EXPECT_TRUE(refused([](auto& one, auto&) { one.links.resize(kMaxMembers + 1, one.links[0]); }));
   EXPECT_TRUE(refused([](auto&, auto& all) { all.reach.pop_back(); }));
