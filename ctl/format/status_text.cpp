@@ -263,7 +263,7 @@ std::string format_run(const schema::RunStatus& run, std::int64_t now_ms, std::s
   }
   const bool ended = schema::has_ended(run.state);
   rows.push_back({"digest", digest(run.digest) + (run.digest == 0 ? "" : ", step " + std::to_string(run.digest_step))});
-  Rows members{{"MEMBER", "STATE", "STEP", ended ? "DIGEST" : "COMPARED AT", ended ? "SAVED" : "PHASE", "WAITED FOR"}};
+  Rows members{{"MEMBER", "STATE", "STEP", ended ? "DIGEST" : "COMPARED", ended ? "SAVED" : "PHASE", "WAITED FOR"}};
   std::vector<std::string> notes{""};
   for (const schema::MemberStatus& member : run.members) {
     const bool waits = member.data_wait_share > schema::kMinDataWaitShare;
