@@ -205,13 +205,15 @@ Outcome& VirtualNode::begin(const daemon::RunIdentity& run) {
   if (options_.on_begin_or_end) options_.on_begin_or_end(options_.self, run.run_key, true);
   running_ = run;
   view_links_.begin_view();
-  const std::vector<Seat> members = membership_.view().seats();
+  std::vector<Seat> known = membership_.view().seats();
+  for (const auto& [key, before] : options_.disk->runs)
+    if (before.id == run.id) known.insert(known.end(), before.known.begin(), before.known.end());
   // A record is of the newest beginning.
   std::erase_if(options_.disk->runs, [&](const auto& record) { return record.second.id == run.id; });
   VirtualDisk::Record& record = options_.disk->runs[run.run_key];
   record.id = run.id;
   record.lineage = run.lineage();
-  record.known = members;
+  record.known = std::move(known);
   Outcome& one = outcomes_[run.id];
   one = {};
   one.began = true;
