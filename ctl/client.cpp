@@ -192,6 +192,7 @@ struct Client::State {
       }
       if (what == ZMQ_EVENT_DISCONNECTED) {
         if (accepted && !dropped_at) dropped_at = Clock::now();
+        if (!first_dropped_at) first_dropped_at = dropped_at;
         continue;
       }
       const bool succeeded = what == ZMQ_EVENT_HANDSHAKE_SUCCEEDED;
@@ -318,11 +319,12 @@ struct Client::State {
   Clock::time_point first_refused{};
   std::size_t dials = 0, tried = 0;  // tried: keys since the last one that was accepted
   bool accepted = false, refused = false, forbidden = false;
-  bool rotated = false;                         // the key was accepted before, and refused since
-  std::optional<Clock::time_point> dropped_at;  // when a connection ended that was accepted; none accepted since
-  bool answered_before = false;                 // there was a reply to any request
-  int descriptor = -1;                          // the connection's
-  std::uint64_t taken_bytes = 0;                // received on it when the last message was read
+  bool rotated = false;                               // the key was accepted before, and refused since
+  std::optional<Clock::time_point> dropped_at;        // when a connection ended that was accepted; none accepted since
+  std::optional<Clock::time_point> first_dropped_at;  // since the request was sent
+  bool answered_before = false;                       // there was a reply to any request
+  int descriptor = -1;                                // the connection's
+  std::uint64_t taken_bytes = 0;                      // received on it when the last message was read
   bool flooded = false;
   std::function<bool()> keep_waiting;
   bool given_up = false;
@@ -338,6 +340,7 @@ Result<schema::ReplyBody> Client::State::ask(const schema::RequestBody& body, in
   // The port may be bound again meanwhile, and other keys be tried, which is not the node's silence.
   if (changed_recently(key_file)) timeout_ms += static_cast<int>(std::chrono::milliseconds(kRotationTime).count());
   Clock::time_point deadline = Clock::now() + std::chrono::milliseconds(timeout_ms);
+  first_dropped_at.reset();
   Clock::time_point heard = Clock::now();
   const std::chrono::milliseconds probe_every(poll != nullptr ? kPollMs : kProbeMs);
   const schema::RequestBody question = poll != nullptr ? poll->request : schema::VersionRequest{};
@@ -352,9 +355,9 @@ Result<schema::ReplyBody> Client::State::ask(const schema::RequestBody& body, in
       return Error{ErrorKind::kUnreachable, "the connection to the node at " + address +
                                                 " was lost before it replied; tgctl list shows whether the run exists"};
     const Clock::time_point now = Clock::now();
-    if (dropped_at) {
-      deadline = std::max(deadline, *dropped_at + kDropTime);
-      heard = std::max(heard, *dropped_at);
+    if (first_dropped_at) {  // the first alone: a port that accepts and ends each connection is waited for once
+      deadline = std::max(deadline, *first_dropped_at + kDropTime);
+      heard = std::max(heard, *first_dropped_at);
     }
     if (reply) {
       if (!reply->ok()) {

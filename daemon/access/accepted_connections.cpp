@@ -18,7 +18,6 @@ namespace tg::daemon {
 namespace {
 
 constexpr std::uint64_t kReadAhead = 64 * 1024;
-constexpr unsigned kRetransmits = 3;  // one packet, again and again: more than chance
 
 // ACCEPT_FAILED is left out: without free descriptors libzmq's accept loop spins and would fill the monitor's queue.
 constexpr int kEvents = ZMQ_EVENT_ACCEPTED | ZMQ_EVENT_DISCONNECTED | ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL;
@@ -169,13 +168,6 @@ std::optional<SendProgress> AcceptedConnections::send_progress(int descriptor) {
   socklen_t size = sizeof info;
   if (::getsockopt(descriptor, IPPROTO_TCP, TCP_INFO, &info, &size) != 0) return std::nullopt;
   return SendProgress{info.tcpi_bytes_sent - info.tcpi_bytes_retrans + info.tcpi_notsent_bytes, info.tcpi_bytes_acked};
-}
-
-bool AcceptedConnections::loses_large_packets(int descriptor) {
-  tcp_info info{};
-  socklen_t size = sizeof info;
-  if (::getsockopt(descriptor, IPPROTO_TCP, TCP_INFO, &info, &size) != 0) return false;
-  return info.tcpi_retransmits >= kRetransmits && info.tcpi_sacked > 0;
 }
 
 std::string AcceptedConnections::address(int descriptor) const {

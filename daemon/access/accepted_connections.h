@@ -59,8 +59,6 @@ class AcceptedConnections {
   std::string address(int descriptor) const;
   // No value if there is no such connection. Any thread.
   static std::optional<SendProgress> send_progress(int descriptor);
-  // Whether what was sent on it last arrives, though what was sent before does not: larger packets are lost on the way.
-  static bool loses_large_packets(int descriptor);
   bool is_open(int descriptor) const { return connections_.contains(descriptor); }
   std::size_t size() const { return connections_.size(); }
 

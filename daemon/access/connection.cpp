@@ -8,7 +8,7 @@
 namespace tg::daemon {
 namespace {
 
-constexpr int kConnectionEvents = ZMQ_EVENT_CONNECTED | ZMQ_EVENT_DISCONNECTED | ZMQ_EVENT_HANDSHAKE_SUCCEEDED |
+constexpr int kConnectionEvents = ZMQ_EVENT_DISCONNECTED | ZMQ_EVENT_HANDSHAKE_SUCCEEDED |
                                   ZMQ_EVENT_HANDSHAKE_FAILED_AUTH | ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL |
                                   ZMQ_EVENT_HANDSHAKE_FAILED_NO_DETAIL;
 
@@ -49,7 +49,7 @@ Connection dial(zmq::context_t& context, const SocketOptions& options, const std
   return made;
 }
 
-std::optional<ConnectionEvent> next_event(zmq::socket_t& monitor, int* descriptor) {
+std::optional<ConnectionEvent> next_event(zmq::socket_t& monitor) {
   zmq::message_t event, address;
   if (!monitor.recv(event, zmq::recv_flags::dontwait)) return std::nullopt;
   if (!monitor.recv(address, zmq::recv_flags::dontwait)) return std::nullopt;
@@ -60,9 +60,6 @@ std::optional<ConnectionEvent> next_event(zmq::socket_t& monitor, int* descripto
     std::memcpy(&value, event.data<char>() + sizeof what, sizeof value);
   }
   switch (what) {
-    case ZMQ_EVENT_CONNECTED:
-      if (descriptor != nullptr) *descriptor = value;
-      return next_event(monitor, descriptor);
     case ZMQ_EVENT_HANDSHAKE_SUCCEEDED:
       return ConnectionEvent::kConnected;
     case ZMQ_EVENT_HANDSHAKE_FAILED_AUTH:

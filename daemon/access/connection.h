@@ -43,8 +43,8 @@ enum class ConnectionEvent : std::uint8_t {
   kHandshakeFailed,    // the port has another key, or speaks another protocol; libzmq may give up
   kSilent,             // the port accepted the connection and sent nothing during the handshake; libzmq may give up
 };
-// The next event, if there is one. Notes the descriptor of a connection that was made meanwhile.
-std::optional<ConnectionEvent> next_event(zmq::socket_t& monitor, int* descriptor = nullptr);
+// The next event, if there is one.
+std::optional<ConnectionEvent> next_event(zmq::socket_t& monitor);
 
 // A failed attempt to connect to a peer's port.
 struct ConnectFailure {

@@ -17,8 +17,6 @@ constexpr std::chrono::milliseconds kTick{250};       // how often links are che
 constexpr std::chrono::milliseconds kMaxPause{2000};  // a longer time between two ticks means a suspended process
 // How long a key rotation takes from the first node's port to the last: each node checks its file every second.
 constexpr std::chrono::milliseconds kMaxRebind{3000};
-// The link is up again at once, since hellos are small, until the next large frame.
-constexpr std::chrono::seconds kNarrowShown{60};
 constexpr std::uint64_t kMaxSilenceMs = 30'000;  // a connection's minimum; every node sends a hello each second
 constexpr std::size_t kMaxConnections = 4 * schema::kMaxMembers;
 
@@ -148,7 +146,7 @@ void Inbound::watch_connections() {
 void Inbound::watch_connection(Seat seat) {
   Peer& peer = peers_[seat];
   Link& link = links_[seat];
-  while (const std::optional<ConnectionEvent> event = next_event(peer.monitor, &peer.descriptor)) {
+  while (const std::optional<ConnectionEvent> event = next_event(peer.monitor)) {
     if (peer.dial != link.dials) continue;  // an event of a connection that was replaced
     if (*event == ConnectionEvent::kConnected) {
       link.connection = ++peer.connections;
@@ -184,13 +182,6 @@ void Inbound::mark_down(Seat peer) {
   // While the file holds both keys of a rotation, the rotation may be the cause.
   links_[peer].rekeying = is_rekeying(peer) || (keyring_.has_keys() && keyring_.cluster_count() > 1);
   if (!links_[peer].up.exchange(false)) return;
-  const std::string& own = self_.config.node;
-  if (AcceptedConnections::loses_large_packets(peers_[peer].descriptor))
-    links_.note_problem(peer,
-                        "large packets from " + own + " to " + name(peer) +
-                            " are lost on the way, small ones arrive; find the size that passes (ping -M do -s 1472 " +
-                            self_.config.peers[peer].host + " on " + own + ") and set it as the MTU of all nodes",
-                        true, kNarrowShown);
   log_.warning("connection-lost", {{"peer", name(peer)}});
   hooks_.on_connection_changed(peer, false);
 }

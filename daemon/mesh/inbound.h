@@ -48,7 +48,6 @@ class Inbound {
   struct Peer {
     zmq::socket_t monitor;   // the events of our connection to it
     std::uint64_t dial = 0;  // the number of that connection
-    int descriptor = -1;     // its newest one
     std::uint64_t connections = 0;
     std::string sender;      // routing id of its connection to us; "" = none
     std::uint64_t echo = 0;  // the newest of our hellos that it has echoed

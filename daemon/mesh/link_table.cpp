@@ -41,8 +41,8 @@ std::uint64_t LinkTable::sent_bytes() const {
 // A refusal is repeated each second; an older one is out of date.
 bool LinkTable::Note::is_current() const { return std::chrono::steady_clock::now() - at < kProblemLifetime; }
 
-void LinkTable::note_problem(Seat peer, const std::string& why, bool may_recover, std::chrono::seconds lasts) {
-  record(peer, {{why, may_recover}, Source::kOwn, std::chrono::steady_clock::now() + lasts});
+void LinkTable::note_problem(Seat peer, const std::string& why, bool may_recover) {
+  record(peer, {{why, may_recover}, Source::kOwn, std::chrono::steady_clock::now()});
 }
 
 void LinkTable::note_refusal(Seat peer, const std::string& why) {
@@ -77,9 +77,7 @@ void LinkTable::note_source(Seat peer, const std::string& from) {
 
 void LinkTable::clear_problem(Seat peer) {
   const std::lock_guard lock(mutex_);
-  std::erase_if(problems_, [&](const auto& known) {
-    return known.first == peer && known.second.at <= std::chrono::steady_clock::now();
-  });
+  problems_.erase(peer);
 }
 
 std::optional<LinkProblem> LinkTable::problem(Seat peer) const {

@@ -74,8 +74,7 @@ class LinkTable {
   // Counts of refused frames: malformed ones from peers, and all from unknown senders.
   std::atomic<std::uint64_t> malformed{0}, unknown_senders{0};
 
-  // lasts: it is told for so long even if the link comes up meanwhile.
-  void note_problem(Seat peer, const std::string& why, bool may_recover = false, std::chrono::seconds lasts = {});
+  void note_problem(Seat peer, const std::string& why, bool may_recover = false);
   // A peer's reason for refusing this node. A problem that this node has found itself takes precedence.
   void note_refusal(Seat peer, const std::string& why);
   // The name that the node at the peer's address reports. A wrong name takes precedence over other problems.

@@ -160,7 +160,7 @@ class Ways(unittest.TestCase):
     def test_at_a_node_that_was_wiped(self):
         """It has heard of the run, and has one that has it resume it."""
         with Mesh(3) as mesh:
-            run = mesh.start({"steps": 12})
+            run = mesh.start({"steps": 12, "join-limit": None})
             mesh[0].signal(signal.SIGTERM)
             mesh[0].wait()
             shutil.rmtree(mesh[0].state_dir)
