@@ -333,10 +333,9 @@ TEST(StatusText, RunShowsItsNumbersAndMembers) {
   run.evaluation_accuracy = 0.98765;
   EXPECT_NE(format_run(sample_run(), kNowMs).find("RUNNING for 42s, about 5m08s left"), std::string::npos);
   const std::string text = format_run(run, kNowMs);
-  for (const char* part :
-       {"FAILED for 42s", "node-b was lost in reduce", "120 of 1000", "98.77 %", "fedcba9876543210",
-        "0.500 codes, 1.500 sent, 93.0 % zeros", "235.5 kB", "node-a  RUNNING", "25 %",
-        "started", "2023-11-14T22:14:00Z", "ended", "2023-11-14T22:14:18Z"}) {
+  for (const char* part : {"FAILED for 42s", "node-b was lost in reduce", "120 of 1000", "98.77 %", "fedcba9876543210",
+                           "0.500 codes, 1.500 sent, 93.0 % zeros", "235.5 kB", "node-a  RUNNING", "25 %", "started",
+                           "2023-11-14T22:14:00Z", "ended", "2023-11-14T22:14:18Z"}) {
     EXPECT_NE(text.find(part), std::string::npos) << part << " in\n" << text;
   }
 }
