@@ -37,8 +37,8 @@ constexpr int kWatchMs = 50;  // between checks of that
 // The node that has ended a connection which it had accepted has this long to accept another one, or to refuse it.
 constexpr std::chrono::milliseconds kDropTime{schema::kControlReplyMs + kReconnectMostMs};
 constexpr const char* kDropped =
-    "it ended the connection that it had accepted, and accepts no other in time: is it busy, or being restarted? Ask "
-    "again in a moment.";
+    "it ended the connection that it had accepted, and accepts no other in time: is it busy, being restarted, or no "
+    "control port (the mesh port + 1)? Ask again in a moment.";
 // The time from a key file's change until every port is bound with the key in use: nodes check each second.
 constexpr std::chrono::seconds kRotationTime{2};
 constexpr std::chrono::seconds kRotationWindow{10};  // after a key file's change, in which refusals may be due to it
