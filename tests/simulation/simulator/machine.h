@@ -63,7 +63,6 @@ class Machine {
   std::string stopping();           // the union of flags says stop
   std::string finished(Seat peer);  // its last report is in
   std::string remembers(PastRun run, std::uint64_t key = kKey);
-<<<<<<< HEAD
   std::string remembers_voter(const VoterState& vote);                                       // run-1's
   std::string receives_heartbeat(Seat from, std::uint32_t view, std::uint32_t lineage = 1);  // run-1's
   std::string saves(const schema::Ended& own);                                               // run-1's state, or not
@@ -73,19 +72,6 @@ class Machine {
   std::string has_snapshot(const std::string& why_not = "");                                 // it has the state
   std::string stops(const std::string& id = "run-1");  // a client's stop; "no: ..." where it is refused
   std::string leaves();                                // a client's leave; "no: ..." where it is refused
-=======
-  std::string remembers_voter(const VoterState& vote);  // run-1's
-  // The run is run-1. own: what this node holds of it.
-  std::string receives_heartbeat(Seat from, std::uint32_t view, const daemon::Lineage& lineage = {1, kKey},
-                                 const daemon::Held& own = {{1, kKey}, 5});
-  std::string saves(const schema::Ended& own);                      // run-1's state, or not
-  std::string discovers_run();                                      // run-1, without this node
-  std::string is_quiesced();                                        // with all members
-  std::string offers_snapshot(const schema::SnapshotOffer& offer);  // what it can give
-  std::string has_snapshot(const std::string& why_not = "");        // it has the state
-  std::string stops(const std::string& id = "run-1");               // a client's stop; "no: ..." where it is refused
-  std::string leaves();                                             // a client's leave; "no: ..." where it is refused
->>>>>>> 3cc1428a (Formatting)
   std::string shuts_down();
   std::string stays_out();
   std::string waits(std::uint64_t ms);

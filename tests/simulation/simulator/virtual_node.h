@@ -172,10 +172,6 @@ class VirtualNode : public Machine {
   daemon::Liveness liveness_;
   daemon::ViewLinks view_links_;
   std::optional<daemon::RunIdentity> running_;
-<<<<<<< HEAD
-=======
-  daemon::Lineage lineage_;  // the newest run's
->>>>>>> 3cc1428a (Formatting)
   schema::Phase phase_ = schema::Phase::kIdle;
   std::uint64_t step_ = 0;
   std::uint64_t progress_ = 0;
