@@ -1,5 +1,5 @@
 @0x858646799c79a334;
-# Frames of the mesh, version 11 of the protocol. Each field is described from the sender's side: its meaning, unit and
+# Frames of the mesh, version 12 of the protocol. Each field is described from the sender's side: its meaning, unit and
 # range, and what a receiver does with an invalid value. "Drop" means that the frame is counted, logged and dropped, and
 # its sender disconnected after kMaxBadFrames of them. The names of bounds are those of schema/limits.h.
 # Members are never renumbered or removed; new ones are appended, with a default that means "not sent".
@@ -75,8 +75,7 @@ struct Hello {
   incarnation @3 :UInt64;
   # Drawn when the process starts; a new value means that the sender was restarted.
 
-  namesHash @4 :UInt64;
-  # Hash of the sorted member names. A difference is reported with both values and both nodes.
+  obsoleteNamesHash @4 :UInt64;
 
   heard @5 :UInt64;
   # The receiver's incarnation as the sender knows it, 0 = the sender has received nothing from it yet.
@@ -88,8 +87,7 @@ struct Hello {
   # Sequence of the receiver's last hello that the sender has received, 0 = none. If the echo stops rising, the link does
   # not work in that direction.
 
-  names @8 :Text;
-  # The sender's peer names, separated by commas, for people; printable, at most kMaxNamesBytes. Else drop.
+  obsoleteNames @8 :Text;
 
   weight @9 :UInt16 = 1;
   # The sender's share of a batch, in proportion to those of the others; 1 to kMaxWeight. Else drop.
@@ -127,16 +125,18 @@ struct Propose {
   # vote, what it does not understand.
 
   weights @2 :List(UInt16);
-  # The weights of all nodes by seat, from their hellos: the members split a batch by this list. Each 1 to kMaxWeight, at
-  # most kMaxMembers. Else drop. A receiver refuses, with a vote, a list for another number of nodes, and in a new run one
-  # with another weight for it than its own.
+  # The weights of all nodes by seat, from their hellos: the members split a batch by this list. Each 1 to kMaxWeight, as
+  # many as names. Else drop. A receiver refuses, with a vote, one with another weight for it in a new run than its own.
 
   resume @3 :Resume;
   # Absent for a new run.
 
   members @4 :List(UInt32);
-  # Seats, ascending, each below kMaxMembers, at most that many; empty: all nodes. Else drop. They are the first
+  # Seats, ascending, each with a name, at most kMaxMembers; empty: all names. Else drop. They are the first
   # view's members, or the participants while no state is chosen. A participant without that state joins the run later.
+
+  names @5 :List(Text);
+  # As in NextView. A receiver that is asked and has no peer line for one that is asked refuses, with a vote.
 }
 
 struct StateId {
@@ -180,7 +180,10 @@ struct Offer {
   # The newest view of the run that the sender knows, and its lineage; 0: none.
 
   voters @4 :List(UInt32);
-  # Its members' seats, each below kMaxMembers, at most that many. Else drop.
+  # Its members' seats, each with a name, at most kMaxMembers. Else drop.
+
+  names @5 :List(Text);
+  # That view's, as in NextView.
 }
 
 struct Vote {
@@ -233,7 +236,10 @@ struct Commit {
   # Bound of a chunk's parameters, unless the job sets one; kSmallChunkParameters to kLargeChunkParameters. Else drop.
 
   members @4 :List(ViewMember);
-  # The first view's members by seat, ascending, at most kMaxMembers. Else drop.
+  # The first view's members by seat, ascending, each with a name, at most kMaxMembers. Else drop.
+
+  names @5 :List(Text);
+  # As in NextView.
 }
 
 struct Fail {
@@ -395,7 +401,7 @@ struct Ended {
 struct ViewMember {
   # A member of a view. Seat and directory together identify a voter, which outlives the process.
   seat @0 :UInt32;
-  # Index among all nodes; below kMaxMembers. Else drop.
+  # Index among the names of the view. Beyond: drop.
 
   since @1 :UInt32;
   # Number of its first view as a member, from 1. The member with the lowest is the senior;
@@ -417,7 +423,7 @@ struct NextView {
   # Number of the next view, at most kMaxViews; the header's is one less. Else drop.
 
   members @1 :List(ViewMember);
-  # By seat, ascending, at most kMaxMembers. Else drop.
+  # By seat, ascending, each with a name, at most kMaxMembers. Else drop.
 
   start @2 :UInt64;
   # Committed steps of its first state.
@@ -427,6 +433,10 @@ struct NextView {
 
   why @4 :Text;
   # Why the view changed, for people; printable, at most kMaxReasonBytes. Else drop.
+
+  names @5 :List(Text);
+  # The nodes that have a seat in the run, by seat: members and former members. The next view has the same ones, and at its
+  # end a newcomer's. As in Hello, at most kMaxMembers. Else drop.
 }
 
 struct Ballot {
@@ -470,8 +480,8 @@ struct Promise {
   leaving @6 :Bool;
   # It is being shut down.
 
-  reachable @7 :List(UInt32);
-  # The seats with which frames pass both ways; ascending, at most kMaxMembers. Else drop.
+  reachable @7 :List(Text);
+  # The nodes with which frames pass both ways, a newcomer included; as in Hello, at most kMaxMembers. Else drop.
 
   acceptedIn @8 :Ballot;
   accepted @9 :NextView;
@@ -511,8 +521,8 @@ struct Join {
   # set.
 
   vote @2 :Vote;
-  reachable @3 :List(UInt32);
-  # Seats with a working link to the sender in both directions, each below kMaxMembers, at most that many. Else drop.
+  reachable @3 :List(Text);
+  # Nodes with a working link to the sender in both directions; as in Hello, at most kMaxMembers. Else drop.
 }
 
 struct Invite {
@@ -524,7 +534,7 @@ struct Invite {
   # As in Propose.
 
   weights @2 :List(UInt16);
-  # As in Propose.
+  # As in Propose, for the names of the view.
 
   globalBatch @3 :UInt64;
   lineage @4 :UInt32;
@@ -537,8 +547,8 @@ struct Invite {
 
 struct Quiesce {
   # Goes from the senior to the others and to the joiner, each second while the members are quiesced, and at the release.
-  seat @0 :UInt32;
-  # The joiner's seat, below kMaxMembers. Else drop.
+  node @0 :Text;
+  # The joiner; as in Hello. Else drop.
 
   done @1 :UInt64;
   # Bytes that the joiner has.
@@ -582,6 +592,6 @@ struct SnapshotChunk {
 struct SnapshotDone {
   # Goes from the joiner to the senior: it has the whole state, and computed its digest.
   state @0 :StateId;
-  reachable @1 :List(UInt32);
+  reachable @1 :List(Text);
   # As in Join.
 }

@@ -6,12 +6,11 @@
 
 namespace tg::schema {
 
-inline constexpr std::uint16_t kProtocolVersion = 11;
+inline constexpr std::uint16_t kProtocolVersion = 12;
 
 // Members and names.
 inline constexpr std::size_t kMaxMembers = 127;  // sums of that many codes fit int8
 inline constexpr std::size_t kMaxNameBytes = 63;
-inline constexpr std::size_t kMaxNamesBytes = kMaxMembers * (kMaxNameBytes + 2);  // for all names together
 inline constexpr std::uint16_t kMaxWeight = 1000;     // a member's share of a batch; at least 1
 inline constexpr std::uint64_t kMaxBatch = 1u << 24;  // samples in a step, over all members
 inline constexpr std::uint64_t kMaxThreads = 1024;    // in an engine
@@ -69,7 +68,7 @@ inline constexpr std::size_t kMaxStepFrameBytes =
     (kMaxSegments + kMaxStatistics) * sizeof(float) + kMaxDigests * sizeof(std::uint64_t) + kFrameOverheadBytes;
 static_assert(kMaxStepFrameBytes <= kMaxFrameBytes,
               "a step frame with scalers and digests of all segments and all statistics is a frame");
-static_assert(kMaxRunIdBytes + kMaxSpecBytes + kMaxMembers * sizeof(std::uint16_t) + kFrameOverheadBytes <=
+static_assert(kMaxRunIdBytes + kMaxSpecBytes + kMaxMembers * (kMaxNameBytes + 16) + kFrameOverheadBytes <=
                   kMaxFrameBytes,
               "any job can be proposed");
 static_assert(kMaxRunIdBytes + kMaxSpecBytes + kFrameOverheadBytes <= kMaxRequestBytes, "any job can be started");

@@ -53,9 +53,15 @@ std::string Admission::refusal_reason(Seat from, const schema::Join& join, const
   if (options_.join_limit_ms == 0) return "join-limit is 0: no node can join this run";
   std::vector<Seat> unheard = view.seats();
   std::erase_if(unheard, [&](Seat seat) {
-    return std::ranges::find(join.reachable, seat.index()) != join.reachable.end() && peers_.connected(from);
+    return std::ranges::find(join.reachable, peers_.name(seat)) != join.reachable.end() && peers_.connected(from);
   });
   if (!unheard.empty()) return peers_.name(from) + " and " + peers_.names_of(unheard) + " do not reach each other";
+  if (view.names().size() == schema::kMaxMembers && !std::ranges::count(view.names(), peers_.name(from)))
+    return "run " + run_.id + " has given all of its " + std::to_string(schema::kMaxMembers) +
+           " seats, and has none for " + peers_.name(from);
+  if (options_.own.global_batch <= view.size())
+    return "a batch of " + std::to_string(options_.own.global_batch) + " has no share for " +
+           std::to_string(view.size() + 1) + " members";
   if (!join.prepared) return "";
   Votes votes(peers_.names());
   if (options_.names) votes.know(options_.names);
@@ -70,14 +76,15 @@ std::string Admission::refusal_reason(Seat from, const schema::Join& join, const
 }
 
 void Admission::refuse(Seat to, const View& view, const std::string& why) {
-  out_.send({to}, run_.run_key, view.number(),
-            schema::Quiesce{.seat = static_cast<std::uint32_t>(to.index()), .over = true, .why = why});
+  out_.send({to}, run_.run_key, view.number(), schema::Quiesce{.node = peers_.name(to), .over = true, .why = why});
 }
 
 void Admission::invite(Seat to, const ViewChange& change) {
+  std::vector<std::uint16_t> weights;
+  for (const std::string& node : change.view().names()) weights.push_back(weight_of_node(node));
   out_.send({to}, run_.run_key, change.view().number(),
-            schema::Invite{run_.id, run_.spec, run_.weights, options_.own.global_batch, run_.lineage(), change.newest(),
-                           choice_});
+            schema::Invite{run_.id, run_.spec, std::move(weights), options_.own.global_batch, run_.lineage(),
+                           change.newest(), choice_});
 }
 
 // --- the quiesce ---
@@ -90,8 +97,7 @@ void Admission::on_quiesced(const ViewChange& change, std::uint64_t now_ms) {
   if (is_join_) return out_.emit(ReadHistory{run_.run_key});
   if (seat_ == peers_.self()) return;
   const std::string why = peers_.name(seat_) + " leaves";
-  out_.send({seat_}, run_.run_key, change.view().number(),
-            schema::Quiesce{.seat = static_cast<std::uint32_t>(seat_.index()), .why = why});
+  out_.send({seat_}, run_.run_key, change.view().number(), schema::Quiesce{.node = peers_.name(seat_), .why = why});
 }
 
 void Admission::on_snapshot_offer(schema::SnapshotOffer offer, const ViewChange& change, std::uint64_t now_ms) {
@@ -101,6 +107,13 @@ void Admission::on_snapshot_offer(schema::SnapshotOffer offer, const ViewChange&
   heard_ms_ = now_ms;
   out_.send({seat_}, run_.run_key, change.view().number(), offer_);
   report_progress(change.view(), now_ms);
+}
+
+// The weight that the run began with; that of a node without a seat is the one in its hello.
+std::uint16_t Admission::weight_of_node(const std::string& node) const {
+  const std::optional<Seat> seat = peers_.seat_of(node);
+  if (!seat) return 1;
+  return std::ranges::count(run_.names, node) > 0 ? run_.weights[*seat] : peers_.weights()[*seat];
 }
 
 std::uint64_t Admission::snapshot_bytes() const {
@@ -120,9 +133,8 @@ void Admission::on_snapshot_done(Seat from, const schema::SnapshotDone& done, Vi
   phase_ = Phase::kChanging;
   sent_bytes_ = snapshot_bytes();
   report_progress(change.view(), now_ms);
-  change.admit({.member = {.seat = static_cast<std::uint32_t>(seat_.index()),
-                           .since = change.view().number() + 1,
-                           .weight = weight_of(choice_, seat_, run_.weights[seat_]),
+  change.admit({.member = {.since = change.view().number() + 1,
+                           .weight = weight_of(choice_, peers_.name(seat_), weight_of_node(peers_.name(seat_))),
                            .incarnation = incarnation_,
                            .directory = directory_},
                 .step = offer_.state.step,
@@ -140,7 +152,7 @@ void Admission::report_progress(const View& view, std::uint64_t now_ms) {
   std::erase(to, peers_.self());
   to.push_back(seat_);
   out_.send(std::move(to), run_.run_key, view.number(),
-            schema::Quiesce{static_cast<std::uint32_t>(seat_.index()), sent_bytes_, of, false, why});
+            schema::Quiesce{peers_.name(seat_), sent_bytes_, of, false, why});
   out_.emit(NoteJoin{run_.run_key, why});
 }
 
@@ -151,7 +163,7 @@ void Admission::release(const View& view, const std::string& why) {
   if (phase_ != Phase::kNone && !view.has(seat_)) to.push_back(seat_);
   phase_ = Phase::kNone;
   out_.send(std::move(to), run_.run_key, view.number(),
-            schema::Quiesce{.seat = static_cast<std::uint32_t>(seat_.index()), .over = true, .why = why});
+            schema::Quiesce{.node = peers_.name(seat_), .over = true, .why = why});
   out_.emit(ReleaseRun{run_.run_key, why});
 }
 

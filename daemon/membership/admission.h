@@ -79,6 +79,7 @@ class Admission {
   void report_progress(const View& view, std::uint64_t now_ms);
   void release(const View& view, const std::string& why);
   std::uint64_t snapshot_bytes() const;
+  std::uint16_t weight_of_node(const std::string& node) const;
 
   const Peers& peers_;
   Outbox& out_;

@@ -63,12 +63,19 @@ std::string steps_of(const std::vector<StateId>& states) {
   return text;
 }
 
+// That with the newest view of the run.
+const Offer& newest_of(const std::vector<Seat>& nodes, const Per<Seat, Offer>& offers) {
+  return offers[*std::ranges::max_element(
+      nodes, {}, [&](Seat seat) { return std::pair(offers[seat].lineage, offers[seat].view); })];
+}
+
 // The participants' offers.
 struct Offered {
   const std::string& run_id;
   const std::vector<Seat>& nodes;
   const Per<Seat, Offer>& offers;
   const Per<Seat, std::string>& names;
+  const Offer& newest = newest_of(nodes, offers);
 };
 
 // "node-a has 900, 600; node-b has none (why)"
@@ -116,26 +123,26 @@ StateRefusal only_the_beginning(const Offered& all) {
 }
 
 // The voters of the newest view that any participant knows; if none knows one, all participants.
-std::vector<Seat> newest_voters(const Offered& all) {
-  const auto view_of = [](const Offer& offer) { return std::tie(offer.lineage, offer.view); };
-  const Offer* newest = &all.offers[all.nodes.front()];
-  for (const Seat seat : all.nodes)
-    if (view_of(*newest) < view_of(all.offers[seat])) newest = &all.offers[seat];
-  if (newest->view == 0) return all.nodes;
-  std::vector<Seat> voters;
-  for (const std::uint32_t seat : newest->voters)
-    if (seat < all.names.size()) voters.emplace_back(seat);
+std::vector<std::string> newest_voters(const Offered& all) {
+  std::vector<std::string> voters;
+  if (all.newest.view == 0)
+    for (const Seat seat : all.nodes) voters.push_back(all.names[seat]);
+  for (const std::uint32_t seat : all.newest.voters) voters.push_back(all.newest.names[seat]);
   return voters;
 }
 
 // A voter that is not asked and may know a later view.
 std::optional<StateRefusal> may_know_more(const Offered& all) {
-  for (const Seat seat : newest_voters(all))
-    if (std::ranges::find(all.nodes, seat) == all.nodes.end())
-      return StateRefusal{all.names[seat],
-                          {ErrorKind::kUnreachable,
-                           all.names[seat] + " was a member of the last view and is not reachable; start its tgd, or " +
-                               "tgctl resume " + all.run_id + " --without " + all.names[seat]}};
+  for (const std::string& node : newest_voters(all)) {
+    if (std::ranges::any_of(all.nodes, [&](Seat seat) { return all.names[seat] == node; })) continue;
+    const bool listed = all.names.place_of(node).has_value();
+    return StateRefusal{
+        node,
+        {ErrorKind::kUnreachable, node + " was a member of the last view and " +
+                                      (listed ? "is not reachable; start its tgd"
+                                              : "no peer line names it; put the line back and start its tgd") +
+                                      ", or tgctl resume " + all.run_id + (listed ? " --without " + node : "")}};
+  }
   return std::nullopt;
 }
 
@@ -157,7 +164,9 @@ ChosenState choose_state(const std::string& run_id, const schema::Resume& asked,
   const bool went_on =
       !places.empty() &&
       (common.empty() || (view_of(places[0]) != view_of(common[0]) && !places[0].same_bits(common[0])));
-  if (how.unasked && !std::ranges::all_of(how.joins ? newest_voters(all) : nodes, knows)) {
+  const std::vector<std::string> voters = newest_voters(all);
+  const auto is_needed = [&](Seat seat) { return !how.joins || std::ranges::count(voters, names[seat]) > 0; };
+  if (how.unasked && !std::ranges::all_of(nodes, [&](Seat seat) { return !is_needed(seat) || knows(seat); })) {
     StateRefusal none = nothing(all, asked, common);
     if (went_on && how.joins)
       none.error.message += "; tgctl resume " + run_id + " resumes with the nodes that have it, and the others join";
@@ -187,7 +196,7 @@ ChosenState choose_state(const std::string& run_id, const schema::Resume& asked,
                                : "; take an earlier one with --from: " + steps_of(others))}};
     }
   }
-  return ResumePoint{*chosen, std::move(members)};
+  return ResumePoint{*chosen, std::move(members), all.newest.names};
 }
 
 }  // namespace tg::daemon

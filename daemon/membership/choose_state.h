@@ -28,7 +28,8 @@ struct StateRefusal {
 };
 struct ResumePoint {
   schema::StateId state;
-  std::vector<Seat> members;  // the nodes that have it, by seat
+  std::vector<Seat> members;       // the nodes that have it, by seat
+  std::vector<std::string> names;  // by seat in the run, as the newest view has them; empty: no node knows a view
 };
 using ChosenState = std::variant<ResumePoint, StateRefusal>;
 

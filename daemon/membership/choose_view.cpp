@@ -10,16 +10,17 @@ bool can_go_on(const schema::Promise& promise) {
   return promise.has_state && promise.unfit.empty() && !promise.leaving;
 }
 
-bool linked(const Promises::value_type& a, const Promises::value_type& b) {
-  return reaches(a.second, b.first) && reaches(b.second, a.first);
+bool linked(const View& view, const Promises::value_type& a, const Promises::value_type& b) {
+  const auto name = [&view](Seat seat) { return view.names()[view.number_of(seat)]; };
+  return reaches(a.second, name(b.first)) && reaches(b.second, name(a.first));
 }
 
 // Drops the member that lacks most links until all are linked; of equals the least senior.
 void drop_unlinked(const View& view, Promises& members) {
   const std::vector<Seat> order = view.by_seniority();
   const auto missing = [&](const auto& one) {
-    return std::ranges::count_if(members,
-                                 [&](const auto& other) { return one.first != other.first && !linked(one, other); });
+    return std::ranges::count_if(
+        members, [&](const auto& other) { return one.first != other.first && !linked(view, one, other); });
   };
   while (true) {
     auto worst = members.end();
@@ -44,8 +45,8 @@ std::string any_of(const std::vector<Seat>& seats, const Peers& peers) {
 
 }  // namespace
 
-bool reaches(const schema::Promise& promise, Seat seat) {
-  return std::ranges::find(promise.reachable, seat.index()) != promise.reachable.end();
+bool reaches(const schema::Promise& promise, const std::string& node) {
+  return std::ranges::find(promise.reachable, node) != promise.reachable.end();
 }
 
 std::optional<schema::NextView> choose_view(const View& view, const Promises& promises, const std::string& why,
@@ -56,7 +57,7 @@ std::optional<schema::NextView> choose_view(const View& view, const Promises& pr
       bound = &promise;
   if (bound != nullptr) return bound->accepted;
 
-  schema::NextView next{.number = view.number() + 1, .start = UINT64_MAX, .why = why};
+  schema::NextView next{.number = view.number() + 1, .start = UINT64_MAX, .why = why, .names = view.names()};
   Promises members;
   for (const auto& one : promises) {
     const schema::Promise& promise = one.second;
@@ -68,22 +69,23 @@ std::optional<schema::NextView> choose_view(const View& view, const Promises& pr
   drop_unlinked(view, members);
   if (members.empty()) return std::nullopt;
   for (const schema::ViewMember& member : view.members())
-    if (std::ranges::find(members, Seat(member.seat), &Promises::value_type::first) != members.end())
+    if (std::ranges::find(members, *view.member_of(member.seat), &Promises::value_type::first) != members.end())
       next.members.push_back(member);
   const auto takes = [&](const Promises::value_type& one) {
-    return one.second.step == joiner->step && reaches(one.second, Seat(joiner->member.seat));
+    return one.second.step == joiner->step && reaches(one.second, joiner->name);
   };
   if (!joiner || next.members.size() != view.size() || !std::ranges::all_of(members, takes)) return next;
-  next.members.insert(std::ranges::upper_bound(next.members, joiner->member.seat, {}, &schema::ViewMember::seat),
-                      joiner->member);
+  schema::ViewMember member = joiner->member;
+  member.seat = run_seat(next.names, joiner->name);
+  next.members.insert(std::ranges::upper_bound(next.members, member.seat, {}, &schema::ViewMember::seat), member);
   next.why = joiner->name + " joins";
   return next;
 }
 
-bool all_linked(const Promises& promises) {
+bool all_linked(const View& view, const Promises& promises) {
   for (const auto& one : promises)
     for (const auto& other : promises)
-      if (one.first < other.first && can_go_on(one.second) && can_go_on(other.second) && !linked(one, other))
+      if (one.first < other.first && can_go_on(one.second) && can_go_on(other.second) && !linked(view, one, other))
         return false;
   return true;
 }

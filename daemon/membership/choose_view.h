@@ -16,7 +16,7 @@ using Promises = std::vector<std::pair<Seat, schema::Promise>>;
 
 // A joiner that has the snapshot of `step` (admission.h).
 struct ReadyJoiner {
-  schema::ViewMember member;  // as in the next view
+  schema::ViewMember member;  // as in the next view, which gives it its seat
   std::uint64_t step = 0;
   std::string name;
 };
@@ -28,10 +28,10 @@ struct ReadyJoiner {
 std::optional<schema::NextView> choose_view(const View& view, const Promises& promises, const std::string& why,
                                             const std::optional<ReadyJoiner>& joiner = {});
 
-bool reaches(const schema::Promise& promise, Seat seat);
+bool reaches(const schema::Promise& promise, const std::string& node);
 
 // Whether all eligible members reach each other: otherwise one would be evicted for a broken link.
-bool all_linked(const Promises& promises);
+bool all_linked(const View& view, const Promises& promises);
 
 // "quorum lost: 2 of 4 voters reachable; resumes when node-a or node-c returns". absent: with a vote.
 std::string quorum_lost_text(const View& view, const std::vector<Seat>& reachable, const std::vector<Seat>& absent,

@@ -14,17 +14,10 @@ void Joiner::on_run_discovered(const std::string& run_id, std::uint64_t now_ms) 
   if (run_id == run_id_) seen_ms_ = now_ms;
 }
 
-std::vector<std::uint32_t> Joiner::reachable_seats() const {
-  std::vector<std::uint32_t> seats;
-  for (const Seat peer : peers_.others())
-    if (peers_.connected(peer)) seats.push_back(static_cast<std::uint32_t>(peer.index()));
-  return seats;
-}
-
 void Joiner::send_join(std::uint64_t now_ms) {
   next_request_ms_ = now_ms + kRepeatMs;
   schema::Join join{
-      .run_id = run_id_, .prepared = phase_ == Phase::kReady, .vote = vote_, .reachable = reachable_seats()};
+      .run_id = run_id_, .prepared = phase_ == Phase::kReady, .vote = vote_, .reachable = peers_.connected_names()};
   join.vote.directory = self_.directory;
   join.vote.incarnation = self_.incarnation;
   std::vector<Seat> to = peers_.others();
@@ -33,10 +26,10 @@ void Joiner::send_join(std::uint64_t now_ms) {
 }
 
 void Joiner::on_invite(Seat from, std::uint64_t run_key, const schema::Invite& invite, std::uint64_t now_ms) {
-  if (phase_ == Phase::kNone || invite.run_id != run_id_ || invite.weights.size() != peers_.size() ||
-      invite.view.members.empty() || !peers_.knows(Seat(invite.view.members.back().seat)))
+  if (phase_ == Phase::kNone || invite.run_id != run_id_ || invite.weights.size() != invite.view.names.size() ||
+      invite.view.members.empty() || !peers_.unknown_in(invite.view).empty())
     return;
-  const View view(invite.view);  // its senior invites a node that is no voter of it
+  const View view(invite.view, peers_.names());  // its senior invites a node that is no voter of it
   if (view.by_seniority().front() != from || view.has_voter(peers_.self(), self_.directory)) return;
   if (has_reserved() && (run_.run_key != run_key || run_.spec != invite.spec)) {
     drop();  // the run was resumed under another run key
@@ -48,16 +41,20 @@ void Joiner::on_invite(Seat from, std::uint64_t run_key, const schema::Invite& i
   choice_ = invite.choice;
   if (has_reserved()) return;
   run_ = {.run_key = run_key, .id = invite.run_id, .spec = invite.spec};
-  run_.weights = Per<Seat, std::uint16_t>(invite.weights.begin(), invite.weights.end());
+  run_.weights = peers_.weights();
+  run_.names = invite.view.names;
+  for (std::size_t i = 0; i < run_.names.size(); ++i)
+    if (const auto seat = peers_.seat_of(run_.names[i])) run_.weights[*seat] = invite.weights[i];
   run_.global_batch = invite.global_batch;
   if (invite.lineage > 1) run_.resume = schema::Resume{.lineage = invite.lineage, .from_step = {}};
-  std::vector<schema::ViewMember> members = view_.members;
-  const auto place = std::ranges::lower_bound(members, peers_.self().index(), {}, &schema::ViewMember::seat);
-  if (place == members.end() || place->seat != peers_.self().index())
-    members.insert(place, {.seat = static_cast<std::uint32_t>(peers_.self().index()),
-                           .weight = weight_of(choice_, peers_.self(), run_.weights[peers_.self()])});
+  schema::NextView next{.number = view_.number + 1, .members = view_.members, .names = view_.names};
+  const std::uint32_t own = run_seat(next.names, peers_.own_name());
+  const auto place = std::ranges::lower_bound(next.members, own, {}, &schema::ViewMember::seat);
+  if (place == next.members.end() || place->seat != own)
+    next.members.insert(place,
+                        {.seat = own, .weight = weight_of(choice_, peers_.own_name(), run_.weights[peers_.self()])});
   phase_ = Phase::kPreparing;
-  out_.emit(PrepareRun{run_, View(view_.number + 1, std::move(members)), true});
+  out_.emit(PrepareRun{run_, View(next, peers_.names()), true});
 }
 
 void Joiner::on_prepared(std::uint64_t run_key, const schema::Vote& vote, std::uint64_t now_ms) {
@@ -69,7 +66,7 @@ void Joiner::on_prepared(std::uint64_t run_key, const schema::Vote& vote, std::u
 }
 
 void Joiner::on_quiesce(Seat from, std::uint64_t run_key, const schema::Quiesce& quiesce, std::uint64_t now_ms) {
-  if (phase_ == Phase::kNone || quiesce.seat != peers_.self().index()) return;
+  if (phase_ == Phase::kNone || quiesce.node != peers_.own_name()) return;
   if (has_reserved() && run_.run_key != run_key) return;
   out_.emit(NoteJoin{run_key, quiesce.why});
   if (from == donor_) heard_ms_ = now_ms;
@@ -100,7 +97,8 @@ bool Joiner::on_snapshot_done(std::uint64_t run_key, std::uint64_t now_ms) {
 // Sent to all members: one that knows a newer view answers with it.
 void Joiner::send_done(std::uint64_t now_ms) {
   next_request_ms_ = now_ms + kRepeatMs;
-  out_.send(View(view_).seats(), run_.run_key, view_.number, schema::SnapshotDone{state_, reachable_seats()});
+  out_.send(View(view_, peers_.names()).seats(), run_.run_key, view_.number,
+            schema::SnapshotDone{state_, peers_.connected_names()});
 }
 
 void Joiner::on_failed(std::uint64_t run_key, const std::string& why, std::uint64_t now_ms) {

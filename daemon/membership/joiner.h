@@ -55,7 +55,6 @@ class Joiner {
  private:
   enum class Phase : std::uint8_t { kNone, kAsking, kPreparing, kReady, kReceiving, kHasSnapshot };
 
-  std::vector<std::uint32_t> reachable_seats() const;
   void send_join(std::uint64_t now_ms);
   void send_done(std::uint64_t now_ms);
 

@@ -104,9 +104,11 @@ bool Membership::trusts(Seat from, std::uint64_t run_key, const schema::Invite& 
   return voter == nullptr;
 }
 
-std::vector<Seat> Membership::voters_of(const std::string& run_id) const {
+std::vector<std::string> Membership::voters_of(const std::string& run_id) const {
   const ViewChange* const voter = voter_in(run_id);
-  return voter == nullptr ? peers_.all() : voter->view().seats();
+  std::vector<std::string> names;
+  for (const Seat seat : voter == nullptr ? peers_.all() : voter->view().seats()) names.push_back(peers_.name(seat));
+  return names;
 }
 
 template <class Event>
@@ -122,7 +124,9 @@ void Membership::advance(std::uint64_t now_ms) {
     std::erase_if(voters_, [this](const auto& voter) { return voter.second.run_id == lifecycle_.run().id; });
     const View& view = lifecycle_.view();
     change_ = std::make_unique<ViewChange>(
-        peers_, out_, self_, VoterState{lifecycle_.run().run_key, {view.number(), view.members()}, {}, {}, {}}, true);
+        peers_, out_, self_,
+        VoterState{lifecycle_.run().run_key, {view.number(), view.members(), 0, false, "", view.names()}, {}, {}, {}},
+        true);
     change_->record();
     begin_admission();
     if (const std::optional<schema::Fail> failure = start_.take_early_failure()) {
@@ -266,6 +270,7 @@ void Membership::on_offer(std::uint64_t run_key, schema::Offer offer, std::uint3
     offer.lineage = known_lineage;
     offer.view = voter->view().number();
     for (const schema::ViewMember& one : voter->view().members()) offer.voters.push_back(one.seat);
+    offer.names = voter->view().names();
   }
   start_.on_own_offer(run_key, std::move(offer), known_lineage, now_ms);
 }
@@ -350,7 +355,7 @@ void Membership::join_frame(Seat from, const schema::FrameHeader& header, const 
       quiesce && from == lifecycle_.view().by_seniority().front()) {
     quiesced_ = !quiesce->over;
     if (quiesced_ && stop_asked_) request_release(peers_.own_name() + " was asked to stop the run");
-    const bool leaves = quiesced_ && ask_to_leave_ms_ && Seat(quiesce->seat) == peers_.self();
+    const bool leaves = quiesced_ && ask_to_leave_ms_ && quiesce->node == peers_.own_name();
     if (leaves && !change_->in_progress()) change_->leave(leave_reason(), now_ms);
     quiesce->over ? out_.emit(ReleaseRun{run_key, quiesce->why}) : out_.emit(NoteJoin{run_key, quiesce->why});
   }
@@ -534,9 +539,8 @@ void Membership::request_release(const std::string& why) {
   const Seat senior = lifecycle_.view().by_seniority().front();
   if (senior == peers_.self()) return admission_->cancel(*change_, why);
   if (!quiesced_) return;
-  const auto self = static_cast<std::uint32_t>(peers_.self().index());
   out_.send({senior}, lifecycle_.run().run_key, lifecycle_.view().number(),
-            schema::Quiesce{.seat = self, .over = true, .why = why});
+            schema::Quiesce{.node = peers_.own_name(), .over = true, .why = why});
 }
 
 void Membership::stay_out() { joiner_.drop(); }
@@ -585,10 +589,10 @@ void Membership::set_aside(std::uint64_t run_key, PastRun run) {
 void Membership::add_past_voter(VoterState vote, std::string run_id, std::uint32_t lineage) {
   const PastRun* const past = lifecycle_.outcome_sync().find(vote.run_key);
   if (past != nullptr && schema::is_final(past->end.truth.state)) return;
-  // A vote of another mesh names unknown nodes.
-  if (vote.view.members.empty() || !peers_.knows(Seat(vote.view.members.back().seat))) return;
+  if (vote.view.members.empty() || !schema::validation_error(vote.view).empty()) return;
+  for (std::string node; !(node = peers_.unknown_in(vote.view)).empty();) peers_.add_absent(node);
   const std::uint64_t run_key = vote.run_key;
-  const View view(vote.view);
+  const View view(vote.view, peers_.names());
   if (view.has(peers_.self()) && !view.has_voter(peers_.self(), self_.directory))
     return add_lost_vote(run_key, "its state directory is not the one that it voted with");
   know_members(run_id, view.seats());

@@ -129,8 +129,8 @@ class Membership {
   }
   // The nodes that a pending start waits for.
   std::vector<Seat> awaited() const { return start_.waited_for(); }
-  // The members of the newest view known here of a past run, by seat; all nodes if none is known.
-  std::vector<Seat> voters_of(const std::string& run_id) const;
+  // The members of the newest view known here of a past run; all nodes if none is known.
+  std::vector<std::string> voters_of(const std::string& run_id) const;
 
  private:
   struct PastVoter {  // this node's voter in a run that ended for this node alone

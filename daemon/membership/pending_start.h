@@ -29,7 +29,7 @@ class PendingStart {
 
   // The participants, by seat, and the first of them.
   std::vector<Seat> asked(const Peers& peers) const { return run_.members.empty() ? peers.all() : run_.members; }
-  Seat granter(const Peers& peers) const { return asked(peers).front(); }
+  Seat granter(const Peers& peers) const { return peers.first_of(asked(peers)); }
   std::vector<Seat> disconnected(const Peers& peers) const {
     std::vector<Seat> seats = asked(peers);
     std::erase_if(seats, [&](Seat seat) { return peers.connected(seat); });

@@ -18,6 +18,7 @@ struct RunIdentity {
   std::uint64_t start_timeout_ms = 30'000;
   // All nodes' weights at the preparation: a new run's as the proposer knew them, a resumed one's as recorded.
   Per<Seat, std::uint16_t> weights = {};
+  std::vector<std::string> names = {};        // by seat in the run; empty: of a new run
   std::optional<schema::Resume> resume = {};  // a resume, from resume->start once that is chosen
   // The participants until a state is chosen, then the first view's members. By seat; empty: all nodes.
   std::vector<Seat> members = {};

@@ -10,7 +10,7 @@ void RunLifecycle::begin(RunIdentity run, View view, Seat proposer, ExchangeChoi
 }
 
 void RunLifecycle::join(RunIdentity run, const schema::NextView& view, Seat donor, const schema::Commit& choice) {
-  enter(std::move(run), View(view), donor, choice);
+  enter(std::move(run), View(view, peers_.names()), donor, choice);
   out_.emit(JoinRun{run_, choice, view});
 }
 

@@ -10,10 +10,12 @@ namespace tg::daemon {
 
 namespace {
 
-std::vector<std::uint32_t> seats_of(const std::vector<Seat>& members) {
-  std::vector<std::uint32_t> seats;
-  for (const Seat seat : members) seats.push_back(static_cast<std::uint32_t>(seat.index()));
-  return seats;
+// The names of the nodes that a proposal asks.
+std::vector<std::string> asked_in(const schema::Propose& proposal) {
+  if (proposal.members.empty()) return proposal.names;
+  std::vector<std::string> names;
+  for (const std::uint32_t seat : proposal.members) names.push_back(proposal.names[seat]);
+  return names;
 }
 
 bool allows_joins(const std::string& spec) {
@@ -45,7 +47,7 @@ void Start::reserve(Phase phase, RunIdentity run, Seat proposer, std::uint64_t d
   phase_ = phase;
   run_ = std::move(run);
   participants_ = run_.members.empty() ? peers_.all() : run_.members;
-  set_members(run_.members);
+  set_members(participants_);
   proposer_ = proposer;
   deadline_ms_ = deadline_ms;
   offers_.begin(participants_);
@@ -55,10 +57,23 @@ void Start::reserve(Phase phase, RunIdentity run, Seat proposer, std::uint64_t d
   stop_asked_ = false;
 }
 
-// The first view's members, as far as they are chosen. Empty: all nodes.
+// The first view's members, as far as they are chosen.
 void Start::set_members(const std::vector<Seat>& members) {
   run_.members = members;
-  view_ = View::of(members, run_.weights);
+  schema::NextView first{.number = View::kFirst, .names = run_.names};
+  for (std::uint32_t number = 0; number < run_.names.size(); ++number)
+    if (const auto seat = peers_.seat_of(run_.names[number]); seat && std::ranges::count(members, *seat) > 0)
+      first.members.push_back({.seat = number, .weight = run_.weights[*seat]});
+  view_ = View(first, peers_.names());
+}
+
+// Every participant gets a seat in the run.
+Status Start::give_seats() {
+  for (const Seat seat : participants_) run_seat(run_.names, name(seat));
+  if (run_.names.size() <= schema::kMaxMembers) return {};
+  return Error{ErrorKind::kRefused, "run " + run_.id + " has given all of its " + std::to_string(schema::kMaxMembers) +
+                                        " seats, and has none for " + run_.names.back() + "; resume it --without " +
+                                        run_.names.back()};
 }
 
 void Start::drop() {
@@ -70,15 +85,8 @@ void Start::drop() {
 
 void Start::hand_over(ExchangeChoice choice) {
   phase_ = Phase::kNone;
-  const View view(View::kFirst, choice.commit.members);
+  const View view(first_view(choice.commit), peers_.names());
   lifecycle_.begin(run_, view, proposer_, std::move(choice));
-}
-
-std::vector<Seat> Start::seats_in(const std::vector<std::uint32_t>& members) const {
-  std::vector<Seat> seats;
-  for (const std::uint32_t seat : members)
-    if (peers_.knows(Seat(seat))) seats.emplace_back(seat);
-  return seats;
 }
 
 std::vector<Seat> Start::other_participants() const {
@@ -89,7 +97,8 @@ std::vector<Seat> Start::other_participants() const {
 
 // Whether the commit names all members, and this one with the directory that it voted with.
 bool Start::matches_members(const schema::Commit& commit) const {
-  const View view(View::kFirst, commit.members);
+  if (commit.names != run_.names || !peers_.unknown_in(first_view(commit)).empty()) return false;
+  const View view(first_view(commit), peers_.names());
   return view.seats() == view_.seats() && view.has_voter(peers_.self(), self_.directory);
 }
 
@@ -276,9 +285,14 @@ void Start::propose(std::uint64_t now_ms) {
   RunIdentity run = start.run();
   const bool finds = run.resume.has_value();
   if (!finds) run.weights = peers_.weights();
+  if (!finds)
+    for (const Seat seat : peers_.all()) run_seat(run.names, name(seat));
   reserve(finds ? Phase::kFinding : Phase::kProposing, std::move(run), peers_.self(), now_ms + timeouts_.prepare_ms);
   token_ = start.token();
   give_up_ms_ = start.deadline_ms();
+  if (const Status given = give_seats(); !given.ok())
+    return fail_proposal({given.error().kind, "", "prepare", given.error().message});
+  set_members(participants_);
   send_proposal(now_ms);
   find_or_prepare();
 }
@@ -290,8 +304,14 @@ void Start::find_or_prepare() {
 
 void Start::send_proposal(std::uint64_t now_ms) {
   proposed_ms_ = now_ms;
-  send(other_participants(), run_.run_key,
-       schema::Propose{run_.id, run_.spec, run_.weights, run_.resume, seats_of(run_.members)});
+  schema::Propose proposal{.run_id = run_.id, .spec = run_.spec, .resume = run_.resume, .names = run_.names};
+  for (const std::string& node : run_.names) {
+    const std::optional<Seat> seat = peers_.seat_of(node);
+    proposal.weights.push_back(seat ? run_.weights[*seat] : 1);
+  }
+  if (view_.size() < run_.names.size())
+    for (const schema::ViewMember& member : view_.members()) proposal.members.push_back(member.seat);
+  send(other_participants(), run_.run_key, std::move(proposal));
 }
 
 void Start::add_offer(Seat from, schema::Offer offer, std::uint64_t now_ms) {
@@ -299,9 +319,12 @@ void Start::add_offer(Seat from, schema::Offer offer, std::uint64_t now_ms) {
   const ChosenState chosen = offers_.choose(run_.id, *run_.resume, {run_.resume->unasked, allows_joins(run_.spec)});
   if (const auto* none = std::get_if<StateRefusal>(&chosen))
     return fail_proposal({none->error.kind, none->node, "prepare", none->error.message});
-  const auto& [state, members] = std::get<ResumePoint>(chosen);
+  const auto& [state, members, names] = std::get<ResumePoint>(chosen);
   run_.resume->start = state;
-  set_members(members.size() < peers_.size() ? members : std::vector<Seat>());
+  if (!names.empty()) run_.names = names;
+  if (const Status given = give_seats(); !given.ok())
+    return fail_proposal({given.error().kind, "", "prepare", given.error().message});
+  set_members(members);
   if (run_.not_from && run_.not_from->same_bits(*run_.resume->start))
     return fail_proposal({ErrorKind::kRefused, "", "prepare",
                           "it has begun repeatedly at step " + std::to_string(run_.not_from->step) +
@@ -347,14 +370,14 @@ void Start::propose_anew(const schema::Fail& cause, std::uint64_t now_ms) {
   run.start_timeout_ms = give_up_ms_ - now_ms;
   if (run.resume) {
     run.resume->start.reset();
-    run.members = participants_.size() < peers_.size() ? participants_ : std::vector<Seat>();
+    run.members = participants_;
   }
   drop();
   out_.emit(RestartProposal{token_, std::move(run)});
 }
 
 void Start::commit() {
-  Result<ExchangeChoice> choice = votes_.decide(run_);
+  Result<ExchangeChoice> choice = votes_.decide(run_, view_);
   if (!choice) return fail_proposal({choice.error().kind, own_name(), "prepare", choice.error().message});
   votes_.clear();
   send(other_participants(), run_.run_key, choice->commit);
@@ -368,18 +391,20 @@ void Start::commit() {
 // --- as a member ---
 
 // "" if this node can take part.
-std::string Start::refusal_reason(Seat from, const schema::Propose& proposal) const {
+std::string Start::refusal_reason(Seat from, const schema::Propose& proposal,
+                                  const std::vector<std::string>& asked) const {
   if (shut_down_) return own_name() + " is being shut down";
   if (phase_ != Phase::kNone || lifecycle_.is_active()) return busy_reason();
   const std::uint16_t weight = peers_.weights()[peers_.self()];
-  const bool same_mesh = proposal.weights.size() == peers_.size();
-  if (proposal.resume && !same_mesh)
-    return "run " + proposal.run_id + " resumes with " + std::to_string(proposal.weights.size()) + " nodes, and " +
-           own_name() + " knows " + std::to_string(peers_.size()) + "; give every node the same peer lines";
+  for (const std::string& node : asked)
+    if (!peers_.seat_of(node))
+      return "no peer line of " + own_name() + " names " + node + ", which " + name(from) +
+             " asks to take part in run " + proposal.run_id + "; add that line to the tgd.conf of " + own_name();
   if (proposal.resume && proposal.resume->start)
     return own_name() + " had given up waiting for run " + proposal.run_id + " to resume; resume it again";
   // A resumed run keeps its weights.
-  if (!proposal.resume && (!same_mesh || proposal.weights[peers_.self()] != weight))
+  std::vector<std::string> names = proposal.names;
+  if (!proposal.resume && proposal.weights[Seat(run_seat(names, own_name()))] != weight)
     return name(from) + " does not know yet that " + own_name() + " has weight " + std::to_string(weight) +
            "; start it again";
   return "";
@@ -390,21 +415,24 @@ void Start::on_propose(Seat from, std::uint64_t run_key, const schema::Propose& 
     if (from == proposer_) on_repeated_proposal(proposal, now_ms);
     return;
   }
-  const std::vector<Seat> asked = seats_in(proposal.members);
-  if (!asked.empty() && std::ranges::find(asked, peers_.self()) == asked.end()) return;
+  const std::vector<std::string> names = asked_in(proposal);
+  if (std::ranges::find(names, own_name()) == names.end()) return;
   const auto refuse = [&](const std::string& message) {
     send({from}, run_key, schema::Vote{false, ErrorKind::kRefused, message});
   };
-  if (const std::string why = refusal_reason(from, proposal); !why.empty()) return refuse(why);
-  if (peers_.self() == (asked.empty() ? Seat(0) : asked.front()) && !right_.spend(run_key, from))
+  if (const std::string why = refusal_reason(from, proposal, names); !why.empty()) return refuse(why);
+  if (own_name() == *std::ranges::min_element(names) && !right_.spend(run_key, from))
     return refuse("the right to start run " + proposal.run_id + " has lapsed; start it again");
   // The proposer holds the grant: this node's start would be refused with its id.
   const std::optional<PendingStart> own = std::exchange(pending_, std::nullopt);
   if (own && own->claiming()) give_grant_back(own->granter(peers_), own->run().run_key);
   RunIdentity run{run_key, proposal.run_id, proposal.spec};
-  run.weights = proposal.weights;
+  run.weights.assign(peers_.size(), 1);
+  run.names = proposal.names;
   run.resume = proposal.resume;
-  run.members = asked;
+  for (const Seat number : proposal.weights.places())
+    if (const auto seat = peers_.seat_of(proposal.names[number.index()])) run.weights[*seat] = proposal.weights[number];
+  for (const std::string& node : names) run.members.push_back(*peers_.seat_of(node));
   reserve(proposal.resume ? Phase::kOffering : Phase::kPreparing, std::move(run), from,
           now_ms + timeouts_.prepare_ms + timeouts_.claim_ms);
   proposed_ms_ = now_ms;
@@ -418,16 +446,20 @@ void Start::on_repeated_proposal(const schema::Propose& proposal, std::uint64_t 
   const std::optional<schema::Offer>& own = offers_.of(peers_.self());
   if (phase_ != Phase::kOffering || !own || stop_asked_ || early_failure_ || !proposal.resume) return;
   const std::optional<schema::StateId>& start = proposal.resume->start;
-  if (start && !proposal.members.empty() &&
-      std::ranges::find(proposal.members, peers_.self().index()) == proposal.members.end())
+  const std::vector<std::string> names = asked_in(proposal);
+  if (start && std::ranges::find(names, own_name()) == names.end())
     return drop();  // it joins the run once that is active
   if (!start) return send({proposer_}, run_.run_key, *own);
   if (std::ranges::find(own->states, *start) == own->states.end())
     return withdraw_vote({ErrorKind::kRefused, own_name(), "prepare",
                           own_name() + " has not offered the state of step " + std::to_string(start->step) +
                               " of run " + run_.id + "; resume it again"});
+  std::vector<Seat> members;
+  for (const std::string& node : names)
+    if (const auto seat = peers_.seat_of(node)) members.push_back(*seat);
   run_.resume = proposal.resume;
-  set_members(seats_in(proposal.members));
+  run_.names = proposal.names;
+  set_members(members);
   phase_ = Phase::kPreparing;
   deadline_ms_ = now_ms + timeouts_.prepare_ms + timeouts_.claim_ms;
   out_.emit(PrepareRun{run_, view_});

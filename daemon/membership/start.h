@@ -107,11 +107,11 @@ class Start {
     out_.send(std::move(to), run_key, View::kFirst, std::move(body));
   }
   void set_members(const std::vector<Seat>& members);
-  std::vector<Seat> seats_in(const std::vector<std::uint32_t>& members) const;
   bool is_member(Seat seat) const { return view_.has(seat); }
   void reserve(Phase phase, RunIdentity run, Seat proposer, std::uint64_t deadline_ms);
   void drop();
   void find_or_prepare();
+  Status give_seats();
   void hand_over(ExchangeChoice choice);
   bool matches_members(const schema::Commit& commit) const;
   void on_peer_failed(Seat from, const schema::Fail& cause);
@@ -133,7 +133,7 @@ class Start {
   std::vector<Seat> missing() const;             // seats whose offer or vote is missing
   std::vector<Seat> other_participants() const;  // seats that are asked
   // member
-  std::string refusal_reason(Seat from, const schema::Propose& proposal) const;
+  std::string refusal_reason(Seat from, const schema::Propose& proposal, const std::vector<std::string>& asked) const;
   void on_repeated_proposal(const schema::Propose& proposal, std::uint64_t now_ms);
   void try_to_vote(std::uint64_t now_ms);
   void withdraw_vote(schema::Fail cause);

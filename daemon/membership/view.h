@@ -1,6 +1,7 @@
 // View is the numbered list of a run's members. Every frame of the run carries the number; every sum depends on the
 // list. A member's seat and state directory are a voter: it decides on the next view, even as a restarted process
-// (view_change.h). Immutable; any thread.
+// (view_change.h). Members are in the order of their seats in the run, the same on every node; the Seat of each is this
+// node's own. Immutable; any thread.
 #pragma once
 
 #include <algorithm>
@@ -21,14 +22,17 @@ class View {
   static constexpr std::uint32_t kFirst = 1;  // the number of a run's first view
 
   View() = default;
-  // members ascend by seat: a member's rank is its place among them.
-  View(std::uint32_t number, std::vector<schema::ViewMember> members) : number_(number), members_(std::move(members)) {}
-  explicit View(const schema::NextView& decided) : View(decided.number, decided.members) {}
+  // known: the names that this node knows, all members' among them; none: it numbers nodes as the run does.
+  explicit View(const schema::NextView& decided, const Per<Seat, std::string>& known = {})
+      : number_(decided.number), members_(decided.members), names_(decided.names) {
+    for (const schema::ViewMember& member : members_)
+      seats_.push_back(known.empty() ? Seat(member.seat) : known.place_of(names_[member.seat]).value());
+  }
   // Members with a weight and nothing else.
   View(std::uint32_t number, const std::vector<Seat>& seats, const Per<Rank, std::uint16_t>& weights)
-      : number_(number) {
-    for (const Rank rank : places<Rank>(seats.size()))
-      members_.push_back({.seat = static_cast<std::uint32_t>(seats[rank.index()].index()), .weight = weights[rank]});
+      : number_(number), seats_(seats.begin(), seats.end()) {
+    for (const Rank rank : seats_.places())
+      members_.push_back({.seat = static_cast<std::uint32_t>(seats_[rank].index()), .weight = weights[rank]});
   }
   View(std::uint32_t number, const std::vector<Seat>& seats)
       : View(number, seats, Per<Rank, std::uint16_t>(seats.size(), 1)) {}
@@ -50,12 +54,16 @@ class View {
   std::uint32_t number() const { return number_; }
   std::size_t size() const { return members_.size(); }
   const std::vector<schema::ViewMember>& members() const { return members_; }  // by rank
-  Seat seat(Rank rank) const { return Seat(members_[rank.index()].seat); }
+  const std::vector<std::string>& names() const { return names_; }             // by seat in the run
+  Seat seat(Rank rank) const { return seats_[rank]; }
   // The node's rank; nothing if it is not a member.
-  std::optional<Rank> rank(Seat seat) const {
-    const auto found = std::ranges::lower_bound(members_, seat.index(), {}, &schema::ViewMember::seat);
-    if (found == members_.end() || found->seat != seat.index()) return std::nullopt;
-    return Rank(static_cast<std::size_t>(found - members_.begin()));
+  std::optional<Rank> rank(Seat seat) const { return seats_.place_of(seat); }
+  // A member's seat in the run, and the member with that; nothing if none has it.
+  std::uint32_t number_of(Seat member) const { return members_[rank(member).value().index()].seat; }
+  std::optional<Seat> member_of(std::uint32_t number) const {
+    const auto found = std::ranges::find(members_, number, &schema::ViewMember::seat);
+    return found == members_.end() ? std::nullopt
+                                   : std::optional(seats_[Rank(static_cast<std::size_t>(found - members_.begin()))]);
   }
   Per<Rank, std::uint16_t> weights() const {  // the members' shares of a batch
     Per<Rank, std::uint16_t> weights;
@@ -73,29 +81,38 @@ class View {
     const std::optional<Rank> place = rank(seat);
     return place && members_[place->index()].directory == directory;
   }
-  std::vector<Seat> seats() const { return seats_of(members_); }  // by rank
-  // The longest member first; of equals the lowest seat.
+  const std::vector<Seat>& seats() const { return seats_; }  // by rank
+  // The longest member first; of equals the lowest in the run.
   std::vector<Seat> by_seniority() const {
-    std::vector<schema::ViewMember> members = members_;
-    std::ranges::stable_sort(members, {}, &schema::ViewMember::since);
-    return seats_of(members);
-  }
-
- private:
-  static std::vector<Seat> seats_of(const std::vector<schema::ViewMember>& members) {
-    std::vector<Seat> seats;
-    for (const schema::ViewMember& member : members) seats.emplace_back(member.seat);
+    std::vector<Seat> seats = seats_;
+    std::ranges::stable_sort(seats, {}, [this](Seat seat) { return since(seat); });
     return seats;
   }
 
+ private:
   std::uint32_t number_ = kFirst;
   std::vector<schema::ViewMember> members_;  // by rank
+  std::vector<std::string> names_;
+  Per<Rank, Seat> seats_;
 };
 
+inline schema::NextView first_view(const schema::Commit& commit) {
+  return {.number = View::kFirst, .members = commit.members, .names = commit.names};
+}
+
 // A node's weight in the run's first view; `otherwise` if it was no member of that.
-inline std::uint16_t weight_of(const schema::Commit& commit, Seat seat, std::uint16_t otherwise) {
-  const auto found = std::ranges::find(commit.members, seat.index(), &schema::ViewMember::seat);
-  return found == commit.members.end() ? otherwise : found->weight;
+inline std::uint16_t weight_of(const schema::Commit& commit, const std::string& name, std::uint16_t otherwise) {
+  for (const schema::ViewMember& member : commit.members)
+    if (commit.names[member.seat] == name) return member.weight;
+  return otherwise;
+}
+
+// The seat of a name in a run; that of a name without one is the next.
+inline std::uint32_t run_seat(std::vector<std::string>& names, const std::string& name) {
+  const auto found = std::ranges::find(names, name);
+  const auto seat = static_cast<std::uint32_t>(found - names.begin());
+  if (found == names.end()) names.push_back(name);
+  return seat;
 }
 
 // Whether these voters are a quorum: more than half of the view's, or exactly half with the senior. Any two quorums

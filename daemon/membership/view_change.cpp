@@ -9,18 +9,13 @@
 #include "kernels/base/check.h"
 
 namespace tg::daemon {
-namespace {
-
-Seat owner(const schema::Ballot& ballot) { return Seat(ballot.seat); }
-
-}  // namespace
 
 ViewChange::ViewChange(const Peers& peers, Outbox& out, const Self& self, VoterState vote, bool has_state)
     : peers_(peers),
       out_(out),
       self_(self),
       vote_(std::move(vote)),
-      view_(vote_.view),
+      view_(vote_.view, peers.names()),
       previous_view_(view_),
       applied_view_(view_.number()),
       promise_written_(vote_.promised),
@@ -166,18 +161,18 @@ void ViewChange::suspect(Seat seat, const std::string& why, std::uint64_t now_ms
   if (!one.suspected) {
     one.suspected = true;
     one.why = why;
-    if (is_own) send(others(), schema::Suspect{static_cast<std::uint32_t>(seat.index()), why});
+    if (is_own) send(others(), schema::Suspect{view_.number_of(seat), why});
   }
   advance(now_ms);
 }
 
 void ViewChange::on_message(Seat from, const schema::Suspect& frame, std::uint64_t now_ms) {
-  const Seat seat(frame.seat);
+  const std::optional<Seat> seat = view_.member_of(frame.seat);
   if (seat == from && peer_states_[from].status == kReachable) {
     peer_states_[from].status = kIneligible;
     peer_states_[from].why = frame.why;
   }
-  if (view_.has(seat)) suspect(seat, frame.why, now_ms, false);
+  if (seat) suspect(*seat, frame.why, now_ms, false);
 }
 
 // --- the coordinator ---
@@ -190,9 +185,9 @@ bool ViewChange::must_start_ballot(std::uint64_t now_ms) const {
     if (is_self(seat)) break;
     if (peer_states_[seat].status == kReachable) ++place;
   }
+  const std::optional<Seat> owner = view_.member_of(highest_ballot_.seat);
   const bool other_coordinates =
-      highest_ballot_.count > 0 &&
-      (is_self(owner(highest_ballot_)) || peer_states_[owner(highest_ballot_)].status != kUnreachable);
+      highest_ballot_.count > 0 && owner && (is_self(*owner) || peer_states_[*owner].status != kUnreachable);
   if (place == 0 && !other_coordinates) return true;
   const std::uint64_t timeout_ms = std::min(kMaxViewTimeoutMs, kViewTimeoutMs << std::min(highest_ballot_.count, 4U));
   return now_ms >= coordinator_heard_ms_ + timeout_ms * std::max<std::uint64_t>(place, 1);
@@ -205,7 +200,7 @@ void ViewChange::advance(std::uint64_t now_ms) {
 
 void ViewChange::start_ballot(std::uint64_t now_ms) {
   phase_ = Phase::kPreparing;
-  ballot_ = {highest_ballot_.count + 1, static_cast<std::uint32_t>(peers_.self().index())};
+  ballot_ = {highest_ballot_.count + 1, view_.number_of(peers_.self())};
   began_ms_ = sent_ms_ = now_ms;
   waited_enough_ = false;
   for (PeerState& one : peer_states_) {
@@ -244,7 +239,8 @@ void ViewChange::try_to_propose(std::uint64_t now_ms) {
   const std::vector<Seat> promised = voters([](const PeerState& one) { return one.promise.has_value(); });
   std::vector<Seat> awaited = voters([](const PeerState& one) { return !one.promise && one.status == kReachable; });
   if (now_ms >= began_ms_ + kReconnectMs)
-    std::erase_if(awaited, [&](Seat seat) { return !reaches(*peer_states_[peers_.self()].promise, seat); });
+    std::erase_if(awaited,
+                  [&](Seat seat) { return !reaches(*peer_states_[peers_.self()].promise, peers_.name(seat)); });
   if (!is_quorum(view_, promised) || !(awaited.empty() || waited_enough_)) return;
   Promises promises;
   std::string causes;
@@ -253,7 +249,7 @@ void ViewChange::try_to_propose(std::uint64_t now_ms) {
     const std::string& one = peer_states_[seat].promise->unfit;
     if (!one.empty() && causes.find(one) == std::string::npos) causes += (causes.empty() ? "" : "; ") + one;
   }
-  if (!all_linked(promises) && now_ms < began_ms_ + kReconnectMs) return;
+  if (!all_linked(view_, promises) && now_ms < began_ms_ + kReconnectMs) return;
   std::optional<schema::NextView> next = choose_view(view_, promises, reasons(), joiner_);
   if (!next) {
     waited_enough_ = true;
@@ -296,7 +292,7 @@ void ViewChange::count_accepted(std::uint64_t now_ms) {
 }
 
 void ViewChange::on_message(Seat, const schema::Nack& nack, std::uint64_t now_ms) {
-  if (view_.has(owner(nack.ballot))) on_ballot(nack.ballot, now_ms);
+  if (view_.member_of(nack.ballot.seat)) on_ballot(nack.ballot, now_ms);
 }
 
 // --- as a voter ---
@@ -310,14 +306,14 @@ void ViewChange::on_ballot(const schema::Ballot& ballot, std::uint64_t now_ms) {
 }
 
 void ViewChange::on_message(Seat from, const schema::Prepare& prepare, std::uint64_t now_ms) {
-  if (owner(prepare.ballot) != from) return;
+  if (!is_from(from, prepare.ballot)) return;
   if (prepare.ballot < vote_.promised) return send({from}, schema::Nack{vote_.promised});
   on_ballot(prepare.ballot, now_ms);
   record_answer(Answer::Kind::kPromise, prepare.ballot, from, now_ms);
 }
 
 void ViewChange::on_message(Seat from, const schema::Accept& accept, std::uint64_t now_ms) {
-  if (owner(accept.ballot) != from || !is_next(accept.view)) return;
+  if (!is_from(from, accept.ballot) || !is_next(accept.view)) return;
   if (accept.ballot < vote_.promised) return send({from}, schema::Nack{vote_.promised});
   on_ballot(accept.ballot, now_ms);
   vote_.accepted = accept.view;
@@ -325,7 +321,9 @@ void ViewChange::on_message(Seat from, const schema::Accept& accept, std::uint64
 }
 
 bool ViewChange::is_next(const schema::NextView& next) const {
-  return next.number == view_.number() + 1 && !next.members.empty() && peers_.knows(Seat(next.members.back().seat));
+  const std::vector<std::string>& names = view_.names();
+  return next.number == view_.number() + 1 && !next.members.empty() && peers_.unknown_in(next).empty() &&
+         std::ranges::equal(names, std::span(next.names).first(std::min(names.size(), next.names.size())));
 }
 
 bool ViewChange::is_written(const Answer& answer) const {
@@ -362,7 +360,7 @@ void ViewChange::on_vote_written(bool ok, std::uint64_t now_ms) {
     const std::string why = peers_.own_name() + " cannot write its vote; make room on its disk";
     if (applied_view_ != view_.number() &&
         view_.has(peers_.self()))  // the others have installed a view that has this node
-      send(others(), schema::Suspect{static_cast<std::uint32_t>(peers_.self().index()), why});
+      send(others(), schema::Suspect{view_.number_of(peers_.self()), why});
     return suspect(peers_.self(), why, now_ms, true);
   }
   write_failed_ = false;
@@ -414,7 +412,7 @@ void ViewChange::send_answer(const Answer& answer, const SealReport& report, std
                           report.step,
                           report.unfit.empty() ? ineligible_ : report.unfit,
                           leaving_ || report.leaving};
-  for (const Seat seat : report.reachable) promise.reachable.push_back(static_cast<std::uint32_t>(seat.index()));
+  for (const Seat seat : report.reachable) promise.reachable.push_back(peers_.name(seat));
   promise.accepted_in = vote_.accepted_in;
   promise.accepted = vote_.accepted;
   if (!is_self(answer.to)) return send({answer.to}, std::move(promise));
@@ -430,7 +428,10 @@ void ViewChange::send_answer(const Answer& answer, const SealReport& report, std
 // --- the decision ---
 
 void ViewChange::on_decided(const schema::NextView& next, std::uint64_t now_ms) {
-  if (next.number <= view_.number() || next.members.empty() || !peers_.knows(Seat(next.members.back().seat))) return;
+  if (next.number <= view_.number() || next.members.empty()) return;
+  if (const std::string node = peers_.unknown_in(next); !node.empty())
+    return note_hint("view " + std::to_string(next.number) + " has " + node + ", and no peer line of " +
+                     peers_.own_name() + " names it; add that line");
   if (applied_view_ == view_.number()) {
     previous_view_ = view_;
     decision_times_ = times_;
@@ -439,7 +440,7 @@ void ViewChange::on_decided(const schema::NextView& next, std::uint64_t now_ms) 
     can_install_ = sealed_ && (next.start == step || (seal_report_.can_undo && step > 0 && next.start == step - 1));
   }
   vote_ = {vote_.run_key, next, {}, {}, {}};
-  view_ = View(next);
+  view_ = View(next, peers_.names());
   hint_.clear();
   promise_written_ = accept_written_ = highest_ballot_ = {};
   coordinator_heard_ms_ = now_ms;
@@ -497,9 +498,12 @@ void ViewChange::on_hint(Seat from, const std::string& what, std::uint64_t now_m
   if (applied_view_ != view_.number() || (hinted_ms_ > 0 && now_ms < hinted_ms_ + kRepeatMs)) return;
   hinted_ms_ = now_ms;
   const std::string hint = peers_.name(from) + " " + what + ", but is in no view that " + peers_.own_name() + " knows";
-  if (hint != std::exchange(hint_, hint))
-    out_.emit(NoteJoin{vote_.run_key, hint + "; asking " + peers_.names_of(others()), true});
+  note_hint(hint, "; asking " + peers_.names_of(others()));
   send_decision(others());
+}
+
+void ViewChange::note_hint(const std::string& what, const std::string& next) {
+  if (what != std::exchange(hint_, what)) out_.emit(NoteJoin{vote_.run_key, what + next, true});
 }
 
 void ViewChange::on_frame(Seat from, const schema::FrameHeader& header, const schema::FrameBody& body,

@@ -146,8 +146,8 @@ class ViewChange {
     out_.send(std::move(to), vote_.run_key, view_.number() - 1, schema::Decide{vote_.view});
   }
   void send_ineligible(std::vector<Seat> to) {
-    send(std::move(to), schema::Suspect{static_cast<std::uint32_t>(peers_.self().index()),
-                                        peers_.own_name() + " has no state of the run in memory"});
+    send(std::move(to),
+         schema::Suspect{view_.number_of(peers_.self()), peers_.own_name() + " has no state of the run in memory"});
   }
   void set_status(Seat seat, Reachability status, std::uint64_t now_ms);
   void suspect(Seat seat, const std::string& why, std::uint64_t now_ms, bool is_own);
@@ -161,12 +161,14 @@ class ViewChange {
   void try_to_propose(std::uint64_t now_ms);
   void count_accepted(std::uint64_t now_ms);
   void on_ballot(const schema::Ballot& ballot, std::uint64_t now_ms);
+  bool is_from(Seat from, const schema::Ballot& ballot) const { return view_.member_of(ballot.seat) == from; }
   bool is_written(const Answer& answer) const;
   bool is_next(const schema::NextView& next) const;
   void record_answer(Answer::Kind kind, const schema::Ballot& ballot, Seat to, std::uint64_t now_ms);
   void write_vote(Answer answer);
   void request_seal(const Answer& answer, std::uint64_t now_ms);
   void send_answer(const Answer& answer, const SealReport& report, std::uint64_t now_ms);
+  void note_hint(const std::string& what, const std::string& next = "");
   void on_message(Seat from, const schema::Suspect& suspect, std::uint64_t now_ms);
   void on_message(Seat from, const schema::Prepare& prepare, std::uint64_t now_ms);
   void on_message(Seat from, const schema::Promise& promise, std::uint64_t now_ms);

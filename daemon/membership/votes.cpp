@@ -73,35 +73,22 @@ std::vector<Seat> Votes::missing() const {
   return votes_.places_where([this](Seat seat) { return !votes_[seat]; });
 }
 
-std::vector<schema::ViewMember> Votes::members(const Per<Seat, std::uint16_t>& weights) const {
-  std::vector<schema::ViewMember> members;
-  for (const Seat seat : votes_.places()) {
-    if (!votes_[seat]) continue;
-    members.push_back({.seat = static_cast<std::uint32_t>(seat.index()),
-                       .since = View::kFirst,
-                       .weight = weights[seat],
-                       .incarnation = votes_[seat]->incarnation,
-                       .directory = votes_[seat]->directory});
-  }
-  return members;
-}
-
-Result<ExchangeChoice> Votes::decide(const RunIdentity& run) const {
+Result<ExchangeChoice> Votes::decide(const RunIdentity& run, const View& view) const {
   const Result<schema::JobSpec> job = schema::parse_job(run.spec, "job");
   if (!job) return job.error();
   Per<Seat, schema::Vote> votes;  // the members', by rank
-  for (const std::optional<schema::Vote>& vote : votes_)
-    if (vote) votes.push_back(*vote);
+  for (const Seat seat : view.seats()) votes.push_back(votes_[seat].value());
   ExchangeChoice choice = choose_exchange(exchange_preference(*job), votes);
+  choice.commit.members = view.members();
+  choice.commit.names = view.names();
   const bool by_speed = job->split == schema::Split::kSpeed && !run.resume;
-  Per<Seat, std::uint16_t> weights = run.weights;
-  if (by_speed) {
-    const Per<Seat, std::uint16_t> of_votes = weights_by_speed(*job, votes);
-    std::size_t next = 0;
-    for (const Seat seat : votes_.places())
-      if (votes_[seat]) weights[seat] = of_votes[Seat(next++)];
+  const Per<Seat, std::uint16_t> weights = by_speed ? weights_by_speed(*job, votes) : Per<Seat, std::uint16_t>();
+  for (const Seat place : votes.places()) {
+    schema::ViewMember& member = choice.commit.members[place.index()];
+    if (by_speed) member.weight = weights[place];
+    member.incarnation = votes[place].incarnation;
+    member.directory = votes[place].directory;
   }
-  choice.commit.members = members(weights);
   return choice;
 }
 

@@ -9,6 +9,7 @@
 
 #include "daemon/membership/choose_exchange.h"
 #include "daemon/membership/run_identity.h"
+#include "daemon/membership/view.h"
 #include "engine/data/file_sums.h"
 #include "kernels/base/status.h"
 #include "schema/frame/frame.h"
@@ -30,12 +31,11 @@ class Votes {
   // train the same thing; it names both nodes and both values.
   std::optional<schema::Fail> take(Seat from, const schema::Vote& vote);
   std::vector<Seat> missing() const;
-  // Once none is missing. The members' weights are the run's or, for a new run with `split = speed`, follow from their
-  // votes (split_by_speed.h). An error if the run's spec is no job.
-  Result<ExchangeChoice> decide(const RunIdentity& run) const;
+  // Once none of the view's members is missing. The members' weights are the run's or, for a new run with `split =
+  // speed`, follow from their votes (split_by_speed.h). An error if the run's spec is no job.
+  Result<ExchangeChoice> decide(const RunIdentity& run, const View& view) const;
 
  private:
-  std::vector<schema::ViewMember> members(const Per<Seat, std::uint16_t>& weights) const;
   std::optional<schema::Fail> difference() const;
   std::string differing_files(Seat one, Seat other) const;
 

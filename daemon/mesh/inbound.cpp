@@ -351,8 +351,8 @@ void Inbound::on_hello(const std::string& id, Sender& sender, const schema::Hell
                      from);
   const auto known = seats_.find(hello.node);
   if (known == seats_.end())
-    return turn_away("no peer line of " + config.node + " names " + hello.node +
-                     "; give every node the same peer lines");
+    return turn_away("no peer line of " + config.node + " names " + hello.node + "; add that line to the tgd.conf of " +
+                     config.node);
   const Seat seat = known->second;
   if (const std::optional<std::string> why = incompatibility(hello)) {
     links_.note_problem(seat, *why);
@@ -373,9 +373,6 @@ std::optional<std::string> Inbound::incompatibility(const schema::Hello& hello) 
     return "builds differ: " + hello.node + " runs " + hello.build + " (protocol " + std::to_string(hello.protocol) +
            "), " + own + " runs " + self_.build + " (protocol " + std::to_string(schema::kProtocolVersion) +
            "); a run needs one build on all nodes: install the same package, or the same sources, on both";
-  if (hello.names_hash != self_.names_hash)
-    return "peer lines differ: " + hello.node + " knows " + hello.names + ", " + own + " knows " + self_.names +
-           "; give every node the same set of peer names";
   return std::nullopt;
 }
 

@@ -12,11 +12,7 @@ constexpr std::chrono::milliseconds kProblemLifetime{5000};  // after the last r
 }  // namespace
 
 MeshIdentity::MeshIdentity(const schema::NodeConfig& c, std::uint64_t i, std::string b)
-    : config(c),
-      incarnation(i),
-      build(std::move(b)),
-      names(schema::joined(c.names())),
-      names_hash(schema::names_hash(c.peers)) {}
+    : config(c), incarnation(i), build(std::move(b)) {}
 
 LinkTable::LinkTable(const schema::NodeConfig& config, Log& log)
     : config_(config), log_(log), links_(config.peers.size()), name_watch_(config.hosts()) {}

@@ -34,8 +34,6 @@ struct MeshIdentity {
   const schema::NodeConfig config;
   const std::uint64_t incarnation;
   const std::string build;
-  const std::string names;  // all nodes' names, joined
-  const std::uint64_t names_hash;
 };
 
 struct Link {

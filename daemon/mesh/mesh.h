@@ -7,6 +7,8 @@
 // (outbound.h) belongs to the node's thread: it has the DEALERs, the hellos and the queues of frames that wait for a
 // connection. The halves share the link table (link_table.h).
 //
+// Two nodes have a link if the peer lines of each name the other, whatever else they name.
+//
 // A link is up when both directions work: the peer's hello has arrived, and it echoes one of ours. It is down as soon
 // as TCP reports it: a killed process is noticed at once, without waiting for peer-timeout. It is down too, and
 // redialled, when one direction has been silent for kMaxLinkSilence (link_table.h). A second process under a peer's

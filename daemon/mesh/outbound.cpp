@@ -98,11 +98,9 @@ bool Outbound::send_hello(Seat peer) {
                             self_.build,
                             self_.config.node,
                             self_.incarnation,
-                            self_.names_hash,
                             heard,
                             link.hello_sent + 1,
                             link.hello_received,
-                            self_.names,
                             static_cast<std::uint16_t>(self_.config.weight)};
   if (!write_frame(peer, schema::encode_frame({}, hello, pool_))) return false;
   ++link.hello_sent;

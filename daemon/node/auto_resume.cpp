@@ -32,22 +32,27 @@ std::optional<RunIdentity> AutoResume::next_proposal(const Nodes& nodes, std::ui
   const std::optional<RunRecord> record = interrupted();
   if (!record) return std::nullopt;
   const Per<Seat, std::string>& names = context_.self.names;
-  std::vector<Seat> all, reachable;
-  for (const Seat seat : names.places()) all.push_back(seat);
   const bool can_join = schema::parse_job(record->spec, "run.json")->join_limit_ms > 0;
-  const std::vector<Seat> awaited = can_join ? nodes.last_members(record->id) : all;
+  const std::vector<std::string> awaited =
+      can_join || record->nodes.empty() ? nodes.last_members(record->id) : record->nodes;
   std::string missing;
-  for (const Seat seat : awaited)
-    if (!nodes.is_reachable(seat)) missing += (missing.empty() ? "" : ", ") + names[seat];
+  std::vector<Seat> members;
+  for (const std::string& node : awaited) {
+    const std::optional<Seat> seat = names.place_of(node);
+    if (seat) members.push_back(*seat);
+    if (seat && nodes.is_reachable(*seat)) continue;
+    missing += (missing.empty() ? "" : ", ") + node;
+    if (!seat) missing += ", which no peer line names: put it back, or tgctl resume " + record->id;
+  }
   show_next(*record, missing);
   // If the run is active without this node, the first heartbeats of a reachable peer say so.
-  std::ranges::copy_if(all, std::back_inserter(reachable), nodes.is_reachable);
+  std::vector<Seat> reachable = names.places_where(nodes.is_reachable);
   if (reachable != std::exchange(reachable_, reachable)) reachable_since_ms_ = now_ms;
-  if (!missing.empty() || awaited.front() != context_.self.config.seat() || now_ms < reachable_since_ms_ + kSettleMs ||
+  if (!missing.empty() || awaited.front() != context_.self.config.node || now_ms < reachable_since_ms_ + kSettleMs ||
       now_ms < next_try_ms_)
     return std::nullopt;
   std::optional<RunIdentity> run = identity_of(*record, now_ms, key);
-  if (run && awaited.size() < all.size()) run->members = awaited;
+  if (run) run->members = std::move(members);
   return run;
 }
 

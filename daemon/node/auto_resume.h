@@ -28,8 +28,8 @@ class AutoResume {
   bool is_left_by_all() const { return in_it_.empty(); }  // whose heartbeats came
 
   struct Nodes {
-    std::function<bool(Seat)> is_reachable;                                 // both ports answer; true for this node
-    std::function<std::vector<Seat>(const std::string& run)> last_members;  // the newest known view
+    std::function<bool(Seat)> is_reachable;  // both ports answer; true for this node
+    std::function<std::vector<std::string>(const std::string& run)> last_members;  // the newest known view
   };
   // Returns the run to propose now, with the members that are asked (empty: all nodes). The pause after a failed
   // attempt doubles up to kMaxPauseMs. A state from which the run began kMaxTries times without reaching another is

@@ -90,6 +90,8 @@ void Node::restore_run(const RunRecord& record) {
     context_.news.log.warning("vote", {{"run", record.id}, {"what", vote.error().message}});
     return membership_.add_lost_vote(record.key, vote.error().message);
   }
+  for (schema::NextView* const view : {&vote->view, &vote->accepted})
+    if (view->names.empty()) view->names = record.nodes;  // an older vote
   voted_runs_[record.key] = record.id;
   membership_.add_past_voter(*std::move(vote), record.id, record.status.lineage);
 }
@@ -615,6 +617,7 @@ void Node::report_failure(const schema::Fail& cause) {
 }
 
 void Node::apply(SendFrame& action) {
+  std::erase_if(action.to, [this](Seat seat) { return seat.index() >= context_.self.names.size(); });  // absent
   context_.network.mesh.send(action.to, schema::encode_frame(action.header, action.body, context_.network.pool));
 }
 
@@ -850,7 +853,7 @@ void Node::apply(InstallView& action) {
   if (!is_current(action.run_key) || !run_->is_active()) return;
   context_.machine.fault.reached(schema::ChangePoint::kInstall, action.next.number - 1);
   const std::uint64_t now = steady_ms();
-  const View next(action.next);
+  const View next(action.next, context_.self.names);
   log_view_change(false);
   unlogged_change_ = action;
   for (const Seat seat : context_.self.names.places())
@@ -943,7 +946,7 @@ void Node::apply(JoinRun& action) {
   unlogged_change_.reset();
   view_links_.begin_view();
   for (const Seat seat : disconnect_grace_.disconnected()) view_links_.mark_broken(seat);
-  const Status joined = run_->join(View(action.next), action.choice, action.next.why);
+  const Status joined = run_->join(View(action.next, context_.self.names), action.choice, action.next.why);
   if (!joined.ok()) context_.news.log.error("join-failed", {{"run", action.run.id}, {"error", joined.error().message}});
   watch_members(action.run.id);
   if (!joined.ok()) membership_.on_peer_lost(context_.self.config.seat(), joined.error().message, steady_ms());

@@ -62,10 +62,10 @@ Result<RunIdentity> Resumption::identity_of(const RunRecord& record, const schem
   RunIdentity run{key, record.id, schema::canonical_job(job), job.start_timeout_ms};
   if (const std::string why = refusal_reason(run, record); !why.empty()) return Error{ErrorKind::kRefused, why};
   // The members keep their shares of a batch, whatever the nodes' configurations say now.
-  run.weights.assign(names.size(), 1);
+  run.weights = context_.weights();
   for (std::size_t i = 0; i < first.weights.size() && i < first.members.size(); ++i)
-    for (const Seat seat : names.places())
-      if (names[seat] == first.members[i]) run.weights[seat] = first.weights[i];
+    if (const auto seat = names.place_of(first.members[i])) run.weights[*seat] = first.weights[i];
+  run.names = record.nodes.empty() ? first.members : record.nodes;
   run.global_batch =
       record.global_batch != 0 ? record.global_batch : schema::resolved_global_batch(job, first.members.size());
   run.resume = schema::Resume{.lineage = record.status.lineage + 1, .from_step = {}};
@@ -77,13 +77,6 @@ std::string Resumption::refusal_reason(const RunIdentity& run, const std::option
   const std::string& node = context_.self.config.node;
   if (!record || !record->has_begun())
     return node + " has no run " + run.id + ": its state directory was replaced or emptied";
-  const std::vector<std::string> all(context_.self.names.begin(), context_.self.names.end());
-  const std::vector<std::string> then_all =
-      record->nodes.empty() ? first_interval(*record, context_.storage.store.directory(record->id)).members
-                            : record->nodes;
-  if (then_all != all)
-    return "run " + run.id + " was trained in a mesh of " + schema::joined(then_all) + ", and this mesh is " +
-           schema::joined(all) + "; a run can only be resumed in the mesh that began it";
   const Result<schema::JobSpec> then = schema::parse_job(record->spec, "run.json"),
                                 now = schema::parse_job(run.spec, "proposal");
   if (!then.ok()) return node + ": " + then.error().message;

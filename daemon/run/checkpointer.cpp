@@ -107,6 +107,7 @@ void Checkpointer::on_view_changed(const schema::RunStatus& status, const NextVi
   ViewInterval before = interval_of(record_);
   before.ended = schema::clip_text(ended, schema::kMaxReasonBytes);
   record_.view = next.number;
+  record_.nodes = next.names;
   record_.member_names = next.member_names;
   record_.weights = next.weights;
   record_.from = next.from;

@@ -49,6 +49,7 @@ class Checkpointer {
   // Ends the interval of the previous view, with these words, and begins that of the next. The saver's thread writes.
   struct NextView {
     std::uint32_t number = 0;
+    std::vector<std::string> names;         // by seat in the run
     std::vector<std::string> member_names;  // by rank
     std::vector<std::uint16_t> weights;     // by rank
     schema::StateId from;                   // the view's first state

@@ -22,7 +22,7 @@ struct RunBeginning {
 // Fills the fields of status that do not depend on an earlier lineage. Reads the clock.
 void fill_first_status(const RunBeginning& beginning, schema::RunStatus& status);
 
-// spec: the canonical job. status: already filled. own: this node's row. nodes: all, by seat. members: the first
+// spec: the canonical job. status: already filled. own: this node's row. nodes: by seat in the run. members: the first
 // view's. The caller adds the key, the view and the builds.
 RunRecord first_record(const RunBeginning& beginning, const std::string& spec, const schema::RunStatus& status,
                        MemberRecord own, std::vector<std::string> nodes, std::vector<std::string> members,

@@ -247,7 +247,7 @@ RunRecord Run::first_record(const schema::StartReply& facts) const {
   RunRecord record = daemon::first_record(
       beginning(facts), identity_.spec, reporter_.status(),
       member_record(self.config.node, *prepared_, *prepared_view_, context_.machine.kernels, context_.machine.compute),
-      {self.names.begin(), self.names.end()}, view_->member_names(), view_->view().weights());
+      view_->view().names(), view_->member_names(), view_->view().weights());
   record.key = identity_.run_key;
   record.view = view_->view().number();
   record.builds = {{self.config.node, prepared_view_->engine_build}};
@@ -258,7 +258,7 @@ RunRecord Run::first_record(const schema::StartReply& facts) const {
 
 Status Run::begin(const schema::Commit& choice) {
   TG_CHECK(prepared_ != nullptr && !begun());
-  const bool shares_changed = view_->settle(View(View::kFirst, choice.members));
+  const bool shares_changed = view_->settle(View(first_view(choice), context_.self.names));
   if (Status entered = record_beginning(choice); !entered.ok()) return entered;
   if (shares_changed) {
     choice_ = choice;
@@ -276,7 +276,7 @@ Status Run::record_beginning(const schema::Commit& choice) {
   const schema::StartReply facts = this->facts(choice);
   bool copies = true;
   if (Status fits = check_memory_of(facts, copies); !fits.ok()) return fits;
-  if (job_.trace) timeline_->start(context_.self.config.node, context_.self.config.seat().index());
+  if (job_.trace) timeline_->start(context_.self.config.node, view_->view().number_of(context_.self.config.seat()));
   reporter_.begin_view(view_->numbers());
   reporter_.begin(first_status(facts), prepared_, static_cast<double>(job_.checkpoint_every_ms) / 1000);
   if (Status written = checkpointer_.begin(first_record(facts), prepared_, copies); !written.ok()) return written;
@@ -401,9 +401,10 @@ Status Run::change_view(View next, Round start, const std::string& why) {
   reporter_.begin_view(view_->numbers());
   reporter_.on_view_changed(view_->view().number(), start.value(), {departed, joined}, reason);
   view_->on_prepared(prepared_, is_evaluated(start.value()));
-  checkpointer_.on_view_changed(reporter_.refreshed(),
-                                {view_->view().number(), view_->member_names(), view_->view().weights(), from},
-                                "CHANGED: " + reason);
+  checkpointer_.on_view_changed(
+      reporter_.refreshed(),
+      {view_->view().number(), view_->view().names(), view_->member_names(), view_->view().weights(), from},
+      "CHANGED: " + reason);
   // A joiner keeps the state that it received: so all have a state in common.
   if (!joined.empty()) checkpointer_.write_checkpoint(from, reporter_.refreshed(), reporter_.metrics());
   if (stopping) view_->member().request_stop();

@@ -51,7 +51,7 @@ class Recomputation {
     choice_.window_bytes = kSimulatedWindowBytes;
     choice_.coding = from_word<schema::Coding>(run.record.status.coding).value_or(choice_.coding);
     global_batch_ = run.record.global_batch != 0 ? run.record.global_batch
-                                                 : schema::resolved_global_batch(run.job, run.names.size());
+                                                 : schema::resolved_global_batch(run.job, run.trained.size());
   }
 
   Status compute() {
@@ -336,7 +336,7 @@ Result<engine::ComputeDevice> device_of(const RecordedRun& run, kernels::MemoryS
 
 void say_what_is_not_known(const RecordedRun& run, const std::function<void(const std::string&)>& say) {
   std::vector<std::string> unknown;
-  for (const std::string& node : run.names)
+  for (const std::string& node : run.trained)
     if (!run.members.contains(node)) unknown.push_back(node);
   if (!unknown.empty())
     say("what " + schema::joined(unknown) + " computed with is not recorded here; taken to be what " + run.record.node +
@@ -361,7 +361,7 @@ Status recompute(const RecomputeOptions& options, const std::function<void(const
     Recomputation again(options, *run, *compute, **kernels, say);
     if (Status same = again.compute(); !same) return same;
     const std::string what = "recomputed " + counted(run->legs.back().last, "step") + " of " +
-                             counted(run->names.size(), "member") + ": digest " + hex_digest(again.digest()) +
+                             counted(run->trained.size(), "member") + ": digest " + hex_digest(again.digest()) +
                              ", as recorded; ";
     if (again.losses() == 0)
       return Error{ErrorKind::kFailed, what + "no loss was compared: " + options.directory + "/" + kMetricsFile +

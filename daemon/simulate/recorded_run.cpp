@@ -185,7 +185,12 @@ Result<RecordedRun> read_recorded_run(const std::string& directory) {
   const std::vector<ViewInterval> past = intervals_in(directory + "/" + kViewsFile);
   std::set<std::string> names(run.record.member_names.begin(), run.record.member_names.end());
   for (const ViewInterval& interval : past) names.insert(interval.members.begin(), interval.members.end());
-  run.names.assign(names.begin(), names.end());
+  run.trained.assign(names.begin(), names.end());
+  run.names = run.record.nodes.empty() ? run.trained : run.record.nodes;
+  for (const std::string& node : run.trained)
+    if (!std::ranges::count(run.names, node))
+      return Error{ErrorKind::kCorrupt,
+                   directory + "/run.json is damaged: " + node + " was a member, and nodes lacks it"};
   Result<std::vector<Leg>> legs = legs_of(run.record, past);
   if (!legs) return legs.error();
   run.legs = *std::move(legs);

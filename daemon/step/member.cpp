@@ -340,7 +340,7 @@ std::unique_ptr<Worker> Member::make_worker() {
   const schema::JobSpec& job = options_.job;
   Worker::Options options;
   options.header = members_.header(Round());
-  options.seat = static_cast<std::uint32_t>(options_.self.index());
+  options.seat = members_.view.number_of(options_.self);
   options.members = members_.count();
   options.seed = job.seed;
   options.outside_weight_decay = schema::decays_inside(job) ? 0.0f : static_cast<float>(job.weight_decay);

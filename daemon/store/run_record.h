@@ -64,7 +64,7 @@ struct RunRecord {
   std::uint64_t seed = 0;
   std::uint64_t spec_hash = 0, model_hash = 0, data_hash = 0, initial_digest = 0;
   std::string node;                       // the node that keeps the record
-  std::vector<std::string> nodes;         // all nodes, by seat; empty in an older record: the first view's members
+  std::vector<std::string> nodes;         // by seat in the run; empty in an older record: the first view's members
   std::vector<std::string> member_names;  // by rank
   std::vector<std::uint16_t> weights;     // by rank: the shares of a batch; empty in an older record
   MemberRecord own;

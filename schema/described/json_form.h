@@ -115,7 +115,7 @@ class JsonReader {
     const OrderedJson* const object = place.object.empty() ? &from_ : find_object(place.object);
     const auto found = object == nullptr ? from_.end() : object->find(place.key);
     if (object == nullptr || found == object->end()) {
-      if (missing_ == Missing::kError) set_problem(place.key, "there");
+      if (missing_ == Missing::kError && !rule.no_key_if_empty) set_problem(place.key, "there");
       return;
     }
     if (const char* const wanted = read(*found, value, rule)) set_problem(place.key, wanted);

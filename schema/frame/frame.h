@@ -47,11 +47,9 @@ struct Hello {
   std::string build;
   std::string node;
   std::uint64_t incarnation = 0;  // drawn when the process starts
-  std::uint64_t names_hash = 0;   // hash of the sorted member names
   std::uint64_t heard = 0;        // the receiver's incarnation as the sender knows it, 0 = not heard yet
   std::uint64_t sequence = 0;     // counts the sender's hellos to this receiver
   std::uint64_t echo = 0;         // sequence of the receiver's last hello that the sender heard
-  std::string names;              // the sender's peers, for people
   std::uint16_t weight = 1;       // weight of the sender's share of a batch
 };
 void fields(Is<Hello> auto& it, auto&& field) {
@@ -59,11 +57,9 @@ void fields(Is<Hello> auto& it, auto&& field) {
   field("build", it.build, line(kMaxBuildBytes));
   field("node", it.node, node_name());
   field("incarnation", it.incarnation);
-  field("names_hash", it.names_hash);
   field("heard", it.heard);
   field("sequence", it.sequence);
   field("echo", it.echo);
-  field("names", it.names, line(kMaxNamesBytes));
   field("weight", it.weight);
 }
 inline std::string validation_error(const Hello& it) { return weight_error(it.weight); }

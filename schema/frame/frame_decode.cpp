@@ -95,9 +95,12 @@ Propose read(wire::Propose::Reader from) {
     if (const std::string why = weight_error(weight); !why.empty()) throw DecodeError{why};
     proposal.weights.push_back(weight);
   }
+  WireReader(capnp::DynamicStruct::Reader(from))("names", proposal.names, list(kMaxMembers, node_name()));
+  if (const std::string why = names_error(proposal.names); !why.empty()) throw DecodeError{why};
+  if (proposal.weights.size() != proposal.names.size()) throw DecodeError{"weights of other nodes"};
   proposal.members = read_list<std::uint32_t>(from.getMembers(), kMaxMembers, "members");
   for (std::size_t i = 0; i < proposal.members.size(); ++i) {
-    checked_below(proposal.members[i], kMaxMembers, "member");
+    checked_below(proposal.members[i], proposal.names.size(), "member");
     if (i > 0 && proposal.members[i - 1] >= proposal.members[i]) throw DecodeError{"members that are out of order"};
   }
   if (!from.hasResume()) return proposal;

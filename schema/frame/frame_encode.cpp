@@ -14,7 +14,12 @@ namespace {
 template <class Builder, class Values>
 void write_list(Builder list, const Values& values) {
   capnp::uint at = 0;
-  for (const auto value : values) list.set(at++, value);
+  for (const auto& value : values) {
+    if constexpr (std::same_as<typename Values::value_type, std::string>)
+      list.set(at++, text_of(value));
+    else
+      list.set(at++, value);
+  }
 }
 
 capnp::uint count_of(std::size_t count, std::size_t max) {
@@ -32,6 +37,7 @@ void write(wire::Frame::Builder frame, const Propose& propose) {
   to.setSpec(text_of(propose.spec));
   write_list(to.initWeights(count_of(propose.weights.size(), kMaxMembers)), propose.weights);
   write_list(to.initMembers(count_of(propose.members.size(), kMaxMembers)), propose.members);
+  write_list(to.initNames(count_of(propose.names.size(), kMaxMembers)), propose.names);
   if (!propose.resume) return;
   wire::Resume::Builder resume = to.initResume();
   resume.setLineage(propose.resume->lineage);
@@ -80,26 +86,37 @@ void write(wire::Frame::Builder frame, const SnapshotChunk& slice) {
 
 void write(wire::Frame::Builder, const Chunk&) { TG_CHECK(false, "chunks have their own builder"); }
 
+// A name in a list takes a pointer and at most one word more than its bytes.
+std::size_t bytes_of(const std::vector<std::string>& names) {
+  std::size_t bytes = 0;
+  for (const std::string& name : names) bytes += name.size() + 2 * kWordBytes;
+  return bytes;
+}
+template <class Value>
+std::size_t bytes_of(const Value& value) {
+  return std::span(value).size_bytes();
+}
+
 // The bytes of a body's texts and lists before they are clipped; fixed fields are not counted.
 template <Described Body>
 std::size_t variable_bytes(const Body& body) {
   std::size_t bytes = 0;
   fields(body, [&](const char*, const auto& value, const Rule& = {}) {
-    if constexpr (requires { value.data(); }) bytes += std::span(value).size_bytes();
+    if constexpr (requires { value.data(); }) bytes += bytes_of(value);
   });
   return bytes;
 }
 std::size_t variable_bytes(const Accept& b) { return variable_bytes(b.view); }
 std::size_t variable_bytes(const Decide& b) { return variable_bytes(b.view); }
 std::size_t variable_bytes(const Promise& b) {
-  return b.unfit.size() + b.reachable.size() * 4 + variable_bytes(b.accepted) + 2 * 8;
+  return b.unfit.size() + bytes_of(b.reachable) + variable_bytes(b.accepted) + 2 * 8;
 }
-std::size_t variable_bytes(const Join& b) { return b.run_id.size() + variable_bytes(b.vote) + b.reachable.size() * 4; }
+std::size_t variable_bytes(const Join& b) { return b.run_id.size() + variable_bytes(b.vote) + bytes_of(b.reachable); }
 std::size_t variable_bytes(const Invite& b) {
   return b.run_id.size() + b.spec.size() + b.weights.size() * 2 + variable_bytes(b.view) + variable_bytes(b.choice);
 }
 std::size_t variable_bytes(const Propose& b) {
-  return b.run_id.size() + b.spec.size() + b.weights.size() * 2 + b.members.size() * 4;
+  return b.run_id.size() + b.spec.size() + b.weights.size() * 2 + b.members.size() * 4 + bytes_of(b.names);
 }
 std::size_t variable_bytes(const StepFrame& b) {
   return b.digests.size() * 8 + (b.scalers.size() + b.statistics.size()) * 4;

@@ -19,15 +19,15 @@ namespace tg::schema {
 // Sent to all nodes repeatedly: the sender asks to become a member. Its header has neither run nor view.
 struct Join {
   std::string run_id;
-  bool prepared = false;                      // the sender has data, model and engine
-  Vote vote = {};                             // hashes and rates if prepared; directory and incarnation always
-  std::vector<std::uint32_t> reachable = {};  // seats with frames both ways
+  bool prepared = false;                    // the sender has data, model and engine
+  Vote vote = {};                           // hashes and rates if prepared; directory and incarnation always
+  std::vector<std::string> reachable = {};  // nodes with frames both ways
 };
 void fields(Is<Join> auto& it, auto&& field) {
   field("run_id", it.run_id, run_id());
   field("prepared", it.prepared);
   field("vote", it.vote);
-  field("reachable", it.reachable, list(kMaxMembers, up_to(kMaxMembers - 1)));
+  field("reachable", it.reachable, list(kMaxMembers, node_name()));
 }
 inline std::string validation_error(const Join& it) { return validation_error(it.vote); }
 
@@ -35,7 +35,7 @@ inline std::string validation_error(const Join& it) { return validation_error(it
 struct Invite {
   std::string run_id;
   std::string spec;                         // canonical job
-  std::vector<std::uint16_t> weights = {};  // all nodes' weights, by seat
+  std::vector<std::uint16_t> weights = {};  // by the view's seats
   std::uint64_t global_batch = 0;
   std::uint32_t lineage = 1;
   NextView view = {};  // the present view
@@ -56,13 +56,13 @@ inline std::string validation_error(const Invite& it) {
 
 // The senior sends it to all members and to the joiner, each second while the members are quiesced, and at the release.
 struct Quiesce {
-  std::uint32_t seat = 0;          // the joiner's
+  std::string node;                // the joiner
   std::uint64_t done = 0, of = 0;  // bytes that the joiner has, and all
   bool over = false;               // release: the members begin the next step
   std::string why = {};            // the cause of a release; to a joiner also a refusal
 };
 void fields(Is<Quiesce> auto& it, auto&& field) {
-  field("seat", it.seat, up_to(kMaxMembers - 1));
+  field("node", it.node, node_name());
   field("done", it.done);
   field("of", it.of);
   field("over", it.over);
@@ -97,11 +97,11 @@ struct SnapshotChunk {
 // The joiner has the state, and its digest is right.
 struct SnapshotDone {
   StateId state;
-  std::vector<std::uint32_t> reachable = {};
+  std::vector<std::string> reachable = {};
 };
 void fields(Is<SnapshotDone> auto& it, auto&& field) {
   field("state", it.state);
-  field("reachable", it.reachable, list(kMaxMembers, up_to(kMaxMembers - 1)));
+  field("reachable", it.reachable, list(kMaxMembers, node_name()));
 }
 
 // A member asks the senior, repeatedly, to leave the view, which it does where all hold one confirmed state.

@@ -67,7 +67,8 @@ struct Propose {
   std::string spec;  // canonical job
   Per<Seat, std::uint16_t> weights = {};
   std::optional<Resume> resume = {};        // none = a new run
-  std::vector<std::uint32_t> members = {};  // seats, ascending: participants, later the members; empty: all nodes
+  std::vector<std::uint32_t> members = {};  // seats, ascending: participants, later the members; empty: all names
+  std::vector<std::string> names = {};      // by seat, as in NextView
 };
 
 // Lists the complete states of the run on the sender's disk, newest first.
@@ -77,13 +78,20 @@ struct Offer {
   // The newest view of the run that the sender knows, and its members' seats; view 0: none.
   std::uint32_t lineage = 0, view = 0;
   std::vector<std::uint32_t> voters = {};
+  std::vector<std::string> names = {};  // that view's
 };
 void fields(Is<Offer> auto& it, auto&& field) {
   field("states", it.states, list(kMaxStates));
   field("problem", it.problem, line(kMaxReasonBytes));
   field("lineage", it.lineage);
   field("view", it.view);
-  field("voters", it.voters, list(kMaxMembers, up_to(kMaxMembers - 1)));
+  field("voters", it.voters, list(kMaxMembers));
+  field("names", it.names, list(kMaxMembers, node_name()));
+}
+inline std::string validation_error(const Offer& it) {
+  for (const std::uint32_t voter : it.voters)
+    if (voter >= it.names.size()) return "a voter without a name";
+  return names_error(it.names);
 }
 
 struct Vote {
@@ -130,6 +138,7 @@ struct Commit {
   std::uint64_t window_bytes = kMaxWindowBytes;            // credit: payload bytes in flight to one peer
   std::uint64_t chunk_parameters = kLargeChunkParameters;  // bound for a chunk, unless the job sets one
   std::vector<ViewMember> members = {};                    // the first view's, by seat
+  std::vector<std::string> names = {};                     // the first view's
   bool operator==(const Commit&) const = default;
 };
 void fields(Is<Commit> auto& it, auto&& field) {
@@ -138,12 +147,13 @@ void fields(Is<Commit> auto& it, auto&& field) {
   field("window_bytes", it.window_bytes, up_to(kMaxWindowBytes));
   field("chunk_parameters", it.chunk_parameters, up_to(kLargeChunkParameters));
   field("members", it.members, list(kMaxMembers));
+  field("names", it.names, list(kMaxMembers, node_name()));
 }
 inline std::string validation_error(const Commit& it) {
   if (it.window_bytes < kMinWindowBytes) return "a window of " + std::to_string(it.window_bytes) + " bytes";
   if (it.chunk_parameters < kSmallChunkParameters)
     return "chunks of " + std::to_string(it.chunk_parameters) + " parameters";
-  return order_error(it.members);
+  return order_error(it.members, it.names);
 }
 
 }  // namespace tg::schema

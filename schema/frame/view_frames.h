@@ -3,6 +3,7 @@
 // checked.
 #pragma once
 
+#include <algorithm>
 #include <compare>
 #include <cstdint>
 #include <string>
@@ -15,7 +16,7 @@ namespace tg::schema {
 
 // A member of a view. Seat and directory together identify a voter, which outlives the process.
 struct ViewMember {
-  std::uint32_t seat = 0;         // index among all nodes
+  std::uint32_t seat = 0;         // index among the view's names
   std::uint32_t since = 1;        // its first view as a member; the senior has the lowest
   std::uint16_t weight = 1;       // its share of a batch
   std::uint64_t incarnation = 0;  // its process's
@@ -30,10 +31,15 @@ void fields(Is<ViewMember> auto& it, auto&& field) {
   field("directory", it.directory);
 }
 
-inline std::string order_error(const std::vector<ViewMember>& members) {
+// Of names by seat.
+inline std::string names_error(std::vector<std::string> names) {
+  std::ranges::sort(names);
+  return std::ranges::adjacent_find(names) == names.end() ? "" : "a node with two seats";
+}
+inline std::string order_error(const std::vector<ViewMember>& members, const std::vector<std::string>& names) {
   for (std::size_t i = 1; i < members.size(); ++i)
     if (members[i - 1].seat >= members[i].seat) return "members that are out of order";
-  return "";
+  return members.empty() || members.back().seat < names.size() ? names_error(names) : "a member without a name";
 }
 
 // The decision about the view that follows that of the header.
@@ -44,6 +50,7 @@ struct NextView {
   std::uint64_t start = 0;               // committed steps of its first state
   bool waits = false;                    // pause before the first step: others may be about to leave as well
   std::string why = {};                  // the reason for the change, for people
+  std::vector<std::string> names = {};   // of the nodes with a seat in the run, by seat; former members keep theirs
   bool operator==(const NextView&) const = default;
 };
 void fields(Is<NextView> auto& it, auto&& field) {
@@ -52,8 +59,9 @@ void fields(Is<NextView> auto& it, auto&& field) {
   field("start", it.start);
   field("waits", it.waits);
   field("why", it.why, line(kMaxReasonBytes));
+  field("names", it.names, list(kMaxMembers, node_name()).no_key());  // an older vote has none
 }
-inline std::string validation_error(const NextView& it) { return order_error(it.members); }
+inline std::string validation_error(const NextView& it) { return order_error(it.members, it.names); }
 
 // The number of an attempt to decide, higher than all that its owner has used before. Count 0: none.
 inline constexpr std::uint32_t kMaxBallots = 1u << 30;  // in one view change, with at most one a second
@@ -90,10 +98,10 @@ struct Promise {
   std::uint64_t directory = 0, incarnation = 0;  // the sender's; 0: its vote is lost, whatever its directory
   bool has_state = false;                        // it has the state of `step` in memory
   std::uint64_t step = 0;
-  std::string unfit = {};                     // why it is ineligible for the next view; empty: eligible
-  bool leaving = false;                       // it is being shut down
-  std::vector<std::uint32_t> reachable = {};  // seats with frames both ways
-  Ballot accepted_in = {};                    // the ballot of `accepted`; count 0: none
+  std::string unfit = {};                   // why it is ineligible for the next view; empty: eligible
+  bool leaving = false;                     // it is being shut down
+  std::vector<std::string> reachable = {};  // nodes with frames both ways
+  Ballot accepted_in = {};                  // the ballot of `accepted`; count 0: none
   NextView accepted = {};
 };
 void fields(Is<Promise> auto& it, auto&& field) {
@@ -104,7 +112,7 @@ void fields(Is<Promise> auto& it, auto&& field) {
   field("step", it.step);
   field("unfit", it.unfit, line(kMaxReasonBytes));
   field("leaving", it.leaving);
-  field("reachable", it.reachable, list(kMaxMembers, up_to(kMaxMembers - 1)));
+  field("reachable", it.reachable, list(kMaxMembers, node_name()));
   field("accepted_in", it.accepted_in);
   field("accepted", it.accepted);
 }

@@ -59,11 +59,12 @@ Row peer_row() {
     return joined(config.peers, ",",
                   [](const PeerAddress& peer) { return peer.name + "@" + host_and_port(peer.host, peer.port); });
   };
-  Row row{"peer", "NAME@host:port",
-          "NAME@host:port of a node: a line per node, this one included, and the same lines in every node's file. The "
-          "host is a name or an address, an IPv6 address in brackets. The port is the mesh's; the next one up is the "
-          "control port.",
-          set, get};
+  Row row{
+      "peer", "NAME@host:port",
+      "NAME@host:port of a node: a line per node, this one included. Two nodes connect if each names the other. The "
+      "host is a name or an address, an IPv6 address in brackets. The port is the mesh's; the next one up is the "
+      "control port.",
+      set, get};
   row.repeated = true;
   return row;
 }
@@ -354,15 +355,6 @@ Status validate_node(const NodeConfig& config) {
   if (const Status status = check_peers(config); !status) return status;
   if (const Status status = check_metrics(config); !status) return status;
   return check_listen(config);
-}
-
-std::uint64_t names_hash(const std::vector<PeerAddress>& peers) {
-  std::vector<std::string> names;
-  for (const PeerAddress& peer : peers) names.push_back(peer.name);
-  std::sort(names.begin(), names.end());
-  std::string text;
-  for (const std::string& name : names) text += name + "\n";
-  return hash_text(text);
 }
 
 }  // namespace tg::schema

@@ -1,5 +1,5 @@
 // A node's configuration: `tgd --config tgd.conf`, TGD_* variables, flags. The order is defaults < file < environment <
-// flags. `peer = NAME@host:port`, one line per node, the same in every file, this node included; seat = order of names.
+// flags. `peer = NAME@host:port`, one line per node, this one included; Seat = order of names.
 // A node uses two ports: the mesh port of its peer line and the one above it for control and liveness.
 #pragma once
 
@@ -87,6 +87,5 @@ struct CommandLine {
 Result<CommandLine> parse_node_command_line(int argc, const char* const* argv);
 Result<PeerAddress> parse_peer(std::string_view text);  // "node-a@10.0.0.1:7700"
 bool is_loopback(std::string_view host);                // a loopback address, or localhost
-std::uint64_t names_hash(const std::vector<PeerAddress>& peers);
 
 }  // namespace tg::schema

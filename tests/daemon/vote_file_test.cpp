@@ -19,7 +19,8 @@ VoterState sample() {
                         .members = {{0, 1, 1, 11, 0xffffffffffffffff}, {2, 3, 1000, 22, 5}},
                         .start = 812,
                         .waits = true,
-                        .why = "node-b was shut down"};
+                        .why = "node-b was shut down",
+                        .names = {"node-a", "node-b", "node-c"}};
   schema::NextView accepted = view;
   accepted.number = 4;
   accepted.members.pop_back();

@@ -130,24 +130,27 @@ void expect_refused(const FrameBody& body, const char* why) {
 }
 
 TEST(Frame, FieldsOutOfBoundsAreRefused) {
-  expect_refused(Hello{1, "b", "Node", 1, 2, 3, 4, 5, "a"}, "upper case");
-  expect_refused(Hello{1, "b", "", 1, 2, 3, 4, 5, "a"}, "no name");
-  expect_refused(Hello{1, "b", "-a", 1, 2, 3, 4, 5, "a"}, "dash first");
-  expect_refused(Hello{1, "b", std::string(kMaxNameBytes + 1, 'a'), 1, 2, 3, 4, 5, "a"}, "long name");
+  const std::vector<std::string> kTwo{"a", "b"};
+  expect_refused(Hello{1, "b", "Node", 1, 3, 4, 5}, "upper case");
+  expect_refused(Hello{1, "b", "", 1, 3, 4, 5}, "no name");
+  expect_refused(Hello{1, "b", "-a", 1, 3, 4, 5}, "dash first");
+  expect_refused(Hello{1, "b", std::string(kMaxNameBytes + 1, 'a'), 1, 3, 4, 5}, "long name");
   expect_refused(Refusal{"Node", "why"}, "upper case of who refuses");
   expect_refused(Claim{"../etc"}, "a path as id");
   expect_refused(Claim{std::string(kMaxRunIdBytes + 1, 'a')}, "long id");
   expect_refused(Propose{"a", std::string(kMaxSpecBytes + 1, 'a')}, "long spec");
   expect_refused(Propose{"a", "steps = 1\x1b[2J"}, "escape in spec");
-  expect_refused(Propose{"a", "steps = 1", {1, 0}}, "no weight");
-  expect_refused(Propose{"a", "steps = 1", {1, 1}, {}, {1, 0}}, "members out of order");
-  expect_refused(Propose{"a", "steps = 1", {1, 1}, {}, {kMaxMembers}}, "a seat beyond all");
-  expect_refused(Propose{"a", "steps = 1", {kMaxWeight + 1}}, "a great weight");
+  expect_refused(Propose{"a", "steps = 1", {1, 0}, {}, {}, kTwo}, "no weight");
+  expect_refused(Propose{"a", "steps = 1", {1, 1}, {}, {1, 0}, kTwo}, "members out of order");
+  expect_refused(Propose{"a", "steps = 1", {1, 1}, {}, {2}, kTwo}, "a seat without a name");
+  expect_refused(Propose{"a", "steps = 1", {1}, {}, {}, kTwo}, "a name without a weight");
+  expect_refused(Propose{"a", "steps = 1", {1, 1}, {}, {}, {"a", "a"}}, "a name twice");
+  expect_refused(Propose{"a", "steps = 1", {kMaxWeight + 1, 1}, {}, {}, kTwo}, "a great weight");
   Ended paused;
   paused.state = RunState::kPaused;
   expect_refused(paused, "a state that is not an end");
-  expect_refused(Hello{1, "b", "node-a", 1, 2, 3, 4, 5, "a", 0}, "no weight");
-  expect_refused(Hello{1, "b", "node-a", 1, 2, 3, 4, 5, "a", kMaxWeight + 1}, "a great weight");
+  expect_refused(Hello{1, "b", "node-a", 1, 3, 4, 5, 0}, "no weight");
+  expect_refused(Hello{1, "b", "node-a", 1, 3, 4, 5, kMaxWeight + 1}, "a great weight");
   expect_refused(Vote{true, static_cast<ErrorKind>(11), "", 0, 0, 0, 0, 0, 0}, "unknown kind");
   expect_refused(Vote{true, ErrorKind::kFailed, "", 0, 0, 0, 0, -1, 0}, "negative time");
   expect_refused(Vote{true, ErrorKind::kFailed, "", 0, 0, 0, 0, kNan, 0}, "time is no number");
@@ -155,19 +158,22 @@ TEST(Frame, FieldsOutOfBoundsAreRefused) {
   expect_refused(Vote{true, ErrorKind::kFailed, "", 0, 0, 0, 0, 0, 0, 0, kMaxExchangeThreads + 1}, "too many threads");
   expect_refused(Commit{static_cast<ExchangeKind>(2), Coding::kRaw, kMaxWindowBytes, kLargeChunkParameters},
                  "unknown exchange");
-  expect_refused(Commit{.members = {{.seat = 1}, {.seat = 0}}}, "members out of order");
+  expect_refused(Commit{.members = {{.seat = 1}, {.seat = 0}}, .names = kTwo}, "members out of order");
   expect_refused(Decide{{.number = kMaxViews + 1}}, "a view beyond all");
-  expect_refused(Decide{{.number = 2, .members = {{.seat = 1}, {.seat = 1}}}}, "a member twice");
+  expect_refused(Decide{{.number = 2, .members = {{.seat = 1}, {.seat = 1}}, .names = kTwo}}, "a member twice");
+  expect_refused(Decide{{.number = 2, .members = {{.seat = 2}}, .names = kTwo}}, "a member without a name");
+  expect_refused(Decide{{.number = 2, .members = {{.seat = 0}}, .names = {"a", "a"}}}, "a name twice");
+  expect_refused(Offer{.voters = {2}, .names = kTwo}, "a voter without a name");
   expect_refused(Fail{ErrorKind::kFailed, "a b", "", ""}, "space in a name");
   expect_refused(Join{"../etc"}, "a path as id");
-  expect_refused(Join{"a", false, {}, {kMaxMembers}}, "a seat beyond all");
+  expect_refused(Join{"a", false, {}, {"-a"}}, "no name");
   expect_refused(Join{"a", true, {true, static_cast<ErrorKind>(11), "", 0, 0, 0, 0, 0, 0}},
                  "unknown kind of a newcomer");
   expect_refused(Invite{"a", "steps = 1", {}, 1, 1, {.number = 0}}, "a view without a number");
   expect_refused(Invite{"a", "steps = 1", {0}, 1, 1, {.number = 2}}, "no weight of a member");
-  expect_refused(Quiesce{kMaxMembers}, "a seat beyond all");
+  expect_refused(Quiesce{"-a"}, "no name");
   expect_refused(SnapshotOffer{{}, std::vector<std::uint64_t>(kMaxSnapshotParts + 1)}, "too many parts");
-  expect_refused(SnapshotDone{{}, {kMaxMembers}}, "a seat beyond all");
+  expect_refused(SnapshotDone{{}, {"-a"}}, "no name");
   expect_refused(StepFrame{0, 32, 0, 0, {}, {}}, "unknown flag");
   expect_refused(StepFrame{0, kNonFinite, kMaxDigests, 0, {}, {}}, "segment");
   expect_refused(StepFrame{0, 0, 0, 0, {}, {-0.5f}}, "negative scaler");
@@ -210,11 +216,11 @@ TEST(Frame, SentencesAreCutAndCleanedBeforeTheyAreSent) {
 TEST(Frame, AResumeHasTheRequestedOrChosenState) {
   for (const Resume& resume :
        {Resume{}, Resume{3, 0}, Resume{4, 900, true}, Resume{2, {}, false, StateId{1, 2, 3, 4}}}) {
-    const Result<Frame> frame = decode_frame(encoded(Propose{"first", "steps = 5\n", {1, 1}, resume}));
+    const Result<Frame> frame = decode_frame(encoded(Propose{"first", "steps = 5\n", {1, 1}, resume, {}, {"a", "b"}}));
     ASSERT_TRUE(frame.ok()) << frame.error().message;
     EXPECT_EQ(std::get<Propose>(frame->body).resume, resume);
   }
-  const Result<Frame> anew = decode_frame(encoded(Propose{"first", "steps = 5\n", {1, 1}}));
+  const Result<Frame> anew = decode_frame(encoded(Propose{"first", "steps = 5\n", {1, 1}, {}, {}, {"a", "b"}}));
   EXPECT_FALSE(std::get<Propose>(anew->body).resume);
   Offer full;
   full.states.assign(kMaxStates, {1, 1, 5, 7});

@@ -272,12 +272,5 @@ TEST_F(NodeConfigTest, HelpNamesEveryOption) {
   for (std::string text; std::getline(lines, text);) EXPECT_LE(text.size(), 80u) << text;
 }
 
-TEST_F(NodeConfigTest, NamesHashKnowsNamesOnly) {
-  const std::vector<PeerAddress> peers{{"a", "h", 1}, {"b", "h", 5}};
-  EXPECT_EQ(names_hash(peers), names_hash({{"b", "other", 7}, {"a", "other", 9}}));
-  EXPECT_NE(names_hash(peers), names_hash({{"a", "h", 1}, {"c", "h", 5}}));
-  EXPECT_NE(names_hash({{"ab", "h", 1}}), names_hash(peers));
-}
-
 }  // namespace
 }  // namespace tg::schema

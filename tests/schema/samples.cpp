@@ -131,7 +131,12 @@ RunStatus sample_run() {
 }
 
 NextView sample_next_view() {
-  return {2, {{0, 1, 3, 11, 0xfedcba9876543210}, {2, 2, 1000, 12, 5}}, 812, true, "node-b was shut down"};
+  return {2,
+          {{0, 1, 3, 11, 0xfedcba9876543210}, {2, 2, 1000, 12, 5}},
+          812,
+          true,
+          "node-b was shut down",
+          {"node-a", "node-b", "node-c"}};
 }
 
 ForecastRow sample_row(std::uint64_t nodes) { return {nodes, 16, 64, sample_outcome(1), sample_outcome(20)}; }
@@ -210,17 +215,18 @@ static Vote sample_vote() {
 
 std::vector<FrameBody> sample_bodies() {
   return {
-      Hello{kProtocolVersion, "tgd 0.1.0 cpu", "node-a", 11, 22, 33, 44, 55, "node-a, node-b", 3},
+      Hello{kProtocolVersion, "tgd 0.1.0 cpu", "node-a", 11, 33, 44, 55, 3},
       Claim{"first"},
       Grant{false, "node-b is starting run second"},
       Propose{"first",
               "model = lenet\nsteps = 5\n",
               {3, 1000, 1},
               Resume{3, 900, true, StateId{2, 1, 900, 0xfedcba9876543210}, true},
-              {0, 2}},
+              {0, 2},
+              {"node-a", "node-b", "node-c"}},
       sample_vote(),
       Commit{ExchangeKind::kSharded, Coding::kEntropy, kMaxWindowBytes, kLargeChunkParameters,
-             sample_next_view().members},
+             sample_next_view().members, sample_next_view().names},
       Fail{ErrorKind::kTimeout, "node-c", "scaler wait", "node-c was lost"},
       StepFrame{
           0x3c23d70a, kEvaluateAfterStep, 0, 36.5, {1, 0xffffffffffffffff}, {0.0f, 0.5f, 3.0e38f}, {-0.25f, 1.5f}},
@@ -234,7 +240,12 @@ std::vector<FrameBody> sample_bodies() {
       Refusal{"node-b", "peer lines differ"},
       Ended{RunState::kCompleted, "", 1'700'000'000'123, 1000, 0xfedcba9876543210, 960, 4, SaveState::kNotSaved,
             "cannot write model.safetensors: No space left on device", true},
-      Offer{{{2, 1, 900, 0xfedcba9876543210}, {1, 4, 600, 5}}, "node-b: a file is torn", 2, 3, {0, 2}},
+      Offer{{{2, 1, 900, 0xfedcba9876543210}, {1, 4, 600, 5}},
+            "node-b: a file is torn",
+            2,
+            3,
+            {0, 2},
+            {"node-a", "node-b", "node-c"}},
       Reached{},
       Suspect{2, "node-a lost the connection to node-c"},
       Prepare{{3, 1}},
@@ -245,14 +256,14 @@ std::vector<FrameBody> sample_bodies() {
               812,
               "node-b is stuck in backward",
               true,
-              {0, 2},
+              {"node-a", "node-c"},
               {2, 0},
               sample_next_view()},
       Nack{{4, 2}},
       Accept{{3, 1}, sample_next_view()},
       Accepted{{3, 1}, 0xfedcba9876543210},
       Decide{sample_next_view()},
-      Join{"first", true, sample_vote(), {0, 2}},
+      Join{"first", true, sample_vote(), {"node-a", "node-c"}},
       Invite{"first",
              "model = lenet\nsteps = 5\n",
              {3, 1000, 1},
@@ -260,11 +271,11 @@ std::vector<FrameBody> sample_bodies() {
              2,
              sample_next_view(),
              {ExchangeKind::kSharded, Coding::kEntropy, kMaxWindowBytes, kLargeChunkParameters, {}}},
-      Quiesce{1, 470'000, 733'000'000, true, "node-b joins: 1 % of 733 MB"},
+      Quiesce{"node-b", 470'000, 733'000'000, true, "node-b joins: 1 % of 733 MB"},
       SnapshotOffer{{2, 1, 900, 0xfedcba9876543210}, {1234, 0, 77, 4096}},
       SnapshotRequest{524'288, true},
       SnapshotChunk{1'048'576, kPayload},
-      SnapshotDone{{2, 1, 900, 0xfedcba9876543210}, {0, 2}},
+      SnapshotDone{{2, 1, 900, 0xfedcba9876543210}, {"node-a", "node-c"}},
       Leave{},
   };
 }

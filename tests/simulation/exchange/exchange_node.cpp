@@ -97,7 +97,7 @@ void ExchangeNode::make_member(const daemon::RunIdentity& run, const daemon::Vie
 
 void ExchangeNode::run_begins(const schema::Commit& choice) {
   choice_ = choice;
-  member_->settle(daemon::View(daemon::View::kFirst, choice.members));
+  member_->settle(daemon::View(daemon::first_view(choice)));
   confirmed_digests_ = {{0, digest()}};
   undone_ = 0;
   begin_view();

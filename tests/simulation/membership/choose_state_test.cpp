@@ -122,10 +122,12 @@ TEST(ChooseState, ANodeWithoutTheRunJoinsItIfAPersonResumes) {
 
 // The first two of three nodes were the members of view 2.
 TEST(ChooseState, AnAutomaticResumeWaitsForTheMembersOfTheNewestView) {
+  const std::vector<std::string> kThree{"node-0", "node-1", "node-2"};
   const auto by_itself = [](const std::vector<Seat>& nodes, const Per<Seat, Offer>& offers) {
     return choose_state("run-1", {}, nodes, offers, names(3), {.unasked = true});
   };
-  const Offer went_on{{{1, 2, 90, 9}, {1, 1, 30, 3}}, "", 1, 2, {0, 1}}, left{{{1, 1, 30, 3}}, "", 1, 1, {0, 1, 2}};
+  const Offer went_on{{{1, 2, 90, 9}, {1, 1, 30, 3}}, "", 1, 2, {0, 1}, kThree},
+      left{{{1, 1, 30, 3}}, "", 1, 1, {0, 1, 2}, kThree};
   const Offer wiped{{}, "it was emptied"};
   const ChosenState two = by_itself({Seat(0), Seat(1)}, {went_on, went_on, {}});
   EXPECT_EQ(state_of(two), (StateId{1, 2, 90, 9}));
@@ -138,12 +140,16 @@ TEST(ChooseState, AnAutomaticResumeWaitsForTheMembersOfTheNewestView) {
   EXPECT_NE(refusal(by_itself(all(3), {went_on, wiped, left})).find("node-1 has none (it was emptied)"),
             std::string::npos);
   // An evicted node may know of view 2, too: node-2 was a member in view 1 only.
-  const Offer told{{{1, 1, 30, 3}}, "", 1, 2, {0, 1}};
+  const Offer told{{{1, 1, 30, 3}}, "", 1, 2, {0, 1}, kThree};
   EXPECT_EQ(refusal(by_itself({Seat(0), Seat(2)}, {left, {}, told})),
             "node-1 was a member of the last view and is not reachable; start its tgd, or tgctl resume run-1 --without "
             "node-1");
   EXPECT_EQ(state_of(choose_state("run-1", {}, {Seat(2)}, {{}, {}, left}, names(3))), (StateId{1, 1, 30, 3}))
       << "a person may";
+  const Offer taken_out{{{1, 2, 90, 9}}, "", 1, 2, {0, 3}, {"node-0", "node-1", "node-2", "old"}};
+  EXPECT_EQ(refusal(by_itself({Seat(0), Seat(1)}, {taken_out, left, {}})),
+            "old was a member of the last view and no peer line names it; put the line back and start its tgd, or "
+            "tgctl resume run-1");
 }
 
 TEST(ChooseState, AMessageOfManyNodesIsBounded) {

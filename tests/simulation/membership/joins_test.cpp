@@ -23,8 +23,8 @@ const schema::StateId kState{1, 2, 12, 0xd12};
 const SnapshotOffer kOffer{kState, {10, 0, 20, 1'000'000}};
 
 // node-a and node-b have gone on without node-c, which is back.
-Machine two_of_three(Seat self) {
-  Machine one = running(self, 3);
+Machine two_of_three(Seat self, const schema::Vote& own = yes()) {
+  Machine one = running(self, 3, own);
   one.disconnects(kC);
   if (self == kA) {
     one.receives(kB, promise(kB, ballot(1, kA)));
@@ -37,7 +37,7 @@ Machine two_of_three(Seat self) {
   return one;
 }
 Join join(bool prepared, const schema::Vote& vote = yes()) {
-  Join join{"run-1", prepared, vote, {0, 1}};
+  Join join{"run-1", prepared, vote, {"node-a", "node-b"}};
   join.vote.directory = directory_of(kC);
   join.vote.incarnation = incarnation_of(kC);
   return join;
@@ -64,7 +64,7 @@ TEST(Admission, AJoinGoesFromTheRequestToTheView) {
             "\nquiesced for c to b c (view 2): node-c joins: 0 % of 1 MB, the others wait 0 s"
             "\nnote: node-c joins: 0 % of 1 MB, the others wait 0 s");
   EXPECT_EQ(a.receives(kC, SnapshotRequest{500'000}, kKey, 2), "send chunks to c from 500000");
-  EXPECT_EQ(a.receives(kC, SnapshotDone{kState, {0, 1}}, kKey, 2),
+  EXPECT_EQ(a.receives(kC, SnapshotDone{kState, {"node-a", "node-b"}}, kKey, 2),
             "quiesced for c to b c (view 2): node-c joins: 100 % of 1 MB, the others wait 0 s"
             "\nnote: node-c joins: 100 % of 1 MB, the others wait 0 s"
             "\nwrite view 2, promised 1a"
@@ -95,7 +95,7 @@ TEST(Admission, OnlyTheSeniorAnswersAJoin) {
 TEST(Admission, ARefusalSaysWhy) {
   Machine a = two_of_three(kA);
   Join half = join(true);
-  half.reachable = {0};
+  half.reachable = {"node-a"};
   EXPECT_EQ(asks(a, half), "released for c to c (view 2): node-c and node-b do not reach each other");
   schema::Vote other = yes();
   other.data_hash = 9;
@@ -163,7 +163,7 @@ TEST(Admission, ASlowSnapshotIsAbandonedEarly) {
 TEST(Admission, AnotherViewChangeReplacesAJoin) {
   Machine a = sending();
   EXPECT_NE(a.loses(kB, "no sign of life from node-b").find("prepare 1a"), std::string::npos);
-  EXPECT_EQ(a.receives(kC, SnapshotDone{kState, {0, 1}}, kKey, 2).find("prepare"), std::string::npos);
+  EXPECT_EQ(a.receives(kC, SnapshotDone{kState, {"node-a", "node-b"}}, kKey, 2).find("prepare"), std::string::npos);
 }
 
 TEST(Admission, AStopReleasesTheMembers) {
@@ -173,7 +173,7 @@ TEST(Admission, AStopReleasesTheMembers) {
             "\nrelease: node-a was asked to stop the run");
   Machine told = sending();
   Machine b = two_of_three(kB);
-  b.receives(kA, Quiesce{2, 1, 2, false, "node-c joins"}, kKey, 2);
+  b.receives(kA, Quiesce{"node-c", 1, 2, false, "node-c joins"}, kKey, 2);
   EXPECT_EQ(b.stops(), "ask to stop\nreleased for b to a (view 2): node-b was asked to stop the run");
   EXPECT_EQ(
       told.receives(kB, b.sent<Quiesce>(), kKey, 2),
@@ -182,11 +182,11 @@ TEST(Admission, AStopReleasesTheMembers) {
 
 TEST(Admission, OnlyTheSeniorReleasesAMember) {
   Machine b = two_of_three(kB);
-  EXPECT_EQ(b.receives(kA, Quiesce{2, 1, 2, false, "node-c joins"}, kKey, 2), "note: node-c joins");
-  EXPECT_EQ(b.receives(kC, Quiesce{2, 1, 2, true, "no"}, kKey, 2), "");
-  EXPECT_EQ(b.receives(kA, Quiesce{2, 1, 2, true, "no"}, kKey, 1), "decide to a: view 2 of a b from 12")
+  EXPECT_EQ(b.receives(kA, Quiesce{"node-c", 1, 2, false, "node-c joins"}, kKey, 2), "note: node-c joins");
+  EXPECT_EQ(b.receives(kC, Quiesce{"node-c", 1, 2, true, "no"}, kKey, 2), "");
+  EXPECT_EQ(b.receives(kA, Quiesce{"node-c", 1, 2, true, "no"}, kKey, 1), "decide to a: view 2 of a b from 12")
       << "of another view";
-  EXPECT_EQ(b.receives(kA, Quiesce{2, 1, 2, true, "node-c was lost"}, kKey, 2), "release: node-c was lost");
+  EXPECT_EQ(b.receives(kA, Quiesce{"node-c", 1, 2, true, "node-c was lost"}, kKey, 2), "release: node-c was lost");
 }
 
 // --- a member leaves ---
@@ -218,8 +218,8 @@ TEST(Leaving, AsksUntilItIsQuiesced) {
   EXPECT_EQ(c.waits(500), "");
   EXPECT_EQ(c.waits(500), "leave to a");
   EXPECT_EQ(c.is_quiesced(), "") << "it may be for another one";
-  EXPECT_EQ(c.receives(kA, Quiesce{.seat = 1, .why = "node-b leaves"}), "note: node-b leaves");
-  EXPECT_EQ(c.receives(kA, Quiesce{.seat = 2, .why = "node-c leaves"}),
+  EXPECT_EQ(c.receives(kA, Quiesce{.node = "node-b", .why = "node-b leaves"}), "note: node-b leaves");
+  EXPECT_EQ(c.receives(kA, Quiesce{.node = "node-c", .why = "node-c leaves"}),
             "suspect c to a b: node-c left on request\nnote: node-c leaves");
   EXPECT_EQ(c.waits(1'000), "") << "the change is on";
   c.receives(kA, schema::Prepare{ballot(1, kA)});
@@ -238,7 +238,7 @@ TEST(Leaving, TheSeniorQuiescesTheRunForItself) {
 TEST(Leaving, AMemberThatLeftMayRejoin) {
   Machine c = running(kC, 3);
   c.leaves();
-  c.receives(kA, Quiesce{.seat = 2, .why = "node-c leaves"});
+  c.receives(kA, Quiesce{.node = "node-c", .why = "node-c leaves"});
   c.receives(kA, schema::Prepare{ballot(1, kA)});
   c.receives(kA, Decide{next_view({kA, kB})});
   c.saves(an_end(schema::RunState::kInterrupted, 1));
@@ -339,7 +339,7 @@ TEST(Joiner, TheDonorMayDie) {
   Machine c = ready();
   c.receives(kA, kOffer, kKey, 2);
   for (int second = 0; second < 20; ++second) {
-    c.receives(kA, Quiesce{2, 1, 2, false, "node-c joins"}, kKey, 2);
+    c.receives(kA, Quiesce{"node-c", 1, 2, false, "node-c joins"}, kKey, 2);
     c.discovers_run();
     EXPECT_EQ(c.waits(1'000), "") << "it receives the snapshot";
   }
@@ -449,12 +449,12 @@ TEST(Joiner, AJoinerThatStaysOutDropsItsState) {
 
 TEST(Joiner, AsksAgainAfterARefusal) {
   Machine c = ready();
-  EXPECT_EQ(c.receives(kA, Quiesce{2, 0, 0, true, "node-b joins first"}, kKey, 2), "note: node-b joins first");
+  EXPECT_EQ(c.receives(kA, Quiesce{"node-c", 0, 0, true, "node-b joins first"}, kKey, 2), "note: node-b joins first");
   EXPECT_EQ(c.waits(2'999), "");
   c.discovers_run();
   EXPECT_NE(c.waits(1).find("join run-1 to a b"), std::string::npos);
   Machine prepared = has_the_state();
-  prepared.receives(kA, Quiesce{2, 0, 0, true, "it takes too long"}, kKey, 2);
+  prepared.receives(kA, Quiesce{"node-c", 0, 0, true, "it takes too long"}, kKey, 2);
   prepared.discovers_run();
   EXPECT_NE(prepared.waits(3'000).find("prepared"), std::string::npos);
 }
@@ -481,8 +481,32 @@ TEST(Joiner, AJoiningNodeStartsNoOtherRun) {
 
 // --- the choice ---
 
+// The run began with node-c and node-b; node-d has left it.
+TEST(ChooseView, ANewcomerGetsTheNextSeatAndAFormerMemberItsOwn) {
+  const View view({.number = 3, .members = {{.seat = 0}, {.seat = 1}}, .names = {"node-c", "node-b", "node-d"}},
+                  {"node-a", "node-b", "node-c", "node-d"});
+  schema::Promise of_b = promise(kB, ballot(1, kC)), of_c = promise(kC, ballot(1, kC));
+  const auto with = [&](const std::string& name) {
+    return *choose_view(view, {{kC, of_c}, {kB, of_b}}, "", ReadyJoiner{{.since = 4}, 12, name});
+  };
+  const schema::NextView with_a = with("node-a"), with_d = with("node-d");
+  EXPECT_EQ(with_a.members.back().seat, 3u);
+  EXPECT_EQ(with_a.names, (std::vector<std::string>{"node-c", "node-b", "node-d", "node-a"}));
+  EXPECT_EQ(with_d.members.back().seat, 2u);
+  EXPECT_EQ(with_d.names, view.names());
+}
+
+TEST(Admission, ARunHasSeatsAndSharesForSoMany) {
+  schema::Vote own = yes();
+  own.global_batch = 2;
+  Machine small = two_of_three(kA, own);
+  EXPECT_EQ(asks(small, join(true)), "released for c to c (view 2): a batch of 2 has no share for 3 members");
+}
+
 TEST(ChooseView, AJoinerIsAddedOnlyIfNothingElseChanges) {
-  const View view(next_view({kA, kB}));
+  schema::NextView decided = next_view({kA, kB});
+  decided.names = {"node-a", "node-b"};
+  const View view(decided);
   const ReadyJoiner joiner{{.seat = 2, .since = 3}, 12, "node-c"};
   const auto chosen = [&](const Promises& promises) { return View(*choose_view(view, promises, "", joiner)).size(); };
   const schema::Promise of_a = promise(kA, ballot(1, kA)), of_b = promise(kB, ballot(1, kA));
@@ -492,7 +516,7 @@ TEST(ChooseView, AJoinerIsAddedOnlyIfNothingElseChanges) {
   other.step = 13;
   EXPECT_EQ(chosen({{kA, of_a}, {kB, other}}), 2u) << "a node has gone on";
   other = of_b;
-  other.reachable = {0};
+  other.reachable = {"node-a"};
   EXPECT_EQ(chosen({{kA, of_a}, {kB, other}}), 2u) << "node-b does not hear it";
   other = of_b;
   other.leaving = true;

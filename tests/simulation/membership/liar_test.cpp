@@ -253,6 +253,7 @@ class Lies {
     if (random_.one_in(one_in_)) change(propose.spec);
     if (random_.one_in(one_in_)) change(static_cast<std::vector<std::uint16_t>&>(propose.weights));
     if (random_.one_in(one_in_)) change(propose.members);
+    if (random_.one_in(one_in_)) change(propose.names);
     if (propose.members.size() > 1) std::ranges::sort(propose.members);
     if (!random_.one_in(one_in_)) return;
     propose.resume.emplace();

@@ -228,11 +228,14 @@ TEST(Resume, WeightsAreThoseOfTheRun) {
   Machine b(kB, 3, true, 5);
   EXPECT_EQ(b.receives(kC, to_go_on()), "find states of run-1") << "whatever it weighs by now";
   Machine other(kB, 3);
-  schema::Propose of_two = to_go_on();
-  of_two.weights = {1, 1};
-  EXPECT_EQ(other.receives(kC, of_two),
-            "vote no to c: refused: run run-1 resumes with 2 nodes, and node-b knows 3; give every node the same peer "
-            "lines");
+  schema::Propose grown = to_go_on();
+  grown.weights = {1, 1, 1, 1};
+  grown.names = {"node-a", "node-b", "node-c", "node-x"};
+  EXPECT_EQ(other.receives(kC, grown),
+            "vote no to c: refused: no peer line of node-b names node-x, which node-c asks to take part in run run-1; "
+            "add that line to the tgd.conf of node-b");
+  grown.members = {1, 2};
+  EXPECT_EQ(other.receives(kC, grown), "find states of run-1") << "a former member is not asked";
   Machine a(kA, 3, false);
   a.resumes({});
   a.connects(kB, 7);
@@ -246,7 +249,7 @@ TEST(Resume, SpeedsThatAreMeasuredAnewChangeNoWeights) {
   votes.take(kA, yes());
   votes.take(kB, slow);
   const auto weights_of = [&](const RunIdentity& run) {
-    return View(View::kFirst, votes.decide(run)->commit.members).weights();
+    return View(first_view(votes.decide(run, View::of_all(run.weights))->commit)).weights();
   };
   RunIdentity run{.run_key = kKey, .id = "run-1", .spec = "split = speed\n", .weights = {700, 300}};
   EXPECT_EQ(weights_of(run), (Per<Rank, std::uint16_t>{1000, 250}));

@@ -350,6 +350,7 @@ World::World(std::uint64_t seed, std::size_t nodes) : random_(seed) {
     disks_[seat].directory = 100 + seat.index();
     first.members.push_back(
         {static_cast<std::uint32_t>(seat.index()), View::kFirst, 1, ++incarnations_, disks_[seat].directory});
+    first.names.push_back(names_[seat]);
   }
   decided_[View::kFirst] = first;
   for (const Seat seat : seats()) {

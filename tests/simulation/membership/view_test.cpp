@@ -10,15 +10,26 @@ namespace {
 schema::ViewMember member(std::uint32_t seat, std::uint32_t since) { return {.seat = seat, .since = since}; }
 
 TEST(View, SeniorityIsByTheTimeAsAMemberThenBySeat) {
-  const View view(5, std::vector{member(0, 4), member(2, 1), member(3, 4), member(5, 1)});
+  const View view({.number = 5, .members = {member(0, 4), member(2, 1), member(3, 4), member(5, 1)}});
   EXPECT_EQ(view.by_seniority(), (std::vector{Seat(2), Seat(5), Seat(0), Seat(3)}));
   EXPECT_EQ(view.rank(Seat(3)), Rank(2));
   EXPECT_EQ(view.rank(Seat(1)), std::nullopt);
   EXPECT_EQ(view.seat(Rank(3)), Seat(5));
 }
 
+TEST(View, ARunNumbersItsNodesOtherwiseThanThisOneDoes) {
+  const View view({.number = 2, .members = {member(0, 2), member(2, 1)}, .names = {"node-c", "node-x", "node-a"}},
+                  {"node-a", "node-b", "node-c"});
+  EXPECT_EQ(view.seats(), (std::vector{kC, kA})) << "as on every node";
+  EXPECT_EQ(view.rank(kA), Rank(1));
+  EXPECT_EQ(view.by_seniority(), (std::vector{kA, kC}));
+  EXPECT_EQ(view.number_of(kA), 2u);
+  EXPECT_EQ(view.member_of(0), kC);
+  EXPECT_EQ(view.member_of(1), std::nullopt) << "a former member";
+}
+
 TEST(View, AQuorumIsMoreThanHalfOrHalfWithTheMostSenior) {
-  const View four(5, std::vector{member(0, 4), member(1, 1), member(2, 1), member(3, 1)});
+  const View four({.number = 5, .members = {member(0, 4), member(1, 1), member(2, 1), member(3, 1)}});
   EXPECT_TRUE(is_quorum(four, {kA, kC, kD}));
   EXPECT_TRUE(is_quorum(four, {kB, kC})) << "node-b is the most senior";
   EXPECT_FALSE(is_quorum(four, {kA, kC}));
@@ -38,7 +49,9 @@ TEST(View, AVoterIsASeatWithItsDirectory) {
 
 // What is chosen, as its members' letters and its start.
 std::string chosen(const Promises& promises, std::size_t members = 4) {
-  const auto next = choose_view(View(first_view(members)), promises, "why");
+  schema::NextView first = first_view(members);
+  first.names = {"node-a", "node-b", "node-c", "node-d"};
+  const auto next = choose_view(View(first), promises, "why");
   if (!next) return "nothing";
   std::string text;
   for (const schema::ViewMember& one : next->members) text += static_cast<char>('a' + one.seat);
@@ -51,7 +64,7 @@ Promises all_promise() {
   return promises;
 }
 void cut(Promises& promises, Seat from, Seat to) {
-  std::erase(promises[to.index()].second.reachable, static_cast<std::uint32_t>(from.index()));
+  std::erase(promises[to.index()].second.reachable, std::string("node-") + static_cast<char>('a' + from.index()));
 }
 
 TEST(ChooseView, AllEligibleMembersStartAtTheLeastStep) {

@@ -20,9 +20,24 @@ std::string kind_name(ErrorKind kind) {
 }
 
 std::string letter(std::size_t seat) { return {static_cast<char>('a' + seat)}; }
+std::string letter(const std::string& node) { return node.substr(node.size() - 1); }
 std::string letter(Seat seat) { return {static_cast<char>('a' + seat.index())}; }
 
 std::string key_of(std::uint64_t key) { return key == kKey ? "" : " (key " + std::to_string(key) + ")"; }
+
+// Where it names none, the run's seats are those of the machine's nodes.
+void name_seats(schema::FrameBody& body, const std::vector<std::string>& names) {
+  const auto name = [&](std::vector<std::string>& seats) {
+    if (seats.empty()) seats = names;
+  };
+  if (auto* const propose = std::get_if<schema::Propose>(&body)) name(propose->names);
+  if (auto* const commit = std::get_if<schema::Commit>(&body)) name(commit->names);
+  if (auto* const offer = std::get_if<schema::Offer>(&body)) name(offer->names);
+  if (auto* const promise = std::get_if<schema::Promise>(&body)) name(promise->accepted.names);
+  if (auto* const accept = std::get_if<schema::Accept>(&body)) name(accept->view.names);
+  if (auto* const decide = std::get_if<schema::Decide>(&body)) name(decide->view.names);
+  if (auto* const invite = std::get_if<schema::Invite>(&body)) name(invite->view.names);
+}
 
 // What is done, and what is said with it.
 struct Said {
@@ -60,7 +75,7 @@ Said words(const schema::Vote& vote) {
   return vote.accepted ? Said{"vote yes", ""} : Said{"vote no", kind_name(vote.kind) + ": " + vote.message};
 }
 std::string exchange_name(const schema::Commit& commit) {
-  const Per<Rank, std::uint16_t> weights = View(View::kFirst, commit.members).weights();
+  const Per<Rank, std::uint16_t> weights = View(daemon::first_view(commit)).weights();
   return to_word(commit.exchange) + weights_of({weights.begin(), weights.end()});
 }
 Said words(const schema::Commit& commit) { return {"commit " + exchange_name(commit), ""}; }
@@ -88,7 +103,7 @@ Said words(const schema::Prepare& prepare) { return {"prepare " + word_of(prepar
 Said words(const schema::Promise& promise) {
   std::string text = promise.has_state ? "step " + std::to_string(promise.step) + ", reaches" : "no state";
   if (promise.has_state)
-    for (const std::uint32_t seat : promise.reachable) text += " " + letter(seat);
+    for (const std::string& node : promise.reachable) text += " " + letter(node);
   if (!promise.unfit.empty()) text += ", unfit: " + promise.unfit;
   if (promise.leaving) text += ", leaving";
   if (promise.accepted_in.count > 0)
@@ -101,12 +116,12 @@ Said words(const schema::Accepted& accepted) { return {"accepted " + word_of(acc
 Said words(const schema::Decide& decide) { return {"decide", words_of(decide.view)}; }
 Said words(const schema::Join& join) {
   std::string hears;
-  for (const std::uint32_t seat : join.reachable) hears += " " + letter(seat);
+  for (const std::string& node : join.reachable) hears += " " + letter(node);
   return {"join " + join.run_id, std::string(join.prepared ? "prepared" : "not prepared") + ", reaches" + hears};
 }
 Said words(const schema::Invite& invite) { return {"invite", invite.run_id + ", " + words_of(invite.view)}; }
 Said words(const schema::Quiesce& hold) {
-  return {std::string(hold.over ? "released for " : "quiesced for ") + letter(hold.seat), hold.why};
+  return {std::string(hold.over ? "released for " : "quiesced for ") + letter(hold.node), hold.why};
 }
 Said words(const schema::SnapshotOffer& offer) {
   return {"snapshot offer", "step " + std::to_string(offer.state.step)};
@@ -322,6 +337,7 @@ std::string Machine::receives(Seat from, const schema::FrameBody& said, std::uin
   }
   if (auto* const commit = std::get_if<schema::Commit>(&body); commit != nullptr && commit->members.empty())
     commit->members = first_view(options_.names.size()).members;
+  name_seats(body, {options_.names.begin(), options_.names.end()});
   return after([=](Membership& machine, std::uint64_t now_ms) {
     machine.on_frame(from, {key, view, 0}, body, now_ms);
   });
@@ -356,7 +372,8 @@ std::string Machine::remembers(PastRun run, std::uint64_t key) {
   run.known = run.members.places_where([&](Seat seat) { return run.members[seat]; });
   return after([=](Membership& machine, std::uint64_t) { machine.add_past_run(key, run); });
 }
-std::string Machine::remembers_voter(const VoterState& vote) {
+std::string Machine::remembers_voter(VoterState vote) {
+  vote.view.names = vote.accepted.names = {options_.names.begin(), options_.names.end()};
   return after([=](Membership& machine, std::uint64_t) { machine.add_past_voter(vote, "run-1"); });
 }
 std::string Machine::receives_heartbeat(Seat from, std::uint32_t view, const daemon::Lineage& lineage,
@@ -429,11 +446,11 @@ Machine running_proposer() {
   a.receives(kC, yes());
   return a;
 }
-Machine running(Seat self, std::size_t members) {
+Machine running(Seat self, std::size_t members, const schema::Vote& own) {
   Machine one(self, members);
   if (self == kA) {
     one.start();
-    one.prepares(yes());
+    one.prepares(own);
     for (const Seat seat : places<Seat>(members))
       if (seat != kA) one.receives(seat, yes());
     return one;
@@ -467,7 +484,7 @@ schema::NextView next_view(const std::vector<Seat>& members, std::uint64_t start
 schema::Promise promise(Seat from, schema::Ballot ballot, std::uint64_t step) {
   schema::Promise promise{ballot, directory_of(from), incarnation_of(from), true, step};
   for (const Seat seat : {kA, kB, kC, kD})
-    if (seat != from) promise.reachable.push_back(static_cast<std::uint32_t>(seat.index()));
+    if (seat != from) promise.reachable.push_back("node-" + letter(seat));
   return promise;
 }
 schema::Accepted accepted(Seat from, schema::Ballot ballot) { return {ballot, directory_of(from)}; }

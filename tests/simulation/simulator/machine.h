@@ -63,7 +63,7 @@ class Machine {
   std::string stopping();           // the union of flags says stop
   std::string finished(Seat peer);  // its last report is in
   std::string remembers(PastRun run, std::uint64_t key = kKey);
-  std::string remembers_voter(const VoterState& vote);  // run-1's
+  std::string remembers_voter(VoterState vote);  // run-1's
   // The run is run-1. own: what this node holds of it.
   std::string receives_heartbeat(Seat from, std::uint32_t view, const daemon::Lineage& lineage = {1, kKey},
                                  const daemon::Held& own = {{1, kKey}, 5});
@@ -128,7 +128,7 @@ constexpr schema::Ballot ballot(std::uint32_t count, Seat of) {
   return {count, static_cast<std::uint32_t>(of.index())};
 }
 
-inline schema::Vote yes() { return {true, ErrorKind::kFailed, "", 1, 2, 3, 4, 0.1, 16}; }
+inline schema::Vote yes() { return {true, ErrorKind::kFailed, "", 1, 2, 3, 4, 0.1, 16, 0, 1, 0, 0, 64}; }
 inline schema::Grant granted() { return {true, ""}; }
 // A proposal to a mesh of three.
 inline schema::Propose proposal(const std::string& id, const std::string& spec = "") { return {id, spec, {1, 1, 1}}; }
@@ -158,7 +158,7 @@ schema::Ended an_end(schema::RunState state, std::int64_t since_ms, const std::s
 Machine proposing();
 Machine running_proposer();
 // It runs run-1 of so many; node-a proposed it.
-Machine running(Seat self, std::size_t members);
+Machine running(Seat self, std::size_t members, const schema::Vote& own = yes());
 // A node that was one of so many members of run-1 and was started again; it is connected to no node.
 Machine restarted(Seat self, std::size_t members);
 // node-b is a member of it and node-c proposes; node-a, which grants, does neither.

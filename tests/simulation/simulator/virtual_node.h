@@ -76,7 +76,7 @@ struct NodeOptions {
   std::function<void(Seat, std::uint64_t key, bool begin)> on_begin_or_end;
   std::function<void(Seat, Moment)> on_moment;  // may kill it
   bool hears_lies = false;                      // from another node: what is sent to it may not be of the run
-  schema::Vote vote{true, ErrorKind::kFailed, "", 11, 22, 33, 44, 0.01, 16};
+  schema::Vote vote{true, ErrorKind::kFailed, "", 11, 22, 33, 44, 0.01, 16, 0, 1, 0, 0, 1000};
 };
 
 // What a node's user and its disk would have seen.

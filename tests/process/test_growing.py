@@ -1,0 +1,129 @@
+"""A run goes on while its mesh grows and shrinks. Newcomers sort before the others, so that each node's own list numbers the
+nodes otherwise than the run does."""
+
+import json
+import os
+import signal
+import unittest
+
+from changes import wait_recorded
+from mesh import QUICK
+from mesh import Mesh
+from patience import wait_until
+from resuming import intervals, kill_all
+from test_joins import MESH, Joining
+from test_recompute import recompute
+
+JOB = QUICK | {"steps": 1000000, "schedule": "constant", "global-batch": 24, "digest-every": 4, "join-limit": "60s", "auto-resume": "true"}
+START_REFUSED = 1
+
+
+class Listed(Mesh):
+    """A mesh whose files name some of its nodes."""
+
+    def list(self, names, nodes=None):
+        """These names stand in the files of these nodes, by default of those with these names."""
+        for node in self.of(names) if nodes is None else nodes:
+            with open(node.config) as file:
+                others = [line for line in file if not line.startswith("peer =")]
+            peers = [f"peer = {one.name}@{one.host}:{one.port}\n" for one in self.of(names)]
+            with open(node.config + ".new", "w") as file:
+                file.writelines(peers + others)
+            os.rename(node.config + ".new", node.config)
+
+    def of(self, names):
+        return [node for node in self.nodes if node.name[-1] in names]
+
+
+class Growing(Joining):
+    def wait_for_members(self, mesh, run, names, after):
+        """Until these are in one view; its number."""
+        nodes = mesh.of(names)
+
+        def view_of(node):
+            record = node.record(run) if os.path.exists(node.run_file(run, "run.json")) else {}
+            return record.get("view", 0) if sorted(record.get("members", [])) == [one.name for one in nodes] and record.get("state") == "RUNNING" else 0
+
+        def there():
+            views = {view_of(node) for node in nodes}
+            return views.pop() if len(views) == 1 and min(views) > after else None
+
+        view = wait_until(lambda: f"{names} are in {run}: views {[(node.name, view_of(node), node.log) for node in nodes]}", there)
+        mesh.wait_for_step(run, mesh.run(run, nodes[-1])["step"] + 5, nodes[-1])
+        return view
+
+    def relist(self, mesh, run, names, view):
+        """One after the other, the members read another list."""
+        mesh.list(names)
+        members = intervals_now(mesh.of(names)[-1], run)
+        for node in [one for one in mesh.of(names) if one.name in members]:
+            node.signal(signal.SIGTERM)
+            self.assertEqual(node.wait(), 0, f"log {node.log}")
+            node.start()
+            view = self.wait_for_members(mesh, run, "".join(name[-1] for name in members), view)
+        return view
+
+    def test_four_five_six_four(self):
+        mesh = Listed(6, MESH, absent=(0, 1))
+        mesh.list("cdef", mesh.nodes)
+        with mesh:
+            run = mesh.detach(JOB, node=2)
+            mesh.wait_for_step(run, 10, 2)
+            view = 1
+            for names in ("bcdef", "abcdef"):
+                view = self.relist(mesh, run, names, view)
+                mesh.list(names, [mesh.of(names)[0]])
+                mesh.of(names)[0].start()
+                view = self.wait_for_members(mesh, run, names, view)
+            record = mesh[5].record(run)
+            self.assertEqual(record["nodes"], [f"node-{letter}" for letter in "cdefba"], "a seat is given once")
+            for gone in "cd":
+                mesh.ctl_ok("leave", f"node-{gone}", node=mesh.of("e")[0])
+                mesh.of(gone)[0].end()
+            view = self.wait_for_members(mesh, run, "abef", view)
+            view = self.relist(mesh, run, "abef", view)
+            # One that comes back keeps its seat.
+            self.assertEqual(mesh[5].record(run)["nodes"], [f"node-{letter}" for letter in "cdefba"])
+            mesh.ctl_ok("stop", run, node=5)
+            record = wait_recorded(mesh[5], run, "STOPPED")
+            members = [len(one["members"]) for one in intervals(mesh[5], run)]
+            self.assertEqual((members[0], max(members), members[-1]), (4, 6, 4))
+            code, out, err = recompute(os.path.dirname(mesh[5].run_file(run, "run.json")))
+            self.assertEqual((code, err), (0, ""), out)
+            self.assertIn(f"digest {record['digest']}, as recorded", out)
+
+    def test_a_start_means_the_list_of_who_is_asked(self):
+        mesh = Listed(3, MESH)
+        mesh.list("abc", [mesh[0], mesh[2]])
+        mesh.list("ab", [mesh[1]])
+        mesh.absent = {2}
+        with mesh:
+            mesh[2].start()
+            answer = mesh.ctl("start", mesh.job_file(QUICK), node=0)
+            self.assertIn("no peer line of node-b names node-c", answer.err)
+            mesh.ctl_ok("start", mesh.job_file(QUICK), "--without", "node-c", node=0)
+
+    def test_a_voter_that_was_taken_out(self):
+        """What an interrupted run waits for is named, with the way out."""
+        mesh = Listed(3, MESH)
+        with mesh:
+            run = mesh.detach(JOB)
+            mesh.wait_for_step(run, 10)
+            kill_all(mesh)
+            mesh.list("ab")
+            for node in mesh.of("ab"):
+                node.start()
+            mesh.wait_ready(mesh.of("ab"))
+            told = f"missing: node-c, which no peer line names: put it back, or tgctl resume {run}"
+            wait_until(lambda: f"{told}: {mesh.run(run)}", lambda: told in json.dumps(mesh.run(run)))
+            mesh.ctl_ok("resume", run, "--detach")
+            mesh.wait_for_step(run, 11)
+            mesh.ctl_ok("stop", run)
+
+
+def intervals_now(node, run):
+    return node.record(run)["members"]
+
+
+if __name__ == "__main__":
+    unittest.main()
