@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
-#include <functional>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <set>
@@ -155,7 +154,7 @@ Result<std::vector<Leg>> legs_of(const RunRecord& record, std::vector<ViewInterv
       return odd_line(leg.interval, "goes from step " + std::to_string(leg.first) + " to " + std::to_string(leg.last) +
                                         " of " + std::to_string(leg.job.steps));
     if (leg.interval.members.empty() || leg.interval.weights.size() != leg.interval.members.size() ||
-        std::ranges::adjacent_find(leg.interval.members, std::greater_equal<>()) != leg.interval.members.end())
+        std::set(leg.interval.members.begin(), leg.interval.members.end()).size() != leg.interval.members.size())
       return odd_line(leg.interval, "does not say whose it was, or how they shared a batch");
     if (leg.first < leg.last) legs.push_back(leg);
     last = from.step;

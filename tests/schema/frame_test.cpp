@@ -163,7 +163,7 @@ TEST(Frame, FieldsOutOfBoundsAreRefused) {
   expect_refused(Decide{{.number = 2, .members = {{.seat = 1}, {.seat = 1}}, .names = kTwo}}, "a member twice");
   expect_refused(Decide{{.number = 2, .members = {{.seat = 2}}, .names = kTwo}}, "a member without a name");
   expect_refused(Decide{{.number = 2, .members = {{.seat = 0}}, .names = {"a", "a"}}}, "a name twice");
-  expect_refused(Offer{.voters = {2}, .names = kTwo}, "a voter without a name");
+  expect_refused(Offer{{}, "", 0, 0, {2}, kTwo}, "a voter without a name");
   expect_refused(Fail{ErrorKind::kFailed, "a b", "", ""}, "space in a name");
   expect_refused(Join{"../etc"}, "a path as id");
   expect_refused(Join{"a", false, {}, {"-a"}}, "no name");

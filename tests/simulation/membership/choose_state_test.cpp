@@ -233,9 +233,10 @@ TEST(ChooseState, LikeAPlainSearch) {
       ++differed;
     } else {
       ASSERT_EQ(refusal(answer), "");
-      const auto& [state, seats] = std::get<ResumePoint>(answer);
+      const auto& [state, seats, named] = std::get<ResumePoint>(answer);
       EXPECT_EQ(std::tuple(state.lineage, state.view, state.step), expected->first);
       EXPECT_EQ(state.digest, *digests.begin());
+      EXPECT_TRUE(named.empty()) << "no node knows a view";
       EXPECT_EQ(std::set<Seat>(seats.begin(), seats.end()), members);
       ++found;
       fewer += members.size() < everybody.size();
