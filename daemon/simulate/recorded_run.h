@@ -36,8 +36,8 @@ Result<std::vector<Leg>> legs_of(const RunRecord& record, std::vector<ViewInterv
 struct RecordedRun {
   RunRecord record;
   schema::JobSpec job;               // its last interval's
-  std::vector<std::string> names;    // of the nodes with a seat in it, by seat
-  std::vector<std::string> trained;  // of those that were members
+  std::vector<std::string> names;    // by seat in the run
+  std::vector<std::string> trained;  // all members' of all views
   std::vector<Leg> legs;
   std::map<std::string, MemberRecord> members;  // by node, as far as they are known
   std::map<std::uint64_t, double> losses;       // by committed steps; NaN = recorded as not finite

@@ -31,7 +31,7 @@ void fields(Is<ViewMember> auto& it, auto&& field) {
   field("directory", it.directory);
 }
 
-// Of names by seat.
+// Returns what is wrong with a run's names by seat.
 inline std::string names_error(std::vector<std::string> names) {
   std::ranges::sort(names);
   return std::ranges::adjacent_find(names) == names.end() ? "" : "a node with two seats";
@@ -50,7 +50,7 @@ struct NextView {
   std::uint64_t start = 0;               // committed steps of its first state
   bool waits = false;                    // pause before the first step: others may be about to leave as well
   std::string why = {};                  // the reason for the change, for people
-  std::vector<std::string> names = {};   // of the nodes with a seat in the run, by seat; former members keep theirs
+  std::vector<std::string> names = {};   // by seat in the run; former members keep theirs
   bool operator==(const NextView&) const = default;
 };
 void fields(Is<NextView> auto& it, auto&& field) {

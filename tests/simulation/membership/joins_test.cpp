@@ -331,6 +331,7 @@ Machine has_the_state() {
 }
 schema::NextView with_c() {
   schema::NextView next = next_view({kA, kB, kC}, 12, 3);
+  next.names = {"node-a", "node-b", "node-c"};
   next.members.back().since = 3;
   return next;
 }

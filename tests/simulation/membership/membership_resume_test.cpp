@@ -234,7 +234,7 @@ TEST(Resume, WeightsAreThoseOfTheRun) {
   EXPECT_EQ(other.receives(kC, grown),
             "vote no to c: refused: no peer line of node-b names node-x, which node-c asks to take part in run run-1; "
             "add that line to the tgd.conf of node-b");
-  grown.members = {1, 2};
+  grown.members = {0, 1, 2};
   EXPECT_EQ(other.receives(kC, grown), "find states of run-1") << "a former member is not asked";
   Machine a(kA, 3, false);
   a.resumes({});
