@@ -74,14 +74,20 @@ bool Membership::is_key_of_another(std::uint64_t run_key, const std::string& run
   return (past != nullptr && past->id != run_id) || (voter != voters_.end() && voter->second.run_id != run_id);
 }
 
-void Membership::know_members(std::uint64_t run_key, const std::vector<Seat>& members) {
-  Per<Seat, bool>& known = known_[run_key];
+void Membership::know_members(const std::string& run_id, const std::vector<Seat>& members) {
+  Per<Seat, bool>& known = known_[run_id];
   known.resize(peers_.size());
   for (const Seat seat : members) known[seat] = true;
 }
 
+// Whether the peer is a member of a view of this run, of any lineage, that is known here.
 bool Membership::knows(Seat peer, std::uint64_t run_key) {
-  const auto found = known_.find(run_key);
+  const PastRun* const past = lifecycle_.outcome_sync().find(run_key);
+  const auto voter = voters_.find(run_key);
+  const auto found = known_.find(lifecycle_.is_run(run_key) ? lifecycle_.run().id
+                                 : voter != voters_.end()   ? voter->second.run_id
+                                 : past != nullptr          ? past->id
+                                                            : "");
   return found != known_.end() && found->second[peer];
 }
 
@@ -128,7 +134,7 @@ void Membership::advance(std::uint64_t now_ms) {
     }
   }
   if (!change_) return;
-  know_members(lifecycle_.run().run_key, change_->view().seats());
+  know_members(lifecycle_.run().id, change_->view().seats());
   if (const auto outcome = change_->take_outcome()) {
     admission_->on_view_installed();
     quiesced_ = false;
@@ -171,7 +177,7 @@ void Membership::begin_admission() {
 void Membership::advance_joining(std::uint64_t now_ms) {
   // A joiner that gave up holds no state of the run.
   for (auto& [run_key, voter] : voters_) {
-    know_members(run_key, voter.change->view().seats());
+    know_members(voter.run_id, voter.change->view().seats());
     if (voter.change->has_state() && !(joiner_.is(run_key) && joiner_.has_snapshot())) voter.change->drop_state();
   }
   if (!joiner_.has_reserved()) return;
@@ -567,7 +573,7 @@ void Membership::on_saved(std::uint64_t run_key, const schema::Ended& own, std::
 }
 
 void Membership::add_past_run(std::uint64_t run_key, PastRun run) {
-  know_members(run_key, run.known);
+  know_members(run.id, run.known);
   lifecycle_.outcome_sync().add(run_key, std::move(run));
 }
 
@@ -585,7 +591,7 @@ void Membership::add_past_voter(VoterState vote, std::string run_id, std::uint32
   const View view(vote.view);
   if (view.has(peers_.self()) && !view.has_voter(peers_.self(), self_.directory))
     return add_lost_vote(run_key, "its state directory is not the one that it voted with");
-  know_members(run_key, view.seats());
+  know_members(run_id, view.seats());
   voters_[run_key] = {std::move(run_id), std::make_unique<ViewChange>(peers_, out_, self_, std::move(vote), false),
                       lineage};
 }

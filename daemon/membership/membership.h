@@ -147,7 +147,7 @@ class Membership {
   const ViewChange* voter_in(const std::string& run_id) const;
   bool is_key_of_another(std::uint64_t run_key, const std::string& run_id);
   bool knows(Seat peer, std::uint64_t run_key);  // as a member of a view of this run that is known here
-  void know_members(std::uint64_t run_key, const std::vector<Seat>& members);
+  void know_members(const std::string& run_id, const std::vector<Seat>& members);
   bool trusts(Seat from, std::uint64_t run_key, const schema::Invite& invite, std::uint64_t now_ms);
   template <class Event>
   void for_each_change(Event event);
@@ -176,7 +176,7 @@ class Membership {
   schema::Vote own_vote_;                            // in the run that was prepared last
   engine::EachName own_names_;                       // that vote's data files
   std::map<std::uint64_t, PastVoter> voters_;        // by run key
-  std::map<std::uint64_t, Per<Seat, bool>> known_;   // by run key: members of all views that are known here
+  std::map<std::string, Per<Seat, bool>> known_;     // by run id: members of all views that are known here
   std::map<std::uint64_t, std::string> lost_votes_;  // why, by run key
   bool quiesced_ = false;                            // the senior's last word, for a join or a leave
   bool stop_asked_ = false;                          // by a client of this node

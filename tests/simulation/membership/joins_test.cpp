@@ -414,9 +414,9 @@ TEST(Joiner, AVoterBelievesALaterLineageOfThoseThatItKnows) {
   b.waits(0);
   const Invite now{"run-1", schema::canonical_job({}), {1, 1, 1, 1}, 64, 2, next_view({kD}, 20, 5), {}};
   EXPECT_EQ(b.receives(kD, now, 78, 5).find("hint: node-d invites it"), 0u);
-  b.receives_heartbeat(kD, 5, 2);
+  b.receives_heartbeat(kD, 5, {2, 78, {}});
   EXPECT_EQ(b.receives(kD, now, 78, 5), "") << "its own word";
-  b.receives_heartbeat(kC, 5, 2);
+  b.receives_heartbeat(kC, 5, {2, 78, {}});
   EXPECT_EQ(b.receives(kD, now, 78, 5).find("prepare run-1 with b d"), 0u);
 }
 

@@ -105,7 +105,7 @@ TEST(ViewChange, TheWordOfANodeOfNoKnownViewIsAHint) {
       alone->pause_reason().find("; node-d says that another view was decided, but is in no view that node-b knows"),
       std::string::npos)
       << alone->pause_reason();
-  alone.receives_heartbeat(kD, 5, 2);
+  alone.receives_heartbeat(kD, 5, {2, 78, {}});
   EXPECT_EQ(alone->state(), schema::RunState::kPaused) << "another lineage";
 }
 

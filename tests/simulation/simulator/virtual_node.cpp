@@ -208,18 +208,19 @@ Outcome& VirtualNode::begin(const daemon::RunIdentity& run) {
   running_ = run;
   view_links_.begin_view();
   lineage_ = {run.lineage(), run.run_key};
+  std::vector<Seat> known = membership_.view().seats();
   for (const auto& [key, before] : options_.disk->runs) {
+    if (before.id == run.id) known.insert(known.end(), before.known.begin(), before.known.end());
     if (before.id != run.id || !run.resume || !run.resume->start) continue;
     lineage_.line = before.line;
     lineage_.line.insert(lineage_.line.begin(), {before.lineage, key, run.resume->start->step});
   }
-  const std::vector<Seat> members = membership_.view().seats();
   // A record is of the newest beginning.
   std::erase_if(options_.disk->runs, [&](const auto& record) { return record.second.id == run.id; });
   VirtualDisk::Record& record = options_.disk->runs[run.run_key];
   record.id = run.id;
   record.lineage = run.lineage();
-  record.known = members;
+  record.known = std::move(known);
   record.line = lineage_.line;
   Outcome& one = outcomes_[run.id];
   one = {};
