@@ -481,6 +481,11 @@ void Membership::on_vote_written(std::uint64_t run_key, const std::string& probl
   advance(now_ms);
 }
 
+void Membership::on_disk_problem(const std::string& why, std::uint64_t now_ms) {
+  if (change_) change_->on_disk_problem(why, now_ms);
+  advance(now_ms);
+}
+
 void Membership::on_peer_lost(Seat peer, const std::string& message, std::uint64_t now_ms) {
   TG_CHECK(peers_.knows(peer), peer.index());
   start_.on_peer_lost(peer, message);

@@ -231,7 +231,7 @@ void ViewChange::repeat(std::uint64_t now_ms) {
 
 void ViewChange::tick(std::uint64_t now_ms) {
   const bool behind = applied_view_ != view_.number() || !write_problem_.empty();
-  if (behind && pending_writes_.empty() && now_ms >= failed_ms_ + kRepeatMs) write_vote({});
+  if (behind && !writing_ && now_ms >= failed_ms_ + kRepeatMs) write_vote({});
   if (is_coordinator() && now_ms >= sent_ms_ + kRepeatMs) repeat(now_ms);
   advance(now_ms);
   const std::uint64_t since_ms = std::max({times_.noticed_ms, times_.promised_ms, quorum_back_ms_});
@@ -338,39 +338,46 @@ void ViewChange::record_answer(Answer::Kind kind, const schema::Ballot& ballot, 
   vote_.promised = ballot;
   if (kind == Answer::Kind::kAccepted) vote_.accepted_in = ballot;
   if (is_written(answer)) return request_seal(answer, now_ms);
-  const bool is_being_written = std::ranges::any_of(pending_writes_, [&](const Answer& one) {
-    return one.kind == kind && one.ballot == ballot && one.view == answer.view;
-  });
-  if (!is_being_written) write_vote(answer);
+  if (writing_ != answer && next_write_ != answer) write_vote(answer);
 }
 
 void ViewChange::write_vote(Answer answer) {
   answer.view = view_.number();
-  pending_writes_.push_back(answer);
+  if (writing_) {
+    next_write_ = answer;
+    return;
+  }
+  writing_ = answer;
   out_.emit(WriteVote{vote_.run_key, vote_});
 }
 
 void ViewChange::on_vote_written(const std::string& problem, std::uint64_t now_ms) {
-  TG_CHECK(!pending_writes_.empty(), vote_.run_key);
-  const Answer answer = pending_writes_.front();
-  pending_writes_.pop_front();
+  TG_CHECK(writing_, vote_.run_key);
+  const Answer answer = *std::exchange(writing_, std::nullopt);
+  const std::optional<Answer> next = std::exchange(next_write_, std::nullopt);
   if (!problem.empty()) {
     failed_ms_ = coordinator_heard_ms_ = now_ms;
     phase_ = Phase::kNone;
     if (answer.kind == Answer::Kind::kNothing && applied_view_ == view_.number()) return;
-    write_problem_ = peers_.own_name() + " cannot write its vote: " + problem;
-    if (applied_view_ != view_.number() &&
-        view_.has(peers_.self()))  // the others have installed a view that has this node
-      send(others(), schema::Suspect{static_cast<std::uint32_t>(peers_.self().index()), write_problem_});
-    return suspect(peers_.self(), write_problem_, now_ms, true);
+    return on_disk_problem(peers_.own_name() + " cannot write its vote: " + problem, now_ms);
   }
   write_problem_.clear();
-  if (answer.view != view_.number()) return;
-  if (applied_view_ != view_.number()) apply_decision(now_ms);
-  if (answer.kind == Answer::Kind::kNothing) return;
-  promise_written_ = std::max(promise_written_, answer.ballot);
-  if (answer.kind == Answer::Kind::kAccepted) accept_written_ = std::max(accept_written_, answer.ballot);
-  request_seal(answer, now_ms);
+  if (answer.view == view_.number()) {
+    if (applied_view_ != view_.number()) apply_decision(now_ms);
+    promise_written_ = std::max(promise_written_, answer.ballot);
+    if (answer.kind == Answer::Kind::kAccepted) accept_written_ = std::max(accept_written_, answer.ballot);
+  }
+  if (next) return write_vote(*next);
+  if (answer.view == view_.number() && answer.kind != Answer::Kind::kNothing) request_seal(answer, now_ms);
+}
+
+void ViewChange::on_disk_problem(const std::string& why, std::uint64_t now_ms) {
+  if (why == write_problem_ && writing_) return;  // it is told already
+  write_problem_ = why;
+  if (applied_view_ != view_.number() &&
+      view_.has(peers_.self()))  // the others have installed a view that has this node
+    send(others(), schema::Suspect{static_cast<std::uint32_t>(peers_.self().index()), why});
+  suspect(peers_.self(), why, now_ms, true);
 }
 
 void ViewChange::request_seal(const Answer& answer, std::uint64_t now_ms) {
@@ -440,6 +447,7 @@ void ViewChange::on_decided(const schema::NextView& next, std::uint64_t now_ms) 
   vote_ = {vote_.run_key, next, {}, {}, {}};
   view_ = View(next);
   hint_.clear();
+  write_problem_.clear();
   promise_written_ = accept_written_ = highest_ballot_ = {};
   coordinator_heard_ms_ = now_ms;
   sealed_ = false;

@@ -33,7 +33,9 @@
 //   which no return brings back, pauses a run for good.
 // - A joiner enters a value only if every member of v promised at the quiesced step that its snapshot has: a failed
 //   join evicts nobody. It has no vote before v+1.
-// - A vote that cannot be written is not cast: the node suspects itself.
+// - A vote that cannot be written is not cast: the node suspects itself; also while its disk stands still.
+// - One vote is written at a time. What comes meanwhile is written after it, as one; the earlier answer is not sent
+// then.
 //
 // Without a quorum pause_reason() names what is missing; the pause ends by itself when a quorum is back.
 #pragma once
@@ -84,6 +86,7 @@ class ViewChange {
   void on_hint(Seat from, const std::string& what, std::uint64_t now_ms);
   void on_sealed(const SealReport& report, std::uint64_t now_ms);          // answers Seal
   void on_vote_written(const std::string& problem, std::uint64_t now_ms);  // answers WriteVote; "" = it is durable
+  void on_disk_problem(const std::string& why, std::uint64_t now_ms);      // until a vote is written
   void tick(std::uint64_t now_ms);
   // The senior's reason to change the view of quiesced members: this joiner has their state.
   void admit(ReadyJoiner joiner, std::uint64_t now_ms);
@@ -130,6 +133,7 @@ class ViewChange {
     schema::Ballot ballot = {};
     Seat to = {};            // its coordinator; this node: its own ballot
     std::uint32_t view = 0;  // the view that was changed then
+    bool operator==(const Answer&) const = default;
   };
 
   bool is_self(Seat seat) const { return seat == peers_.self(); }
@@ -183,7 +187,8 @@ class ViewChange {
   View view_;                   // the vote's
   View previous_view_;          // the view before the decision
   std::uint32_t applied_view_;  // number of the installed (or left) view; older than the vote's until that is written
-  std::deque<Answer> pending_writes_, pending_seals_;  // not answered yet, in order
+  std::optional<Answer> writing_, next_write_;
+  std::deque<Answer> pending_seals_;  // not answered yet, in order
   schema::Ballot promise_written_, accept_written_;
   bool has_state_, leaving_ = false, sealed_ = false;
   bool can_install_ = false;  // this node's state can begin the newest view
