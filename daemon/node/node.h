@@ -52,6 +52,7 @@ class Node {
   void tick();
   void forward_votes();
   void check_links(std::uint64_t now);
+  void check_disk(std::uint64_t now);
   void publish_metrics();
   void log_view_change(bool begun);
   bool is_busy() const;             // no run can be resumed now
@@ -69,6 +70,8 @@ class Node {
   void on_event(RunStepEvent& event);
   void on_event(RunSaved& event);
   void on_event(CheckpointWritten& event);
+  void on_event(VoteWritten& event);
+  void on_event(RecordWritten& event);
   void on_event(StatesFound& event);
   void on_event(HistoryRead& event);
   void on_event(MisclassificationsFound& event) { search_.on_result(event); }
@@ -148,6 +151,9 @@ class Node {
   std::uint64_t dropped_frames_ = 0;  // step frames of another run or view; logged at the end of a run
   bool shutting_down_ = false, stopped_ = false;
   std::map<std::uint64_t, std::string> voted_runs_;  // run ids by run key: their votes are written here
+  std::map<std::string, RunRecord> unrecorded_;      // ended runs', until they are on the disk or shown
+  std::optional<ListSavedStates> unlisted_;          // such a run's
+  std::string disk_problem_;                         // "" = none
   std::optional<InstallView> unlogged_change_;       // its first step has not begun
   std::optional<RunRebuilt> early_rebuilt_;          // waits until the view may begin
   std::uint64_t not_before_ms_ = 0;                  // the earliest beginning of the current view

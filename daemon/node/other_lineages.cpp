@@ -8,10 +8,13 @@
 
 namespace tg::daemon {
 
-Held OtherLineages::held(const RunRecord& record) const {
-  const std::string views = context_.storage.store.directory(record.id) + "/" + kViewsFile;
-  return {{record.status.lineage, record.key, RunHistory(intervals_in(views), record).line()},
-          record.status.digest_step};
+Held OtherLineages::held(const RunRecord& record) {
+  const auto [known, is_new] = lines_.try_emplace(record.key);
+  if (is_new) {
+    const std::string views = context_.storage.store.directory(record.id) + "/" + kViewsFile;
+    known->second = RunHistory(intervals_in(views), record).line();
+  }
+  return {{record.status.lineage, record.key, known->second}, record.status.digest_step};
 }
 
 std::string OtherLineages::on_lower(const schema::Heartbeat& beat, const Held& own) {

@@ -3,8 +3,10 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "daemon/membership/lineage.h"
 #include "daemon/run/run_context.h"
@@ -17,7 +19,7 @@ class OtherLineages {
   explicit OtherLineages(const RunContext& context) : context_(context) {}
 
   // What this node holds of the run, apart from newer states in memory.
-  Held held(const RunRecord& record) const;
+  Held held(const RunRecord& record);
   // A peer has a lower lineage. Returns what to show once, if that lineage is contradicted; "" otherwise.
   std::string on_lower(const schema::Heartbeat& beat, const Held& own);
   // An error (logged) leaves the run as it is.
@@ -30,8 +32,9 @@ class OtherLineages {
   bool has_set_aside(const std::string& run) const;
 
   const RunContext& context_;
-  std::set<std::uint64_t> named_;  // keys of lower lineages
-  std::string let_in_;             // the run that a user let this node join
+  std::map<std::uint64_t, std::vector<schema::Origin>> lines_;  // by run key; none ever changes
+  std::set<std::uint64_t> named_;                               // keys of lower lineages
+  std::string let_in_;                                          // the run that a user let this node join
 };
 
 }  // namespace tg::daemon

@@ -433,12 +433,13 @@ void Run::release() {
 }
 
 void Run::read_history() {
-  reporter_.metrics()->flush();
-  context_.storage.saver.post([&context = context_, run_key = identity_.run_key, id = identity_.id] {
-    std::ifstream file(context.storage.store.directory(id) + "/" + kViewsFile,
-                       std::ios::binary);  // may be absent
-    context.hooks.on_history_read({run_key, std::string(std::istreambuf_iterator<char>(file), {})});
-  });
+  context_.storage.saver.post(
+      [&context = context_, metrics = reporter_.metrics(), run_key = identity_.run_key, id = identity_.id] {
+        metrics->flush();
+        std::ifstream file(context.storage.store.directory(id) + "/" + kViewsFile,
+                           std::ios::binary);  // may be absent
+        context.hooks.on_history_read({run_key, std::string(std::istreambuf_iterator<char>(file), {})});
+      });
 }
 
 schema::SnapshotOffer Run::begin_snapshot(std::string views) {

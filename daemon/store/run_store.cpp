@@ -232,12 +232,25 @@ Status RunStore::persist(const RunRecord& record) {
 bool RunStore::amend(std::uint64_t key, const std::function<void(RunRecord&)>& change) {
   const std::lock_guard writers(writing_);
   RunIndex::Changed changed = index_.change(key, change);
-  if (!changed.record) return changed.found;
-  // A failed write is retried at the next start.
-  const bool recorded = files_->record_interval(*changed.record).ok();
-  const bool written = files_->write_record(*changed.record).ok();
-  index_.replace(*changed.record, on_disk(*changed.record, recorded && written));
-  return true;
+  if (changed.record) write_changed(*changed.record);
+  return changed.found;
+}
+
+// A failed write is retried at the next start.
+void RunStore::write_changed(RunRecord& record) {
+  const bool recorded = files_->record_interval(record).ok();
+  const bool written = files_->write_record(record).ok();
+  index_.replace(record, on_disk(record, recorded && written));
+}
+
+void RunStore::mark_left(std::uint64_t key, bool left) {
+  index_.change(key, [left](RunRecord& record) { record.left_by_order = left; });
+}
+
+void RunStore::rewrite(std::uint64_t key) {
+  const std::lock_guard writers(writing_);
+  for (RunRecord& record : records())
+    if (record.key == key) write_changed(record);
 }
 
 std::vector<RunRecord> RunStore::records() const {

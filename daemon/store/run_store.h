@@ -57,6 +57,11 @@ class RunStore {
   // Changes the record of an ended run, in memory and then on disk. False if no ended run has that key; the earlier
   // keys of a run are not known any more.
   bool amend(std::uint64_t key, const std::function<void(RunRecord&)>& change);
+  // The same for the mark of a person's order, which counts from the call on; rewrite() brings it to the disk.
+  void mark_left(std::uint64_t key, bool left);
+  void rewrite(std::uint64_t key);
+  // Shows the record of a run that ended before it is on the disk, which stands still.
+  void show_ended(const RunRecord& record) { index_.put(record, {.record = false}); }
   std::vector<RunRecord> records() const;  // all runs that have begun
   // Keeps the state of an ended run that could not be saved: its files are read from memory until the run is deleted or
   // the disk has room (save_unsaved). Neither reading nor retention drops it. alive: keeps the memory that the images
@@ -120,6 +125,7 @@ class RunStore {
         unsaved_(*files_) {}
   void load(const std::string& id, std::vector<std::string>& warnings);
   void put(RunRecord record, bool is_written);
+  void write_changed(RunRecord& record);
   RunIndex::OnDisk on_disk(const RunRecord& record, bool is_written) const;
   void delete_runs();  // applies retention; the caller holds `writing_`, or is the only thread
 
