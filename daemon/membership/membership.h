@@ -120,6 +120,10 @@ class Membership {
   std::vector<MembershipAction> take_actions();
   bool has_actions() const { return !out_.empty(); }
   bool idle() const { return current() == nullptr; }
+  bool is_ahead(std::uint64_t run_key, std::uint32_t view) {  // see ViewChange
+    const ViewChange* const change = change_of(run_key);
+    return change != nullptr && change->is_ahead(view);
+  }
   bool is_joining() const { return joiner_.has_reserved(); }
   // PENDING .. STOPPING or PAUSED of the current run; nothing when idle.
   std::optional<schema::RunState> state() const;

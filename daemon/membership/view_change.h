@@ -98,6 +98,8 @@ class ViewChange {
   const View& view() const { return view_; }
   const schema::NextView& newest() const { return vote_.view; }  // view(), as it was decided
   bool has_state() const { return has_state_; }
+  // This view is decided, or follows one that is, and the decision is not written yet: its frames wait for that.
+  bool is_ahead(std::uint32_t view) const { return applied_view_ != view_.number() && view >= view_.number(); }
   bool in_progress() const { return sealed_ || has_reason(); }
   bool is_alone() const;  // no other voter is reachable
   // What is missing for a quorum and the way out; "" while the run, of this id, is not paused.

@@ -109,6 +109,7 @@ void Node::run() {
     tick();
     forward_votes();
     apply_actions();
+    process_early_frames();
     const RunContext::Storage& disk = context_.storage;
     if (shutting_down_ && !run_ && !disk.writer.oldest_ms() && !disk.saver.oldest_ms()) stopped_ = true;
   }
@@ -139,6 +140,19 @@ void Node::process_events() {
   std::optional<Event> event = queue_.pop(std::chrono::milliseconds(kTickMs));
   if (for_others) run_->view().on_waited(waiting, start);
   if (event) std::visit([this](auto& one) { on_event(one); }, *event);
+}
+
+// Before later ones of their views.
+void Node::process_early_frames() {
+  while (!early_frames_.empty()) {
+    FrameArrived& event = early_frames_.front();
+    if (membership_.is_ahead(event.frame.header.run, event.frame.header.view)) return;
+    early_bytes_ -= event.frame.bytes;
+    FrameArrived next = std::move(event);
+    early_frames_.pop_front();
+    on_event(next);
+    apply_actions();
+  }
 }
 
 // A vote may be complete long after the event that began it: the link's measurement has a deadline of its own.
@@ -259,6 +273,14 @@ void Node::on_event(FrameArrived& event) {
     if (is_current(header.run)) run_->preparation().on_probe_reply(event.from, *reply);
     if (dry_run_.has_run_key(header.run)) dry_run_.on_probe_reply(event.from, *reply);
     return examiner_.on_probe_reply(header.run, event.from, reply->burst);
+  }
+  if (membership_.is_ahead(header.run, header.view)) {
+    if (early_bytes_ + event.frame.bytes > schema::kMaxQueuedBytesPerPeer)
+      return membership_.on_peer_lost(event.from, context_.self.names[event.from] + " floods the next view",
+                                      steady_ms());
+    early_bytes_ += event.frame.bytes;
+    early_frames_.push_back(std::move(event));
+    return;
   }
   if (const auto* chunk = std::get_if<schema::SnapshotChunk>(&body))
     return on_snapshot_chunk(event.from, header, *chunk);

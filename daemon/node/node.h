@@ -14,6 +14,8 @@
 
 #include <chrono>
 #include <cstdint>
+#include <deque>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -49,6 +51,7 @@ class Node {
   using Clock = std::chrono::steady_clock;
   static constexpr std::uint64_t kNoClient = 0;  // the token of a start without a request
   void process_events();
+  void process_early_frames();
   void tick();
   void forward_votes();
   void check_links(std::uint64_t now);
@@ -148,7 +151,9 @@ class Node {
   BurstMeter bursts_;
   DisconnectGrace disconnect_grace_;
   ViewLinks view_links_;
-  std::uint64_t dropped_frames_ = 0;  // step frames of another run or view; logged at the end of a run
+  std::deque<FrameArrived> early_frames_;  // they wait until the decision of their view is written
+  std::size_t early_bytes_ = 0;            // at most what one peer may have in the queue
+  std::uint64_t dropped_frames_ = 0;       // step frames of another run or view; logged at the end of a run
   bool shutting_down_ = false, stopped_ = false;
   std::map<std::uint64_t, std::string> voted_runs_;  // run ids by run key: their votes are written here
   std::map<std::string, RunRecord> unrecorded_;      // ended runs', until they are on the disk or shown

@@ -504,6 +504,38 @@ TEST(ViewChange, AVoteThatIsNotWrittenIsNotSent) {
   EXPECT_EQ(left_out.waits(1).find("write view 2\ndecide to a c: view 2 of a c from 12\nleave for view 2 of a c"), 0u);
 }
 
+TEST(ViewChange, OneVoteIsWrittenAtATime) {
+  Machine b = running(kB, 3);
+  EXPECT_EQ(b.disk_stands_still().receives(kA, Prepare{ballot(1, kA)}), "write view 1, promised 1a");
+  EXPECT_EQ(b.receives(kA, Prepare{ballot(1, kA)}), "") << "it is being written";
+  EXPECT_EQ(b.receives(kC, Prepare{ballot(2, kC)}), "");
+  EXPECT_EQ(b.receives(kC, Accept{ballot(2, kC), next_view({kB, kC})}), "");
+  EXPECT_EQ(b.disk_goes_on(), "write view 1, promised 2c, accepted 2c\nseal\naccepted 2c to c")
+      << "all at once, and the promise that was exceeded is not told";
+}
+
+TEST(ViewChange, ADiskThatStandsStillIsNamed) {
+  const std::string stands = "the disk of node-b stands still";
+  Machine b = running(kB, 3);
+  b.disk_stands_still().receives(kA, Prepare{ballot(1, kA)});
+  EXPECT_EQ(b->pause_reason(), "");
+  EXPECT_EQ(b.disk_is_late(stands), "suspect b to a c: " + stands);
+  EXPECT_EQ(b->pause_reason(), stands);
+  EXPECT_EQ(b.disk_is_late(stands), "") << "said once";
+
+  // The others go on without it; it learns that, and does it once it is written.
+  EXPECT_EQ(b.receives(kA, Decide{next_view({kA, kC})}), "");
+  EXPECT_EQ(b.disk_is_late(stands), "");
+  EXPECT_EQ(b->pause_reason(), stands);
+  EXPECT_EQ(b.disk_goes_on().find("write view 2\ndecide to a c: view 2 of a c from 12\nleave for view 2 of a c"), 0u);
+
+  // In a view that has it, too.
+  Machine c = running(kC, 3);
+  c.disk_stands_still().receives(kA, Decide{next_view({kA, kC})});
+  EXPECT_EQ(c.disk_is_late(stands), "suspect c to a (view 2): " + stands);
+  EXPECT_EQ(c->pause_reason(), stands);
+}
+
 TEST(ViewChange, ACoordinatorWithAFullDiskStepsAside) {
   Machine a = running(kA, 3);
   EXPECT_EQ(a.disk_is_full().disconnects(kC), "suspect c to b c: " + kNoC +
