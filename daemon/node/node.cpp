@@ -371,9 +371,9 @@ void Node::on_event(ForeignHeartbeat& event) {
     const Heard heard = compare(lineage_of(beat), own);
     if (heard == Heard::kLower) return on_lower_lineage(beat, *record, own);
     if (heard == Heard::kContradicts) {
-      std::string why = contradiction_text(beat.node, lineage_of(beat), context_.self.config.node, own);
-      if (!takes_part) return set_aside(*record, why);
-      contradiction_ = {record->key, std::move(why)};
+      contradiction_ = {record->key, contradiction_text(beat.node, lineage_of(beat), context_.self.config.node, own),
+                        own.lineage.number < beat.by_order};
+      if (!takes_part) return set_aside(*record);
     }
     // A run that has ended: the peer will learn of that.
     if (heard == Heard::kSame && schema::is_authoritative(record->status.state)) return;
@@ -381,7 +381,7 @@ void Node::on_event(ForeignHeartbeat& event) {
   if (!beat.run_id.empty()) auto_resume_.on_foreign_heartbeat(event.peer, id, steady_ms());
   membership_.on_heartbeat(event.peer, beat, own, steady_ms());
   if (beat.run_id.empty() || shutting_down_ || (run_ && run_->begun())) return;
-  const bool stays_out = record ? record->left_by_order : lineages_.stays_out(id);
+  const bool stays_out = record ? record->left_by_order : lineages_.stays_out(id, beat.by_order);
   if (!stays_out) membership_.on_run_discovered(id, steady_ms());
 }
 
@@ -392,8 +392,8 @@ void Node::on_lower_lineage(const schema::Heartbeat& beat, const RunRecord& reco
   if (membership_.idle() && schema::is_authoritative(record.status.state)) control_.show_ended(record.id, own.lineage);
 }
 
-void Node::set_aside(const RunRecord& record, const std::string& why) {
-  const Result<RunRecord> aside = lineages_.set_aside(record, why);
+void Node::set_aside(const RunRecord& record) {
+  const Result<RunRecord> aside = lineages_.set_aside(record, contradiction_.why, contradiction_.by_order);
   if (!aside.ok()) return;
   if (const auto voted = voted_runs_.find(aside->key); voted != voted_runs_.end()) voted->second = aside->id;
   membership_.set_aside(aside->key, past_run(*aside, context_.self.names, context_.self.config.seat()));
@@ -438,9 +438,11 @@ std::string Node::busy_reason() const {
 
 void Node::examine(std::uint64_t token, const schema::ExamineRequest& request) {
   examiner_.examine(request, busy_reason(), draw_bits(), [this, token](Result<schema::Examination> found) {
-    if (const std::string why = membership_.pause_reason(); found && !why.empty())
-      found->run_problem =
-          schema::clip_text("run " + membership_.current()->id + " is PAUSED: " + why, schema::kMaxSentenceBytes);
+    const std::string why = membership_.pause_reason();
+    if (found)
+      found->run_problem = why.empty() ? lineages_.problem()
+                                       : schema::clip_text("run " + membership_.current()->id + " is PAUSED: " + why,
+                                                           schema::kMaxSentenceBytes);
     found ? control_.reply(token, *std::move(found)) : control_.reply(token, found.error());
   });
 }
@@ -771,8 +773,8 @@ void Node::apply(EndRun& action) {
   for (const DisconnectGrace::Disconnect& disconnect : disconnect_grace_.take_all())
     membership_.on_link_lost(disconnect.peer, disconnect.message, disconnect.up_again, steady_ms());
   if (const std::optional<RunRecord> record = context_.storage.store.recorded(action.id);
-      record && record->key == contradiction_.first)
-    set_aside(*record, contradiction_.second);
+      record && record->key == contradiction_.key)
+    set_aside(*record);
 }
 
 void Node::apply(AnswerStart& action) {

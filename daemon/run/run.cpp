@@ -252,6 +252,7 @@ RunRecord Run::first_record(const schema::StartReply& facts) const {
   record.view = view_->view().number();
   record.builds = {{self.config.node, prepared_view_->engine_build}};
   if (start_) record.from = start_->state;
+  record.unasked = identity_.resume && identity_.resume->unasked;
   record.build = self.build;
   return record;
 }

@@ -133,6 +133,7 @@ ViewInterval interval_of(const RunRecord& record) {
           .weights = record.weights,
           .builds = record.builds,
           .settings = settings_of(record.spec),
+          .unasked = record.unasked,
           .ended = to_word(status.state) + (status.reason.empty() ? "" : ": " + status.reason)};
 }
 

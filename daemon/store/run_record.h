@@ -71,6 +71,7 @@ struct RunRecord {
   std::uint64_t global_batch = 0;  // constant for the whole run; 0 in an older record
   std::uint32_t view = 1;
   schema::StateId from;                       // the state that this lineage began with; lineage 0 = the run's beginning
+  bool unasked = false;                       // this lineage began automatically
   std::map<std::string, std::string> builds;  // the engines' builds by member, as far as known
   std::uint64_t intervals = 0;                // lines of views.jsonl
   std::string build;
@@ -92,6 +93,7 @@ void fields(schema::Is<RunRecord> auto& it, auto&& field) {
   field("global_batch", it.global_batch, schema::up_to(schema::kMaxBatch));
   field("view", it.view);
   field("from", it.from);
+  field("unasked", it.unasked);
   field("builds", it.builds, schema::line(schema::kMaxBuildBytes).noun("an object of builds"));
   field("stretches", it.intervals);
   field("initial_digest", it.initial_digest, schema::plain().digest());

@@ -69,6 +69,8 @@ class TwoLineages(unittest.TestCase):
             for node in (SENIOR, JUNIOR):
                 shown = {one["id"]: one["state"] for one in mesh.status(node=node)["runs"]}
                 self.assertEqual(shown, {run: "RUNNING", kept: "INTERRUPTED"})
+            examined = mesh.ctl("doctor", "--no-bandwidth", "--json", node=JUNIOR)
+            self.assertIn(f"see tgctl status {kept}, then fetch or delete that run", examined.out)
             folder = mesh.fetch(kept, "--partial", node=SENIOR)
             self.assertTrue(os.path.exists(os.path.join(folder, "model.safetensors")))
             # It comes in by order only.
