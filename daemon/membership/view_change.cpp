@@ -78,7 +78,7 @@ std::string ViewChange::pause_reason(const std::string& run_id) const {
   if (!has_state_ || !(in_progress() || waits)) return "";
   const std::string stop = (hint_.empty() ? "" : "; " + hint_) +
                            (sealed_ ? "; `tgctl stop` keeps step " + std::to_string(seal_report_.step) : "");
-  if (write_failed_) return peers_.own_name() + " cannot write its vote; make room on its disk" + stop;
+  if (!write_problem_.empty()) return write_problem_ + stop;
   if (!in_progress()) return "";
   const bool asked = phase_ == Phase::kGathering && waited_enough_ && has_reachable_quorum();
   const auto is_lost = [](const PeerState& one) { return one.status == kWithoutVote; };
@@ -230,7 +230,7 @@ void ViewChange::repeat(std::uint64_t now_ms) {
 }
 
 void ViewChange::tick(std::uint64_t now_ms) {
-  const bool behind = applied_view_ != view_.number() || write_failed_;
+  const bool behind = applied_view_ != view_.number() || !write_problem_.empty();
   if (behind && pending_writes_.empty() && now_ms >= failed_ms_ + kRepeatMs) write_vote({});
   if (is_coordinator() && now_ms >= sent_ms_ + kRepeatMs) repeat(now_ms);
   advance(now_ms);
@@ -350,22 +350,21 @@ void ViewChange::write_vote(Answer answer) {
   out_.emit(WriteVote{vote_.run_key, vote_});
 }
 
-void ViewChange::on_vote_written(bool ok, std::uint64_t now_ms) {
+void ViewChange::on_vote_written(const std::string& problem, std::uint64_t now_ms) {
   TG_CHECK(!pending_writes_.empty(), vote_.run_key);
   const Answer answer = pending_writes_.front();
   pending_writes_.pop_front();
-  if (!ok) {
+  if (!problem.empty()) {
     failed_ms_ = coordinator_heard_ms_ = now_ms;
     phase_ = Phase::kNone;
     if (answer.kind == Answer::Kind::kNothing && applied_view_ == view_.number()) return;
-    write_failed_ = true;
-    const std::string why = peers_.own_name() + " cannot write its vote; make room on its disk";
+    write_problem_ = peers_.own_name() + " cannot write its vote: " + problem;
     if (applied_view_ != view_.number() &&
         view_.has(peers_.self()))  // the others have installed a view that has this node
-      send(others(), schema::Suspect{static_cast<std::uint32_t>(peers_.self().index()), why});
-    return suspect(peers_.self(), why, now_ms, true);
+      send(others(), schema::Suspect{static_cast<std::uint32_t>(peers_.self().index()), write_problem_});
+    return suspect(peers_.self(), write_problem_, now_ms, true);
   }
-  write_failed_ = false;
+  write_problem_.clear();
   if (answer.view != view_.number()) return;
   if (applied_view_ != view_.number()) apply_decision(now_ms);
   if (answer.kind == Answer::Kind::kNothing) return;

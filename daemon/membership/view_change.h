@@ -82,8 +82,8 @@ class ViewChange {
   void on_stale_view(Seat from, std::uint32_t view, std::uint64_t now_ms);  // any other frame, or a heartbeat
   // A node of no view that is known here says so: the voters are asked. what: "says that the run has ended".
   void on_hint(Seat from, const std::string& what, std::uint64_t now_ms);
-  void on_sealed(const SealReport& report, std::uint64_t now_ms);  // answers Seal
-  void on_vote_written(bool ok, std::uint64_t now_ms);             // answers WriteVote
+  void on_sealed(const SealReport& report, std::uint64_t now_ms);          // answers Seal
+  void on_vote_written(const std::string& problem, std::uint64_t now_ms);  // answers WriteVote; "" = it is durable
   void tick(std::uint64_t now_ms);
   // The senior's reason to change the view of quiesced members: this joiner has their state.
   void admit(ReadyJoiner joiner, std::uint64_t now_ms);
@@ -185,9 +185,10 @@ class ViewChange {
   std::uint32_t applied_view_;  // number of the installed (or left) view; older than the vote's until that is written
   std::deque<Answer> pending_writes_, pending_seals_;  // not answered yet, in order
   schema::Ballot promise_written_, accept_written_;
-  bool has_state_, leaving_ = false, sealed_ = false, write_failed_ = false;  // the last vote could not be written
+  bool has_state_, leaving_ = false, sealed_ = false;
   bool can_install_ = false;  // this node's state can begin the newest view
   std::string ineligible_, unrecoverable_;
+  std::string write_problem_;    // why the last vote could not be written
   std::string hint_;             // the last one about this view
   std::uint64_t hinted_ms_ = 0;  // 0: none
   SealReport seal_report_;

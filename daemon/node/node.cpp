@@ -702,7 +702,7 @@ void Node::apply(BeginRun& action) {
 void Node::log_run(const std::string& id) {
   const std::string directory = context_.storage.store.directory(id);
   std::error_code ignored;  // the first write reports the error
-  std::filesystem::create_directories(directory, ignored);
+  std::filesystem::create_directory(directory, ignored);
   context_.storage.store.delete_vote(id);
   context_.news.log.set_sink(
       [run_log = std::make_shared<LineWriter>(directory + "/log.txt", context_.news.log.lost_note())](
@@ -839,13 +839,16 @@ void Node::apply(WriteVote& action) {
   const bool is_decision = vote.promised.count == 0;  // the view is new, without a ballot for the next one
   const std::uint64_t view_number = is_decision ? vote.view.number - 1 : vote.view.number;
   if (is_decision) fault.reached(schema::ChangePoint::kDecide, view_number);
-  const Status written = write_vote(context_.storage.store.vote_directory(run->second), vote);
+  Status written = context_.storage.store.check_directory(context_.self.directory);
+  if (written.ok()) written = write_vote(context_.storage.store.vote_directory(run->second), vote);
   fault.reached(is_decision                         ? schema::ChangePoint::kDecided
                 : vote.accepted_in == vote.promised ? schema::ChangePoint::kAccept
                                                     : schema::ChangePoint::kPromise,
                 view_number);
   if (!written.ok()) context_.news.log.error("vote-failed", {{"run", run->second}, {"error", written.error().message}});
-  membership_.on_vote_written(action.run_key, written.ok(), steady_ms());
+  membership_.on_vote_written(
+      action.run_key, written.ok() ? "" : schema::clip_text(written.error().message, schema::kMaxReasonBytes / 2),
+      steady_ms());
 }
 
 void Node::apply(InstallView& action) {

@@ -476,7 +476,7 @@ TEST(ViewChange, AReconnectBeforeTheGraceEndsEvictsNoMember) {
 }
 
 TEST(ViewChange, AVoteThatIsNotWrittenIsNotSent) {
-  const std::string full = "node-b cannot write its vote; make room on its disk";
+  const std::string full = "node-b cannot write its vote: its disk is full";
   Machine b = running(kB, 3);
   EXPECT_EQ(b.disk_is_full().receives(kA, Prepare{ballot(1, kA)}),
             "write view 1, promised 1a\nsuspect b to a c: " + full);
@@ -506,14 +506,13 @@ TEST(ViewChange, AVoteThatIsNotWrittenIsNotSent) {
 
 TEST(ViewChange, ACoordinatorWithAFullDiskStepsAside) {
   Machine a = running(kA, 3);
-  EXPECT_EQ(a.disk_is_full().disconnects(kC),
-            "suspect c to b c: " + kNoC +
-                "\nwrite view 1, promised 1a"
-                "\nsuspect a to b c: node-a cannot write its vote; make room on its disk");
+  EXPECT_EQ(a.disk_is_full().disconnects(kC), "suspect c to b c: " + kNoC +
+                                                  "\nwrite view 1, promised 1a"
+                                                  "\nsuspect a to b c: node-a cannot write its vote: its disk is full");
   // Node-b does not wait for it.
   Machine b = running(kB, 3);
   b.receives(kA, Suspect{2, kNoC});
-  EXPECT_EQ(b.receives(kA, Suspect{0, "node-a cannot write its vote; make room on its disk"}),
+  EXPECT_EQ(b.receives(kA, Suspect{0, "node-a cannot write its vote: its disk is full"}),
             "write view 1, promised 1b\nseal\nprepare 1b to a c");
 }
 

@@ -247,7 +247,7 @@ void Machine::answer(const MembershipAction& action, std::uint64_t now_ms) {
   }
   if (const auto* write = std::get_if<WriteVote>(&action)) {
     if (!circumstances_.full) vote_ = write->vote;
-    machine_->on_vote_written(write->run_key, !circumstances_.full, now_ms);
+    machine_->on_vote_written(write->run_key, circumstances_.full ? "its disk is full" : "", now_ms);
   }
 }
 
