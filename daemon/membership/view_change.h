@@ -29,6 +29,8 @@
 // - A member that was disconnected between its promise and the install is suspected again in v+1, even if it is back:
 //   frames of v+1 may be lost.
 // - A node installs v+1 only if it promised and can reach the start state by at most one undo, whatever Decide says.
+// - A vote is counted each time that it is written. A process that began with fewer writes than its seat has told has
+//   an old vote, of a restored or copied directory: it is no vote. The counts are kept with the view.
 // - The voter is (seat, state directory): a wiped directory has no vote. A node says so when it is asked: a lost vote,
 //   which no return brings back, pauses a run for good.
 // - A joiner enters a value only if every member of v promised at the quiesced step that its snapshot has: a failed
@@ -123,13 +125,15 @@ class ViewChange {
     std::optional<std::uint64_t> answered_ms = std::nullopt;
     std::optional<schema::Promise> promise = std::nullopt;  // in this node's ballot
     bool accepted = false;
+    std::uint64_t told_vote = 0, told_by = 0;  // the newest vote that this seat told, and the process's incarnation
   };
   // An answer that is due once the vote is written and the node has reported its seal.
   struct Answer {
     enum class Kind : std::uint8_t { kNothing, kPromise, kAccepted } kind = Kind::kNothing;
     schema::Ballot ballot = {};
-    Seat to = {};            // its coordinator; this node: its own ballot
-    std::uint32_t view = 0;  // the view that was changed then
+    Seat to = {};             // its coordinator; this node: its own ballot
+    std::uint32_t view = 0;   // the view that was changed then
+    std::uint64_t write = 0;  // of the vote
   };
 
   bool is_self(Seat seat) const { return seat == peers_.self(); }
@@ -152,6 +156,7 @@ class ViewChange {
   void set_status(Seat seat, Reachability status, std::uint64_t now_ms);
   void suspect(Seat seat, const std::string& why, std::uint64_t now_ms, bool is_own);
   std::string reasons() const;
+  std::string whys_of_lost_votes() const;
   std::string lost_votes_text(const std::string& run_id) const;
   bool must_start_ballot(std::uint64_t now_ms) const;
   void advance(std::uint64_t now_ms);
@@ -167,6 +172,9 @@ class ViewChange {
   void write_vote(Answer answer);
   void request_seal(const Answer& answer, std::uint64_t now_ms);
   void send_answer(const Answer& answer, const SealReport& report, std::uint64_t now_ms);
+  void note_votes();  // the view's
+  // Whether a Promise or an Accepted comes from an old vote, which is a reason for a change.
+  bool is_old(Seat from, const auto& answer, std::uint64_t now_ms);
   void on_message(Seat from, const schema::Suspect& suspect, std::uint64_t now_ms);
   void on_message(Seat from, const schema::Prepare& prepare, std::uint64_t now_ms);
   void on_message(Seat from, const schema::Promise& promise, std::uint64_t now_ms);
@@ -185,6 +193,8 @@ class ViewChange {
   std::uint32_t applied_view_;  // number of the installed (or left) view; older than the vote's until that is written
   std::deque<Answer> pending_writes_, pending_seals_;  // not answered yet, in order
   schema::Ballot promise_written_, accept_written_;
+  const std::uint64_t votes_before_;  // writes of the vote before this process began
+  std::uint64_t written_;             // writes that are durable
   bool has_state_, leaving_ = false, sealed_ = false;
   bool can_install_ = false;  // this node's state can begin the newest view
   std::string ineligible_, unrecoverable_;

@@ -378,6 +378,27 @@ TEST(ViewChange, AnAcceptFreezesAVoterWithoutAPromise) {
   EXPECT_EQ(b.receives(kC, Accept{ballot(1, kC), next_view({kB, kC}, 12, 3)}), "") << "not the next view";
 }
 
+// A process whose state directory was restored from a snapshot began with fewer writes than its seat has told.
+TEST(ViewChange, AnOldVoteIsNone) {
+  Machine a = leading();
+  Promise told = promise(kB, ballot(1, kA));
+  told.vote = 7;
+  EXPECT_EQ(a.receives(kB, told).find("accept 1a"), 0u);
+  Accepted restored = accepted(kB, ballot(1, kA));
+  restored.incarnation += 1;
+  restored.votes_before = restored.vote = 6;
+  EXPECT_EQ(a.receives(kB, restored), "");
+  EXPECT_NE(a->pause_reason().find("(node-b: the vote of node-b is old: 6, but it has told 7;"), std::string::npos)
+      << a->pause_reason();
+  restored.votes_before = restored.vote = 7;
+  EXPECT_EQ(a.receives(kB, restored).find("write view 2"), 0u) << "it has all that it told";
+
+  Machine again = leading();
+  told.votes_before = 7;
+  EXPECT_EQ(again.receives(kB, told).find("accept 1a"), 0u);
+  EXPECT_EQ(again.receives(kB, accepted(kB, ballot(1, kA))).find("write view 2"), 0u) << "the same process";
+}
+
 TEST(ViewChange, AWipedDirectoryIsNoVoter) {
   Machine a = leading();
   Promise wiped = promise(kB, ballot(1, kA));
