@@ -67,9 +67,9 @@ std::string ViewChange::reasons() const {
 }
 
 // " (node-b: its vote is damaged)", or ""
-std::string ViewChange::whys_of_lost_votes() const {
+std::string ViewChange::whys_of(const std::vector<Seat>& seats) const {
   std::string whys;
-  for (const Seat seat : voters([](const PeerState& one) { return one.status == kWithoutVote; }))
+  for (const Seat seat : seats)
     whys += (whys.empty() ? " (" : "; ") + peers_.name(seat) + ": " + peer_states_[seat].why;
   return whys.empty() ? "" : whys + ")";
 }
@@ -79,14 +79,14 @@ std::string ViewChange::lost_votes_text(const std::string& run_id) const {
   const std::vector<Seat> lost = voters([](const PeerState& one) { return one.status == kWithoutVote; });
   return "quorum lost: the vote of " + peers_.names_of(lost) + " is lost, and no node's return helps; `tgctl stop " +
          run_id + "` keeps " + (sealed_ ? "step " + std::to_string(seal_report_.step) : "the state") +
-         ", then `tgctl resume " + run_id + "` at " + peers_.own_name() + " continues it" + whys_of_lost_votes();
+         ", then `tgctl resume " + run_id + "` at " + peers_.own_name() + " continues it" + whys_of(lost);
 }
 
 std::string ViewChange::pause_reason(const std::string& run_id) const {
   const bool waits = applied_view_ != view_.number();
   if (!has_state_ || !(in_progress() || waits)) return "";
-  const std::string stop = whys_of_lost_votes() + (hint_.empty() ? "" : "; " + hint_) +
-                           (sealed_ ? "; `tgctl stop` keeps step " + std::to_string(seal_report_.step) : "");
+  std::string stop = (hint_.empty() ? "" : "; " + hint_) +
+                     (sealed_ ? "; `tgctl stop` keeps step " + std::to_string(seal_report_.step) : "");
   if (!write_problem_.empty()) return write_problem_ + stop;
   if (!in_progress()) return "";
   const bool asked = phase_ == Phase::kGathering && waited_enough_ && has_reachable_quorum();
@@ -97,6 +97,9 @@ std::string ViewChange::pause_reason(const std::string& run_id) const {
   const std::vector<Seat> absent = voters(is_absent), with_vote = voters(std::not_fn(is_lost));
   const std::vector<Seat> present = voters([&](const PeerState& one) { return !is_lost(one) && !is_absent(one); });
   if (!is_quorum(view_, with_vote)) return lost_votes_text(run_id);
+  stop = whys_of(voters(
+             [&](const PeerState& one) { return is_lost(one) || (is_absent(one) && one.status == kIneligible); })) +
+         stop;
   if (!is_quorum(view_, present)) return quorum_lost_text(view_, present, absent, peers_) + stop;
   if (asked && !absent.empty())
     return "no reachable member can continue the run; resumes when " + peers_.names_of(absent) + " can" + stop;

@@ -156,7 +156,7 @@ class ViewChange {
   void set_status(Seat seat, Reachability status, std::uint64_t now_ms);
   void suspect(Seat seat, const std::string& why, std::uint64_t now_ms, bool is_own);
   std::string reasons() const;
-  std::string whys_of_lost_votes() const;
+  std::string whys_of(const std::vector<Seat>& seats) const;
   std::string lost_votes_text(const std::string& run_id) const;
   bool must_start_ballot(std::uint64_t now_ms) const;
   void advance(std::uint64_t now_ms);
