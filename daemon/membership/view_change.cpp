@@ -13,6 +13,13 @@ namespace {
 
 Seat owner(const schema::Ballot& ballot) { return Seat(ballot.seat); }
 
+// Of two views of one number, which only an old vote makes possible, the higher continues.
+auto rank_of(const schema::NextView& view) {
+  std::vector<std::pair<std::uint32_t, std::uint64_t>> members;
+  for (const schema::ViewMember& one : view.members) members.emplace_back(one.seat, one.incarnation);
+  return std::pair(view.start, std::move(members));
+}
+
 }  // namespace
 
 ViewChange::ViewChange(const Peers& peers, Outbox& out, const Self& self, VoterState vote, bool has_state)
@@ -471,7 +478,11 @@ void ViewChange::send_answer(const Answer& answer, const SealReport& report, std
 // --- the decision ---
 
 void ViewChange::on_decided(const schema::NextView& next, std::uint64_t now_ms) {
-  if (next.number <= view_.number() || next.members.empty() || !peers_.knows(Seat(next.members.back().seat))) return;
+  const bool splits = next.number == view_.number() && view_.number() > View::kFirst &&
+                      applied_view_ == view_.number() && rank_of(next) > rank_of(vote_.view);
+  if (next.number < view_.number() + (splits ? 0 : 1) || next.members.empty() ||
+      !peers_.knows(Seat(next.members.back().seat)))
+    return;
   if (applied_view_ == view_.number()) {
     previous_view_ = view_;
     decision_times_ = times_;
@@ -479,6 +490,7 @@ void ViewChange::on_decided(const schema::NextView& next, std::uint64_t now_ms) 
     const std::uint64_t step = seal_report_.step;
     can_install_ = sealed_ && (next.start == step || (seal_report_.can_undo && step > 0 && next.start == step - 1));
   }
+  if (splits) applied_view_ = 0;  // this node's is given up
   vote_ = {vote_.run_key, next, {}, {}, {}, vote_.writes};
   view_ = View(next);
   note_votes();
@@ -550,6 +562,7 @@ void ViewChange::on_frame(Seat from, const schema::FrameHeader& header, const sc
     if (decide->view.number != header.view + 1) return;
     if (peer_states_[from].status == kUnreachable) set_status(from, kReachable, now_ms);
     on_stale_view(from, decide->view.number, now_ms);
+    if (decide->view.number == view_.number() && rank_of(decide->view) < rank_of(vote_.view)) send_decision({from});
     return on_decided(decide->view, now_ms);
   }
   on_stale_view(from, header.view, now_ms);

@@ -24,6 +24,9 @@
 //   is not waited for.
 // - A message of an older view is answered with the newest Decide, which also comes first on every new connection: a
 //   Decide may have died with a connection.
+// - Where nobody alive has heard what an old vote told, two views may have one number, or a newer view take back what is
+//   confirmed here. Of the first the higher by (start, members) continues, of the second the newer one; the node that
+//   gives way keeps its state and stays out until a user lets it join.
 // - What a node of no known view says is a hint: this node sends its own newest Decide to the voters of its view, which
 //   answer with a newer one. If none is heard the run is PAUSED and says so.
 // - A member that was disconnected between its promise and the install is suspected again in v+1, even if it is back:

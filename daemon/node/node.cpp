@@ -399,6 +399,14 @@ void Node::set_aside(const RunRecord& record) {
   membership_.set_aside(aside->key, past_run(*aside, context_.self.names, context_.self.config.seat()));
 }
 
+void Node::stay_out(const RunRecord& record) {
+  context_.news.log.warning("two-views", {{"run", record.id}, {"what", contradiction_.why}});
+  context_.storage.store.amend(record.key, [&](RunRecord& one) {
+    one.left_by_order = true;
+    one.status.reason = schema::clip_text(contradiction_.why + "; " + one.status.reason, schema::kMaxReasonBytes);
+  });
+}
+
 void Node::on_event(ShutDown&) {
   examiner_.stop_measuring("it is being shut down");
   search_.cancel({ErrorKind::kFailed, context_.self.config.node + " is being shut down"});
@@ -774,7 +782,7 @@ void Node::apply(EndRun& action) {
     membership_.on_link_lost(disconnect.peer, disconnect.message, disconnect.up_again, steady_ms());
   if (const std::optional<RunRecord> record = context_.storage.store.recorded(action.id);
       record && record->key == contradiction_.key)
-    set_aside(*record);
+    contradiction_.of_own_lineage ? stay_out(*record) : set_aside(*record);
 }
 
 void Node::apply(AnswerStart& action) {
@@ -897,6 +905,13 @@ void Node::apply(LeaveView& action) {
   log_view_change(false);
   context_.news.log.warning("evicted",
                             {{"run", run_->identity().id}, {"view", action.next.number}, {"why", action.next.why}});
+  if (const std::uint64_t step = run_->confirmed_step(); action.next.start < step)
+    contradiction_ = {action.run_key,
+                      "view " + std::to_string(action.next.number) + " takes step " + std::to_string(step) + " of " +
+                          context_.self.config.node + " back to " + std::to_string(action.next.start) +
+                          ": a voter had an old vote; fetch what is here, then tgctl join " +
+                          context_.self.config.node + " gives it up",
+                      true, true};
   run_->leave(Round(action.next.start));
 }
 

@@ -206,6 +206,19 @@ TEST(ViewChange, ADecideBeyondOneUndoEvictsTheNode) {
   EXPECT_EQ(b.receives(kA, Decide{next_view({kA, kB})}), left(12)) << "it has promised nothing";
 }
 
+// An old vote, which nobody alive could refuse, decided another view 2 in a part that was cut off.
+TEST(ViewChange, OfTwoViewsOfOneNumberTheHigherContinues) {
+  Machine b = promised(), c = promised();
+  b.receives(kA, Decide{next_view({kA, kB})});
+  EXPECT_EQ(b.receives(kC, Decide{next_view({kB, kC})}),
+            "write view 2"
+            "\ndecide to a c: view 2 of b c from 12"
+            "\nleave for view 2 of b c from 12"
+            "\nsave run-1: INTERRUPTED: node-b was evicted: ; the run continues without it");
+  c.receives(kA, Decide{next_view({kA, kB})});
+  EXPECT_EQ(c.receives(kC, Decide{next_view({kA, kC}, 11)}), "decide to c: view 2 of a b from 12") << "it is lower";
+}
+
 TEST(ViewChange, TwoMembersThatDieAtOnceAreEvicted) {
   Machine a = running(kA, 4);
   a.disconnects(kC);
