@@ -365,7 +365,8 @@ void Node::on_event(ForeignHeartbeat& event) {
   Held own;
   if (known) {
     own = lineages_.held(*record);
-    if (is_current(record->key) && run_->begun()) own.step = run_->confirmed_step();
+    const bool runs = is_current(record->key) && run_->begun();
+    if (runs) own.step = run_->confirmed_step();
     const RunIdentity* const current = membership_.current();
     const bool takes_part = current != nullptr && current->id == id;
     const Heard heard = compare(lineage_of(beat), own);
@@ -377,6 +378,8 @@ void Node::on_event(ForeignHeartbeat& event) {
     }
     // A run that has ended: the peer will learn of that.
     if (heard == Heard::kSame && schema::is_authoritative(record->status.state)) return;
+    if (heard == Heard::kSame && runs && beat.view == run_->view().view().number())
+      return;  // it was ahead at the start
   }
   if (!beat.run_id.empty()) auto_resume_.on_foreign_heartbeat(event.peer, id, steady_ms());
   membership_.on_heartbeat(event.peer, beat, own, steady_ms());
@@ -704,6 +707,7 @@ void Node::apply(BeginRun& action) {
                           steady_ms());
   }
   watch_members(action.run.id);
+  auto_resume_.on_run_begun();
 }
 
 // Copies the log into the run's folder, where its vote is from now on: one that was kept is out of date.

@@ -28,11 +28,9 @@ Result<RunRecord> OtherLineages::set_aside(const RunRecord& record, const std::s
   const std::string& node = context_.self.config.node;
   const std::string way = "set aside from run " + record.id + ", which " + node +
                           (by_order ? " joins by tgctl join " + node : " joins again");
-  const bool told = record.status.reason.find(why) != std::string::npos;  // or a peer's reason took its place
-  Result<RunRecord> aside = context_.storage.store.set_aside(record.id, (told ? "" : why + "; ") + way);
+  Result<RunRecord> aside = context_.storage.store.set_aside(record.id, why + "; " + way);
   if (aside.ok())
-    context_.news.log.warning("two-lineages",
-                              {{"run", record.id}, {"kept-as", aside->id}, {"what", aside->status.reason}});
+    context_.news.log.warning("two-lineages", {{"run", record.id}, {"kept-as", aside->id}, {"what", aside->aside}});
   else
     context_.news.log.error("set-aside-failed", {{"run", record.id}, {"error", aside.error().message}});
   return aside;
@@ -53,7 +51,7 @@ bool OtherLineages::let_in(const std::string& run) {
 std::string OtherLineages::problem() const {
   for (const RunRecord& one : context_.storage.store.records()) {
     const std::string run = one.id.substr(0, one.id.rfind('-'));
-    if (!schema::is_set_aside(one.id, run) || one.fetched_ms != 0) continue;
+    if (one.aside.empty() || one.fetched_ms != 0) continue;
     return "run " + run + " has two lineages, and " + one.node + " has set its own aside, with step " +
            std::to_string(one.status.step) + " of lineage " + std::to_string(one.status.lineage) +
            "; see tgctl status " + one.id + ", then fetch or delete that run";

@@ -150,6 +150,9 @@ schema::RunStatus status_of(const RunRecord& record) {
     row.problem = end->second.problem;
   }
   std::ranges::sort(status.members, {}, &schema::MemberStatus::node);
+  if (record.aside.empty()) return status;
+  const bool told = record.aside.find(status.reason) != std::string::npos;
+  status.reason = schema::clip_text(told ? record.aside : record.aside + "; " + status.reason, schema::kMaxReasonBytes);
   return status;
 }
 

@@ -77,6 +77,7 @@ struct RunRecord {
   std::string build;
   std::map<std::string, engine::FileMark> files;  // files written at the end, by name
   bool left_by_order = false;                     // it left on request, or was stopped here while PAUSED
+  std::string aside;                              // why it was set aside, and the way out; "" = it was not
   std::int64_t fetched_ms = 0;                    // when its model was fetched last, from any node; 0 = never
   std::string checkpoint;                         // the file that stands for the state if there is no other
   std::map<std::string, MemberOutcome> others;    // by node
@@ -110,6 +111,7 @@ void fields(schema::Is<RunRecord> auto& it, auto&& field) {
   field("key", it.key, schema::plain().digest());
   field("checkpoint", it.checkpoint, schema::word());
   field("left_by_order", it.left_by_order);
+  field("aside", it.aside, schema::line(schema::kMaxReasonBytes));
   field("fetched_ms", it.fetched_ms, schema::plain().time().null());
 }
 

@@ -194,8 +194,7 @@ Result<RunRecord> RunStore::set_aside(const std::string& id, const std::string& 
   if (unsaved_.ids().contains(id)) return Error{ErrorKind::kIo, "its state is not on the disk yet"};
   own->id = own->status.id = schema::set_aside_id(id, hex_digest(own->key));
   own->left_by_order = true;
-  own->status.reason =
-      schema::clip_text(own->status.reason + (own->status.reason.empty() ? "" : "; ") + why, schema::kMaxReasonBytes);
+  own->aside = why;
   if (Status moved = files_->rename(id, own->id); !moved) return moved.error();
   const Status written = files_->write_record(*own);  // otherwise the next start does
   index_.erase(id);

@@ -436,7 +436,7 @@ TEST_F(RunStoreResumeTest, WhatIsSetAsideStaysWhole) {
   EXPECT_EQ(aside->id, kept);
   EXPECT_FALSE(store->exists("run-1"));
   EXPECT_FALSE(store->set_aside("run-1", "").ok());
-  EXPECT_NE(store->find(kept)->status.reason.find("node-b continues it"), std::string::npos);
+  EXPECT_NE(store->recorded(kept)->aside.find("node-b continues it"), std::string::npos);
   EXPECT_EQ(store->recovery_points(kept)->states.size(), 1u) << "it can be resumed";
   store.reset();
   std::filesystem::rename(directory.path() + "/runs/" + kept, directory.path() + "/runs/run-1");

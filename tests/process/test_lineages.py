@@ -48,7 +48,7 @@ class TwoLineages(unittest.TestCase):
 
         kept = wait_until(lambda: f"node-a (log {mesh[SENIOR].log}) has set {run} aside", found)
         why = f"set aside from run {run}, which node-a joins by tgctl join node-a"
-        wait_until(lambda: f"its record says why: {mesh[SENIOR].record(kept)}", lambda: why in mesh[SENIOR].record(kept)["reason"])
+        wait_until(lambda: f"its record says why: {mesh[SENIOR].record(kept)}", lambda: why in mesh[SENIOR].record(kept)["aside"])
         record = wait_recorded(mesh[SENIOR], kept, state)
         return kept, record
 
@@ -59,7 +59,7 @@ class TwoLineages(unittest.TestCase):
             mesh.wait_for_step(run, begun + 2, node=JUNIOR)
             self.network.heal()
             kept, record = self.aside(mesh, run, "INTERRUPTED")
-            self.assertRegex(record["reason"], rf"node-b continues it as lineage 2, from step {begun}; node-a has lineage 1 at step \d+")
+            self.assertRegex(record["aside"], rf"node-b continues it as lineage 2, from step {begun}; node-a has lineage 1 at step \d+")
             self.assertGreaterEqual(record["step"], begun + 20)
             self.assertIn("event=two-lineages", mesh[SENIOR].log_text())
             mesh.wait_ready()
