@@ -406,7 +406,7 @@ void Node::stay_out(const RunRecord& record) {
   context_.news.log.warning("two-views", {{"run", record.id}, {"what", contradiction_.why}});
   context_.storage.store.amend(record.key, [&](RunRecord& one) {
     one.left_by_order = true;
-    one.status.reason = schema::clip_text(contradiction_.why + "; " + one.status.reason, schema::kMaxReasonBytes);
+    one.aside = contradiction_.why;
   });
 }
 
