@@ -476,8 +476,8 @@ void Membership::on_sealed(std::uint64_t run_key, const SealReport& report, std:
   advance(now_ms);
 }
 
-void Membership::on_vote_written(std::uint64_t run_key, bool ok, std::uint64_t now_ms) {
-  if (ViewChange* const change = change_of(run_key)) change->on_vote_written(ok, now_ms);
+void Membership::on_vote_written(std::uint64_t run_key, const std::string& problem, std::uint64_t now_ms) {
+  if (ViewChange* const change = change_of(run_key)) change->on_vote_written(problem, now_ms);
   advance(now_ms);
 }
 

@@ -84,7 +84,7 @@ class Membership {
   void on_snapshot_done(std::uint64_t run_key, const std::string& why, std::uint64_t now_ms);
   // Answer Seal and WriteVote.
   void on_sealed(std::uint64_t run_key, const SealReport& report, std::uint64_t now_ms);
-  void on_vote_written(std::uint64_t run_key, bool ok, std::uint64_t now_ms);
+  void on_vote_written(std::uint64_t run_key, const std::string& problem, std::uint64_t now_ms);
   // Liveness has lost a peer, or this node itself: peer == self.
   void on_peer_lost(Seat peer, const std::string& message, std::uint64_t now_ms);
   // A client's stop of the current run; an error if there is no such run. A PAUSED run ends INTERRUPTED for this node

@@ -402,6 +402,14 @@ void Node::set_aside(const RunRecord& record) {
   membership_.set_aside(aside->key, past_run(*aside, context_.self.names, context_.self.config.seat()));
 }
 
+void Node::stay_out(const RunRecord& record) {
+  context_.news.log.warning("two-views", {{"run", record.id}, {"what", contradiction_.why}});
+  context_.storage.store.amend(record.key, [&](RunRecord& one) {
+    one.left_by_order = true;
+    one.aside = contradiction_.why;
+  });
+}
+
 void Node::on_event(ShutDown&) {
   examiner_.stop_measuring("it is being shut down");
   search_.cancel({ErrorKind::kFailed, context_.self.config.node + " is being shut down"});
@@ -706,7 +714,7 @@ void Node::apply(BeginRun& action) {
 void Node::log_run(const std::string& id) {
   const std::string directory = context_.storage.store.directory(id);
   std::error_code ignored;  // the first write reports the error
-  std::filesystem::create_directories(directory, ignored);
+  std::filesystem::create_directory(directory, ignored);
   context_.storage.store.delete_vote(id);
   context_.news.log.set_sink(
       [run_log = std::make_shared<LineWriter>(directory + "/log.txt", context_.news.log.lost_note())](
@@ -778,7 +786,7 @@ void Node::apply(EndRun& action) {
     membership_.on_link_lost(disconnect.peer, disconnect.message, disconnect.up_again, steady_ms());
   if (const std::optional<RunRecord> record = context_.storage.store.recorded(action.id);
       record && record->key == contradiction_.key)
-    set_aside(*record);
+    contradiction_.of_own_lineage ? stay_out(*record) : set_aside(*record);
 }
 
 void Node::apply(AnswerStart& action) {
@@ -843,13 +851,16 @@ void Node::apply(WriteVote& action) {
   const bool is_decision = vote.promised.count == 0;  // the view is new, without a ballot for the next one
   const std::uint64_t view_number = is_decision ? vote.view.number - 1 : vote.view.number;
   if (is_decision) fault.reached(schema::ChangePoint::kDecide, view_number);
-  const Status written = write_vote(context_.storage.store.vote_directory(run->second), vote);
+  Status written = context_.storage.store.check_directory(context_.self.directory);
+  if (written.ok()) written = write_vote(context_.storage.store.vote_directory(run->second), vote);
   fault.reached(is_decision                         ? schema::ChangePoint::kDecided
                 : vote.accepted_in == vote.promised ? schema::ChangePoint::kAccept
                                                     : schema::ChangePoint::kPromise,
                 view_number);
   if (!written.ok()) context_.news.log.error("vote-failed", {{"run", run->second}, {"error", written.error().message}});
-  membership_.on_vote_written(action.run_key, written.ok(), steady_ms());
+  membership_.on_vote_written(
+      action.run_key, written.ok() ? "" : schema::clip_text(written.error().message, schema::kMaxReasonBytes / 2),
+      steady_ms());
 }
 
 void Node::apply(InstallView& action) {
@@ -898,6 +909,13 @@ void Node::apply(LeaveView& action) {
   log_view_change(false);
   context_.news.log.warning("evicted",
                             {{"run", run_->identity().id}, {"view", action.next.number}, {"why", action.next.why}});
+  if (const std::uint64_t step = run_->confirmed_step(); action.next.start < step)
+    contradiction_ = {action.run_key,
+                      "view " + std::to_string(action.next.number) + " takes step " + std::to_string(step) + " of " +
+                          context_.self.config.node + " back to " + std::to_string(action.next.start) +
+                          ": a voter had an old vote; fetch what is here, then tgctl join " +
+                          context_.self.config.node + " gives it up",
+                      true, true};
   run_->leave(Round(action.next.start));
 }
 

@@ -86,6 +86,7 @@ class RunStore {
   Result<std::uint64_t> remove(const std::string& id);
   // The members that have not reported how an interrupted run ended for them, if this node votes in it.
   std::vector<std::string> voters_in_doubt(const std::string& id) const;
+  Status check_directory(std::uint64_t id) const { return files_->check_directory(id); }
   std::string vote_directory(const std::string& id) const { return files_->vote_directory(id); }
   std::vector<EndedRun> kept_votes() const { return files_->kept_votes(); }
   void delete_vote(const std::string& id) { files_->delete_vote(id); }

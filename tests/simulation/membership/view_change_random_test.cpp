@@ -239,7 +239,7 @@ void Process::apply(const WriteVote& action) {
     // The worst moment to die: this node alone has written the vote, and has not sent it.
     if (world_.strikes()) world_.strike(self_);
     if (world_.process(self_) != this) return;
-    event([&](ViewChange& change) { change.on_vote_written(!full, world_.now_ms()); });
+    event([&](ViewChange& change) { change.on_vote_written(full ? "its disk is full" : "", world_.now_ms()); });
     if (world_.strikes()) world_.strike(self_);
   });
 }

@@ -247,7 +247,7 @@ void Machine::answer(const MembershipAction& action, std::uint64_t now_ms) {
   }
   if (const auto* write = std::get_if<WriteVote>(&action)) {
     if (!circumstances_.full) vote_ = write->vote;
-    machine_->on_vote_written(write->run_key, !circumstances_.full, now_ms);
+    machine_->on_vote_written(write->run_key, circumstances_.full ? "its disk is full" : "", now_ms);
   }
 }
 
@@ -470,7 +470,9 @@ schema::Promise promise(Seat from, schema::Ballot ballot, std::uint64_t step) {
     if (seat != from) promise.reachable.push_back(static_cast<std::uint32_t>(seat.index()));
   return promise;
 }
-schema::Accepted accepted(Seat from, schema::Ballot ballot) { return {ballot, directory_of(from)}; }
+schema::Accepted accepted(Seat from, schema::Ballot ballot) {
+  return {ballot, directory_of(from), incarnation_of(from)};
+}
 
 Machine preparing() {
   Machine b(kB, 3);
