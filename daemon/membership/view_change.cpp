@@ -301,7 +301,7 @@ void ViewChange::note_votes() {
 bool ViewChange::is_old(Seat from, const auto& answer, std::uint64_t now_ms) {
   PeerState& one = peer_states_[from];
   if (answer.incarnation != one.told_by && answer.votes_before < one.told_vote) {
-    one.status = kWithoutVote;
+    one.status = Reachability::kWithoutVote;
     one.why = "the vote of " + peers_.name(from) + " is old: " + std::to_string(answer.votes_before) +
               ", but it has told " + std::to_string(one.told_vote) + "; was its state-dir restored or copied?";
     suspect(from, std::string(one.why), now_ms, true);
