@@ -478,11 +478,11 @@ void ViewChange::send_answer(const Answer& answer, const SealReport& report, std
 // --- the decision ---
 
 void ViewChange::on_decided(const schema::NextView& next, std::uint64_t now_ms) {
-  const bool splits = next.number == view_.number() && view_.number() > View::kFirst &&
-                      applied_view_ == view_.number() && rank_of(next) > rank_of(vote_.view);
-  if (next.number < view_.number() + (splits ? 0 : 1) || next.members.empty() ||
-      !peers_.knows(Seat(next.members.back().seat)))
-    return;
+  if (next.number <= view_.number() || next.members.empty() || !peers_.knows(Seat(next.members.back().seat))) return;
+  record_decision(next, now_ms);
+}
+
+void ViewChange::record_decision(const schema::NextView& next, std::uint64_t now_ms) {
   if (applied_view_ == view_.number()) {
     previous_view_ = view_;
     decision_times_ = times_;
@@ -490,7 +490,6 @@ void ViewChange::on_decided(const schema::NextView& next, std::uint64_t now_ms) 
     const std::uint64_t step = seal_report_.step;
     can_install_ = sealed_ && (next.start == step || (seal_report_.can_undo && step > 0 && next.start == step - 1));
   }
-  if (splits) applied_view_ = 0;  // this node's is given up
   vote_ = {vote_.run_key, next, {}, {}, {}, vote_.writes};
   view_ = View(next);
   note_votes();
@@ -559,11 +558,15 @@ void ViewChange::on_hint(Seat from, const std::string& what, std::uint64_t now_m
 void ViewChange::on_frame(Seat from, const schema::FrameHeader& header, const schema::FrameBody& body,
                           std::uint64_t now_ms) {
   if (const auto* decide = std::get_if<schema::Decide>(&body)) {
-    if (decide->view.number != header.view + 1) return;
+    if (decide->view.number != header.view + 1 || decide->view.members.empty()) return;
     if (peer_states_[from].status == kUnreachable) set_status(from, kReachable, now_ms);
     on_stale_view(from, decide->view.number, now_ms);
-    if (decide->view.number == view_.number() && rank_of(decide->view) < rank_of(vote_.view)) send_decision({from});
-    return on_decided(decide->view, now_ms);
+    const bool installed = view_.number() > View::kFirst && applied_view_ == view_.number();
+    if (!installed || decide->view.number != view_.number()) return on_decided(decide->view, now_ms);
+    if (rank_of(decide->view) < rank_of(vote_.view)) return send_decision({from});
+    if (rank_of(decide->view) == rank_of(vote_.view) || !peers_.knows(Seat(decide->view.members.back().seat))) return;
+    applied_view_ = 0;  // this node's is given up
+    return record_decision(decide->view, now_ms);
   }
   on_stale_view(from, header.view, now_ms);
   if (header.view != view_.number() || !view_.has(from) || !is_voter()) return;

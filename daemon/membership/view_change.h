@@ -185,6 +185,7 @@ class ViewChange {
   void on_message(Seat from, const schema::Accept& accept, std::uint64_t now_ms);
   void on_message(Seat from, const schema::Accepted& accepted, std::uint64_t now_ms);
   void on_message(Seat, const auto&, std::uint64_t) {}
+  void record_decision(const schema::NextView& next, std::uint64_t now_ms);
   void apply_decision(std::uint64_t now_ms);
 
   const Peers& peers_;

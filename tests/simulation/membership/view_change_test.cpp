@@ -400,7 +400,8 @@ TEST(ViewChange, AnOldVoteIsNone) {
   Accepted restored = accepted(kB, ballot(1, kA));
   restored.incarnation += 1;
   restored.votes_before = restored.vote = 6;
-  EXPECT_EQ(a.receives(kB, restored), "");
+  EXPECT_EQ(a.receives(kB, restored),
+            "suspect b to b c: the vote of node-b is old: 6, but it has told 7; was its state-dir restored or copied?");
   EXPECT_NE(a->pause_reason().find("(node-b: the vote of node-b is old: 6, but it has told 7;"), std::string::npos)
       << a->pause_reason();
   restored.votes_before = restored.vote = 7;
