@@ -126,7 +126,7 @@ class LostVotes(TwoNodes):
                 mesh.wait_for_step(run, 5)
                 what = mesh[SENIOR].state_dir if whole else mesh[SENIOR].run_file(run, "vote")
                 copy = os.path.join(mesh.folder, "older")
-                shutil.copytree(what, copy) if whole else shutil.copy(what, copy)
+                shutil.copytree(what, copy, ignore=shutil.ignore_patterns("*.sock")) if whole else shutil.copy(what, copy)
                 mesh[JUNIOR].kill()
                 mesh[JUNIOR].start()
                 wait_until(f"node-b is in again: {mesh[JUNIOR].log}", lambda: mesh.run(run)["view"] == 3 and len(mesh.run(run)["members"]) == 2)
