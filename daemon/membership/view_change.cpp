@@ -13,7 +13,7 @@ namespace {
 
 Seat owner(const schema::Ballot& ballot) { return Seat(ballot.seat); }
 
-// Of two views of one number, which only an old vote makes possible, the higher continues.
+// Only an old vote makes two views of one number possible; the higher continues.
 auto rank_of(const schema::NextView& view) {
   std::vector<std::pair<std::uint32_t, std::uint64_t>> members;
   for (const schema::ViewMember& one : view.members) members.emplace_back(one.seat, one.incarnation);
@@ -294,13 +294,13 @@ void ViewChange::try_to_propose(std::uint64_t now_ms) {
 void ViewChange::note_votes() {
   for (const schema::ViewMember& member : view_.members()) {
     peer_states_[Seat(member.seat)].told_vote = member.vote;
-    peer_states_[Seat(member.seat)].told_by = member.incarnation;
+    peer_states_[Seat(member.seat)].told_incarnation = member.incarnation;
   }
 }
 
 bool ViewChange::is_old(Seat from, const auto& answer, std::uint64_t now_ms) {
   PeerState& one = peer_states_[from];
-  if (answer.incarnation != one.told_by && answer.votes_before < one.told_vote) {
+  if (answer.incarnation != one.told_incarnation && answer.votes_before < one.told_vote) {
     one.status = Reachability::kWithoutVote;
     one.why = "the vote of " + peers_.name(from) + " is old: " + std::to_string(answer.votes_before) +
               ", but it has told " + std::to_string(one.told_vote) + "; was its state-dir restored or copied?";
@@ -309,7 +309,7 @@ bool ViewChange::is_old(Seat from, const auto& answer, std::uint64_t now_ms) {
   }
   if (answer.vote < one.told_vote) return false;
   one.told_vote = answer.vote;
-  one.told_by = answer.incarnation;
+  one.told_incarnation = answer.incarnation;
   return false;
 }
 

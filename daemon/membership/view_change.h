@@ -24,7 +24,8 @@
 //   is not waited for.
 // - A message of an older view is answered with the newest Decide, which also comes first on every new connection: a
 //   Decide may have died with a connection.
-// - Where nobody alive has heard what an old vote told, two views may have one number, or a newer view take back what is
+// - Where nobody alive has heard what an old vote told, two views may have one number, or a newer view take back what
+// is
 //   confirmed here. Of the first the higher by (start, members) continues, of the second the newer one; the node that
 //   gives way keeps its state and stays out until a user lets it join.
 // - What a node of no known view says is a hint: this node sends its own newest Decide to the voters of its view, which
@@ -128,7 +129,7 @@ class ViewChange {
     std::optional<std::uint64_t> answered_ms = std::nullopt;
     std::optional<schema::Promise> promise = std::nullopt;  // in this node's ballot
     bool accepted = false;
-    std::uint64_t told_vote = 0, told_by = 0;  // the newest vote that this seat told, and the process's incarnation
+    std::uint64_t told_vote = 0, told_incarnation = 0;  // the newest vote that this seat has told, and its process
   };
   // An answer that is due once the vote is written and the node has reported its seal.
   struct Answer {
@@ -136,7 +137,7 @@ class ViewChange {
     schema::Ballot ballot = {};
     Seat to = {};             // its coordinator; this node: its own ballot
     std::uint32_t view = 0;   // the view that was changed then
-    std::uint64_t write = 0;  // of the vote
+    std::uint64_t write = 0;  // VoterState::writes
   };
 
   bool is_self(Seat seat) const { return seat == peers_.self(); }

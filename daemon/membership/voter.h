@@ -22,7 +22,7 @@ struct VoterState {
   schema::Ballot promised;     // on the view after it; count 0: none
   schema::Ballot accepted_in;  // count 0: nothing was accepted
   schema::NextView accepted;
-  std::uint64_t writes = 0;  // of this vote, this one included
+  std::uint64_t writes = 0;  // times that it was written, this one included
   bool operator==(const VoterState&) const = default;
 };
 void fields(schema::Is<VoterState> auto& it, auto&& field) {

@@ -143,7 +143,7 @@ class Node {
   OtherLineages lineages_;
   Lineage lineage_;  // the current run's
   struct Contradiction {
-    std::uint64_t key = 0;  // of the run that ends for it
+    std::uint64_t key = 0;  // the run's that ends for it
     std::string why;
     bool by_order = false;
     bool of_own_lineage = false;  // another view of it

@@ -20,7 +20,7 @@ struct ViewMember {
   std::uint16_t weight = 1;       // its share of a batch
   std::uint64_t incarnation = 0;  // its process's
   std::uint64_t directory = 0;    // drawn when its state directory was made
-  std::uint64_t vote = 0;         // of its newest promise
+  std::uint64_t vote = 0;         // the number of its newest promise
   bool operator==(const ViewMember&) const = default;
 };
 void fields(Is<ViewMember> auto& it, auto&& field) {
