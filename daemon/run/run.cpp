@@ -4,7 +4,6 @@
 #include <cstring>
 #include <exception>
 #include <filesystem>
-#include <fstream>
 #include <iterator>
 #include <utility>
 
@@ -436,9 +435,7 @@ void Run::release() {
 void Run::read_history() {
   reporter_.metrics()->flush();
   context_.storage.saver.post([&context = context_, run_key = identity_.run_key, id = identity_.id] {
-    std::ifstream file(context.storage.store.directory(id) + "/" + kViewsFile,
-                       std::ios::binary);  // may be absent
-    context.hooks.on_history_read({run_key, std::string(std::istreambuf_iterator<char>(file), {})});
+    context.hooks.on_history_read({run_key, context.storage.store.history(id)});
   });
 }
 

@@ -61,7 +61,7 @@ class TwoLineages(unittest.TestCase):
             kept, record = self.aside(mesh, run, "INTERRUPTED")
             self.assertRegex(record["aside"], rf"node-b continues it as lineage 2, from step {begun}; node-a has lineage 1 at step \d+")
             self.assertGreaterEqual(record["step"], begun + 20)
-            self.assertIn("event=two-lineages", mesh[SENIOR].log_text())
+            wait_until("node-a's log names both", lambda: "event=two-lineages" in mesh[SENIOR].log_text())
             mesh.wait_ready()
             shown = {one["id"]: one for one in mesh.status(node=JUNIOR)["runs"]}
             self.assertEqual((shown[run]["state"], shown[run]["lineage"]), ("RUNNING", 2), shown)
