@@ -540,6 +540,7 @@ void ControlServer::State::send_heartbeats(std::uint64_t now_ms) {
   beat.lineage = watching.lineage.number;
   beat.key = watching.lineage.key;
   beat.line = watching.lineage.line;
+  beat.by_order = watching.lineage.by_order;
   const std::string bytes = schema::encode_request({0, beat});
   for (const Seat peer : names.places()) {
     // A heartbeat that cannot be sent now is useless later.

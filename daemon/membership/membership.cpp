@@ -295,7 +295,7 @@ void Membership::on_frame(Seat from, const schema::FrameHeader& header, const sc
     if (change == nullptr) {
       lifecycle_.on_late_frame(from, header.run);
       report_lost_vote(header, body);
-    } else if (decide && decide->view.number > change->view().number() && !knows(from, header.run)) {
+    } else if (decide && decide->view.number >= change->view().number() && !knows(from, header.run)) {
       change->on_hint(from, "says that another view was decided", now_ms);
     } else {
       change->on_frame(from, header, body, now_ms);

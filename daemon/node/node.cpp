@@ -353,8 +353,8 @@ void Node::on_event(RecordWritten& event) {
   unrecorded_.erase(event.run_id);
   if (run_ == nullptr) publish_last_run();
   if (const std::optional<RunRecord> record = context_.storage.store.recorded(event.run_id);
-      record && record->key == contradiction_.first)
-    set_aside(*record, contradiction_.second);
+      record && record->key == contradiction_.key)
+    contradiction_.of_own_lineage ? stay_out(*record) : set_aside(*record);
   if (std::optional<ListSavedStates> unlisted = std::exchange(unlisted_, std::nullopt)) apply(*unlisted);
 }
 
@@ -417,24 +417,27 @@ void Node::on_event(ForeignHeartbeat& event) {
   Held own;
   if (known) {
     own = lineages_.held(*record);
-    if (is_current(record->key) && run_->begun()) own.step = run_->confirmed_step();
+    const bool runs = is_current(record->key) && run_->begun();
+    if (runs) own.step = run_->confirmed_step();
     const RunIdentity* const current = membership_.current();
     const bool takes_part = current != nullptr && current->id == id;
     const Heard heard = compare(lineage_of(beat), own);
     if (heard == Heard::kLower) return on_lower_lineage(beat, *record, own);
     if (heard == Heard::kContradicts) {
-      std::string why = contradiction_text(beat.node, lineage_of(beat), context_.self.config.node, own);
-      if (!takes_part) return set_aside(*record, why);
-      contradiction_ = {record->key, std::move(why)};
+      contradiction_ = {record->key, contradiction_text(beat.node, lineage_of(beat), context_.self.config.node, own),
+                        own.lineage.number < beat.by_order};
+      if (!takes_part) return set_aside(*record);
     }
     // A run that has ended: the peer will learn of that.
     if (heard == Heard::kSame && schema::is_authoritative(record->status.state)) return;
+    if (heard == Heard::kSame && runs && beat.view == run_->view().view().number())
+      return;  // it was ahead at the start
   }
   if (!beat.run_id.empty()) auto_resume_.on_foreign_heartbeat(event.peer, id, steady_ms());
   membership_.on_heartbeat(event.peer, beat, own, steady_ms());
   if (beat.run_id.empty() || shutting_down_ || (run_ && run_->begun())) return;
   if (unrecorded_.contains(id) || !disk_problem_.empty()) return;
-  const bool stays_out = record ? record->left_by_order : lineages_.stays_out(id);
+  const bool stays_out = record ? record->left_by_order : lineages_.stays_out(id, beat.by_order);
   if (!stays_out) membership_.on_run_discovered(id, steady_ms());
 }
 
@@ -445,11 +448,19 @@ void Node::on_lower_lineage(const schema::Heartbeat& beat, const RunRecord& reco
   if (membership_.idle() && schema::is_authoritative(record.status.state)) control_.show_ended(record.id, own.lineage);
 }
 
-void Node::set_aside(const RunRecord& record, const std::string& why) {
-  const Result<RunRecord> aside = lineages_.set_aside(record, why);
+void Node::set_aside(const RunRecord& record) {
+  const Result<RunRecord> aside = lineages_.set_aside(record, contradiction_.why, contradiction_.by_order);
   if (!aside.ok()) return;
   if (const auto voted = voted_runs_.find(aside->key); voted != voted_runs_.end()) voted->second = aside->id;
   membership_.set_aside(aside->key, past_run(*aside, context_.self.names, context_.self.config.seat()));
+}
+
+void Node::stay_out(const RunRecord& record) {
+  context_.news.log.warning("two-views", {{"run", record.id}, {"what", contradiction_.why}});
+  context_.storage.store.amend(record.key, [&](RunRecord& one) {
+    one.left_by_order = true;
+    one.aside = contradiction_.why;
+  });
 }
 
 void Node::on_event(ShutDown&) {
@@ -491,9 +502,11 @@ std::string Node::busy_reason() const {
 
 void Node::examine(std::uint64_t token, const schema::ExamineRequest& request) {
   examiner_.examine(request, busy_reason(), draw_bits(), [this, token](Result<schema::Examination> found) {
-    if (const std::string why = membership_.pause_reason(); found && !why.empty())
-      found->run_problem =
-          schema::clip_text("run " + membership_.current()->id + " is PAUSED: " + why, schema::kMaxSentenceBytes);
+    const std::string why = membership_.pause_reason();
+    if (found)
+      found->run_problem = why.empty() ? lineages_.problem()
+                                       : schema::clip_text("run " + membership_.current()->id + " is PAUSED: " + why,
+                                                           schema::kMaxSentenceBytes);
     found ? control_.reply(token, *std::move(found)) : control_.reply(token, found.error());
   });
 }
@@ -755,6 +768,7 @@ void Node::apply(BeginRun& action) {
                           steady_ms());
   }
   watch_members(action.run.id);
+  auto_resume_.on_run_begun();
 }
 
 // Copies the log into the run's folder, where its vote is from now on: one that was kept is out of date.
@@ -959,6 +973,13 @@ void Node::apply(LeaveView& action) {
   log_view_change(false);
   context_.news.log.warning("evicted",
                             {{"run", run_->identity().id}, {"view", action.next.number}, {"why", action.next.why}});
+  if (const std::uint64_t step = run_->confirmed_step(); action.next.start < step)
+    contradiction_ = {action.run_key,
+                      "view " + std::to_string(action.next.number) + " takes step " + std::to_string(step) + " of " +
+                          context_.self.config.node + " back to " + std::to_string(action.next.start) +
+                          ": a voter had an old vote; fetch what is here, then tgctl join " +
+                          context_.self.config.node + " gives it up",
+                      true, true};
   run_->leave(Round(action.next.start));
 }
 

@@ -97,7 +97,8 @@ class Node {
   void on_snapshot_chunk(Seat from, const schema::FrameHeader& header, const schema::SnapshotChunk& chunk);
   void log_run(const std::string& id);
   void on_lower_lineage(const schema::Heartbeat& beat, const RunRecord& record, const Held& own);
-  void set_aside(const RunRecord& record, const std::string& why);
+  void set_aside(const RunRecord& record);
+  void stay_out(const RunRecord& record);
 
   // --- what Membership has decided ---
   void apply_actions();  // until membership and the run have no more actions
@@ -146,8 +147,13 @@ class Node {
   Examiner examiner_;
   MisclassificationSearch search_;
   OtherLineages lineages_;
-  Lineage lineage_;                                      // the current run's
-  std::pair<std::uint64_t, std::string> contradiction_;  // the key of a run that ends for it, and the text
+  Lineage lineage_;  // the current run's
+  struct Contradiction {
+    std::uint64_t key = 0;  // the run's that ends for it
+    std::string why;
+    bool by_order = false;
+    bool of_own_lineage = false;  // another view of it
+  } contradiction_;
   BurstMeter bursts_;
   DisconnectGrace disconnect_grace_;
   ViewLinks view_links_;

@@ -107,6 +107,7 @@ Result<RunRecord> RunFiles::read_record(const std::string& id) const {
   if (schema::is_set_aside(id, record->id)) {  // it died before it had written the new one
     record->id = record->status.id = id;
     record->left_by_order = true;
+    record->aside = "set aside when another lineage of it was heard";
   }
   if (record->id != id) return refused("holds the record of run " + record->id);
   if (record->node != node_) return refused("holds the record of node '" + record->node + "', this is " + node_);

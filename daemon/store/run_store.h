@@ -8,7 +8,9 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -110,6 +112,8 @@ class RunStore {
   // All statuses, newest first; members has a row for every member, filled for this node only; for an ended run it has
   // the steps of the recovery points.
   std::vector<schema::RunStatus> statuses() const { return index_.statuses(); }
+  // The lines of views.jsonl, with those that the disk has no room for.
+  std::string history(const std::string& id);
   std::string directory(const std::string& id) const { return files_->directory(id); }
   bool exists(const std::string& id) const;
   // A slice of one of the run's files; unknown file names are refused, so no path leaves the run's directory.
@@ -127,6 +131,8 @@ class RunStore {
   void put(RunRecord record, bool is_written);
   void write_changed(RunRecord& record);
   RunIndex::OnDisk on_disk(const RunRecord& record, bool is_written) const;
+  // Adds the intervals that could not be written before to views.jsonl, oldest first.
+  Status record_intervals(RunRecord& record);
   void delete_runs();  // applies retention; the caller holds `writing_`, or is the only thread
 
   const std::unique_ptr<RunFiles> files_;
@@ -134,6 +140,7 @@ class RunStore {
   const Retention retention_;
 
   std::mutex writing_;  // serializes disk access; the members below have locks of their own, taken after this one
+  std::map<std::string, std::deque<ViewInterval>> unrecorded_;  // by run, oldest first
   RunIndex index_;
   UnsavedStates unsaved_;
 };

@@ -206,6 +206,19 @@ TEST(ViewChange, ADecideBeyondOneUndoEvictsTheNode) {
   EXPECT_EQ(b.receives(kA, Decide{next_view({kA, kB})}), left(12)) << "it has promised nothing";
 }
 
+// An old vote, which nobody alive could refuse, decided another view 2 in a part that was cut off.
+TEST(ViewChange, OfTwoViewsOfOneNumberTheHigherContinues) {
+  Machine b = promised(), c = promised();
+  b.receives(kA, Decide{next_view({kA, kB})});
+  EXPECT_EQ(b.receives(kC, Decide{next_view({kB, kC})}),
+            "write view 2"
+            "\ndecide to a c: view 2 of b c from 12"
+            "\nleave for view 2 of b c from 12"
+            "\nsave run-1: INTERRUPTED: node-b was evicted: ; the run continues without it");
+  c.receives(kA, Decide{next_view({kA, kB})});
+  EXPECT_EQ(c.receives(kC, Decide{next_view({kA, kC}, 11)}), "decide to c: view 2 of a b from 12") << "it is lower";
+}
+
 TEST(ViewChange, TwoMembersThatDieAtOnceAreEvicted) {
   Machine a = running(kA, 4);
   a.disconnects(kC);
@@ -376,6 +389,28 @@ TEST(ViewChange, AnAcceptFreezesAVoterWithoutAPromise) {
   EXPECT_EQ(b.receives(kA, Accept{ballot(1, kA), next_view({kA, kB})}), "seal\naccepted 1a to a") << "again";
   EXPECT_EQ(b.receives(kC, Accept{ballot(1, kA), next_view({kB, kC})}), "") << "not its ballot";
   EXPECT_EQ(b.receives(kC, Accept{ballot(1, kC), next_view({kB, kC}, 12, 3)}), "") << "not the next view";
+}
+
+// A process whose state directory was restored from a snapshot began with fewer writes than its seat has told.
+TEST(ViewChange, AnOldVoteIsNone) {
+  Machine a = leading();
+  Promise told = promise(kB, ballot(1, kA));
+  told.vote = 7;
+  EXPECT_EQ(a.receives(kB, told).find("accept 1a"), 0u);
+  Accepted restored = accepted(kB, ballot(1, kA));
+  restored.incarnation += 1;
+  restored.votes_before = restored.vote = 6;
+  EXPECT_EQ(a.receives(kB, restored),
+            "suspect b to b c: the vote of node-b is old: 6, but it has told 7; was its state-dir restored or copied?");
+  EXPECT_NE(a->pause_reason().find("(node-b: the vote of node-b is old: 6, but it has told 7;"), std::string::npos)
+      << a->pause_reason();
+  restored.votes_before = restored.vote = 7;
+  EXPECT_EQ(a.receives(kB, restored).find("write view 2"), 0u) << "it has all that it told";
+
+  Machine again = leading();
+  told.votes_before = 7;
+  EXPECT_EQ(again.receives(kB, told).find("accept 1a"), 0u);
+  EXPECT_EQ(again.receives(kB, accepted(kB, ballot(1, kA))).find("write view 2"), 0u) << "the same process";
 }
 
 TEST(ViewChange, AWipedDirectoryIsNoVoter) {

@@ -484,7 +484,9 @@ schema::Promise promise(Seat from, schema::Ballot ballot, std::uint64_t step) {
     if (seat != from) promise.reachable.push_back(static_cast<std::uint32_t>(seat.index()));
   return promise;
 }
-schema::Accepted accepted(Seat from, schema::Ballot ballot) { return {ballot, directory_of(from)}; }
+schema::Accepted accepted(Seat from, schema::Ballot ballot) {
+  return {ballot, directory_of(from), incarnation_of(from)};
+}
 
 Machine preparing() {
   Machine b(kB, 3);
