@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <set>
 
 #include "daemon/store/vote_file.h"
@@ -213,6 +211,11 @@ Status RunStore::change_view(const RunRecord& next, const ViewInterval& ended) {
   own.node = node_;
   std::deque<ViewInterval>& waiting = unrecorded_[own.id];
   if (waiting.size() < kMaxUnrecorded) waiting.push_back(ended);
+  return write_active(std::move(own));
+}
+
+// The run is active: what status shows is newer than the record.
+Status RunStore::write_active(RunRecord own) {
   const Status recorded = record_intervals(own);
   const Status written = files_->write_record(own);
   if (const std::optional<RunRecord> shown = index_.find(own.id)) own.status = shown->status;
@@ -231,8 +234,8 @@ Status RunStore::record_intervals(RunRecord& record) {
 
 std::string RunStore::history(const std::string& id) {
   const std::lock_guard writers(writing_);
-  std::ifstream file(directory(id) + "/" + kViewsFile, std::ios::binary);  // may be absent
-  std::string lines(std::istreambuf_iterator<char>(file), {});
+  const Result<FileSlice> file = files_->read(id, kViewsFile, 0, kMaxViewsBytes);  // may be absent
+  std::string lines = file ? file->data : "";
   lines.resize(lines.rfind('\n') + 1);  // npos + 1 = 0
   if (const auto waiting = unrecorded_.find(id); waiting != unrecorded_.end())
     for (const ViewInterval& one : waiting->second) lines += interval_to_line(one) + "\n";
@@ -250,7 +253,7 @@ Status RunStore::persist(const RunRecord& record) {
     if (recorded.ok()) recorded = files_->record_interval(own);
   } else if (const std::optional<RunRecord> before = index_.written(own.id)) {
     own.intervals = before->intervals;
-    recorded = record_intervals(own);
+    if (unrecorded_.contains(own.id)) return write_active(std::move(own));
   }
   Status written = files_->write_record(own);
   return written.ok() ? recorded : written;

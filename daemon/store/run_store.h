@@ -133,6 +133,7 @@ class RunStore {
   RunIndex::OnDisk on_disk(const RunRecord& record, bool is_written) const;
   // Adds the intervals that could not be written before to views.jsonl, oldest first.
   Status record_intervals(RunRecord& record);
+  Status write_active(RunRecord own);
   void delete_runs();  // applies retention; the caller holds `writing_`, or is the only thread
 
   const std::unique_ptr<RunFiles> files_;
