@@ -186,6 +186,9 @@ struct Heartbeat {
 
   endedRun @10 :Text;
   # Without a run: the run whose lineage this is. It has ended here, and others run a lower one. Else empty.
+
+  byOrder @11 :UInt32 = 1;
+  # The newest lineage that a person's start or resume began; those after it began automatically.
 }
 
 struct Origin {

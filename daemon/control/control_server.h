@@ -2,11 +2,12 @@
 // has a thread of its own, so that a node that computes, evaluates or saves still answers and sends heartbeats.
 //
 // It answers by itself: version, status (this node's part comes from RunStore; the peers are asked over their control
-// ports, and the parts are merged within kPeerStatusMs), logs, fetch and delete (own files, or relayed to the named
-// node). start, stop, plan, misclassifications and this node's part of examine go to the node's thread as a ControlCall
-// and are answered through reply(); peers are asked for their parts, and daemon/doctor/diagnose.h judges them.
-// This thread owns one bound ROUTER and one DEALER per peer. An operator with read rights may use status, logs, fetch,
-// version, and examine without measuring links. merge.h merges the parts of several nodes into one answer.
+// ports, and the parts are merged within kPeerStatusMs), logs, fetch and delete (relayed to the named node, or own
+// files, on a thread of their own: a disk that stands still costs an answer, kDiskReplyMs). start, stop, plan,
+// misclassifications and this node's part of examine go to the node's thread as a ControlCall and are answered through
+// reply(); peers are asked for their parts, and daemon/doctor/diagnose.h judges them. This thread owns one bound ROUTER
+// and one DEALER per peer. An operator with read rights may use status, logs, fetch, version, and examine without
+// measuring links. merge.h merges the parts of several nodes into one answer.
 #pragma once
 
 #include <atomic>

@@ -16,12 +16,13 @@ struct Lineage {
   std::uint32_t number = 1;
   std::uint64_t key = 0;
   std::vector<schema::Origin> line = {};  // what it descends from, newest first
+  std::uint32_t by_order = 1;             // the newest lineage that a person's start or resume began
 
   bool is_same(const Lineage& other) const { return number == other.number && key == other.key; }
   bool is_higher_than(const Lineage& other) const { return std::tie(number, key) > std::tie(other.number, other.key); }
 };
 
-inline Lineage lineage_of(const schema::Heartbeat& beat) { return {beat.lineage, beat.key, beat.line}; }
+inline Lineage lineage_of(const schema::Heartbeat& beat) { return {beat.lineage, beat.key, beat.line, beat.by_order}; }
 
 struct Held {  // what a node holds of a run, in memory or on disk
   Lineage lineage;

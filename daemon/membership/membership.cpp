@@ -300,7 +300,7 @@ void Membership::on_frame(Seat from, const schema::FrameHeader& header, const sc
     if (change == nullptr) {
       lifecycle_.on_late_frame(from, header.run);
       report_lost_vote(header, body);
-    } else if (decide && decide->view.number > change->view().number() && !knows(from, header.run)) {
+    } else if (decide && decide->view.number >= change->view().number() && !knows(from, header.run)) {
       change->on_hint(from, "says that another view was decided", now_ms);
     } else {
       change->on_frame(from, header, body, now_ms);
@@ -481,8 +481,13 @@ void Membership::on_sealed(std::uint64_t run_key, const SealReport& report, std:
   advance(now_ms);
 }
 
-void Membership::on_vote_written(std::uint64_t run_key, bool ok, std::uint64_t now_ms) {
-  if (ViewChange* const change = change_of(run_key)) change->on_vote_written(ok, now_ms);
+void Membership::on_vote_written(std::uint64_t run_key, const std::string& problem, std::uint64_t now_ms) {
+  if (ViewChange* const change = change_of(run_key)) change->on_vote_written(problem, now_ms);
+  advance(now_ms);
+}
+
+void Membership::on_disk_problem(const std::string& why, std::uint64_t now_ms) {
+  if (change_) change_->on_disk_problem(why, now_ms);
   advance(now_ms);
 }
 
@@ -590,7 +595,8 @@ void Membership::add_past_voter(VoterState vote, std::string run_id, std::uint32
   const PastRun* const past = lifecycle_.outcome_sync().find(vote.run_key);
   if (past != nullptr && schema::is_final(past->end.truth.state)) return;
   if (vote.view.members.empty() || !schema::validation_error(vote.view).empty()) return;
-  for (std::string node; !(node = peers_.unknown_in(vote.view)).empty();) peers_.add_absent(node);
+  for (const schema::ViewMember& member : vote.view.members)
+    if (const std::string& node = vote.view.names[member.seat]; !peers_.names().place_of(node)) peers_.add_absent(node);
   const std::uint64_t run_key = vote.run_key;
   const View view(vote.view, peers_.names());
   if (view.has(peers_.self()) && !view.has_voter(peers_.self(), self_.directory))

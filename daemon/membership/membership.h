@@ -84,7 +84,9 @@ class Membership {
   void on_snapshot_done(std::uint64_t run_key, const std::string& why, std::uint64_t now_ms);
   // Answer Seal and WriteVote.
   void on_sealed(std::uint64_t run_key, const SealReport& report, std::uint64_t now_ms);
-  void on_vote_written(std::uint64_t run_key, bool ok, std::uint64_t now_ms);
+  void on_vote_written(std::uint64_t run_key, const std::string& problem, std::uint64_t now_ms);
+  // This node's disk stands still: it cannot vote. Repeated as long as it lasts.
+  void on_disk_problem(const std::string& why, std::uint64_t now_ms);
   // Liveness has lost a peer, or this node itself: peer == self.
   void on_peer_lost(Seat peer, const std::string& message, std::uint64_t now_ms);
   // A client's stop of the current run; an error if there is no such run. A PAUSED run ends INTERRUPTED for this node
@@ -118,6 +120,10 @@ class Membership {
   std::vector<MembershipAction> take_actions();
   bool has_actions() const { return !out_.empty(); }
   bool idle() const { return current() == nullptr; }
+  bool is_ahead(std::uint64_t run_key, std::uint32_t view) {  // see ViewChange
+    const ViewChange* const change = change_of(run_key);
+    return change != nullptr && change->is_ahead(view);
+  }
   bool is_joining() const { return joiner_.has_reserved(); }
   // PENDING .. STOPPING or PAUSED of the current run; nothing when idle.
   std::optional<schema::RunState> state() const;

@@ -38,7 +38,7 @@ class Peers {
   // The first of the view's members without a peer line here; "" if there is none.
   std::string unknown_in(const schema::NextView& view) const {
     for (const schema::ViewMember& member : view.members)
-      if (!names_.place_of(view.names[member.seat])) return view.names[member.seat];
+      if (!seat_of(view.names[member.seat])) return view.names[member.seat];
     return "";
   }
   Seat self() const { return self_; }

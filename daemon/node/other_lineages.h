@@ -3,8 +3,10 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "daemon/membership/lineage.h"
 #include "daemon/run/run_context.h"
@@ -17,21 +19,22 @@ class OtherLineages {
   explicit OtherLineages(const RunContext& context) : context_(context) {}
 
   // What this node holds of the run, apart from newer states in memory.
-  Held held(const RunRecord& record) const;
+  Held held(const RunRecord& record);
   // A peer has a lower lineage. Returns what to show once, if that lineage is contradicted; "" otherwise.
   std::string on_lower(const schema::Heartbeat& beat, const Held& own);
-  // An error (logged) leaves the run as it is.
-  Result<RunRecord> set_aside(const RunRecord& record, const std::string& why) const;
-  // Whether a lineage of the run was set aside here and no user let this node join the other one.
-  bool stays_out(const std::string& run) const;
+  // by_order: a person began the other lineage. An error (logged) leaves the run as it is.
+  Result<RunRecord> set_aside(const RunRecord& record, const std::string& why, bool by_order) const;
+  // Whether a lineage of the run older than by_order was set aside here and no user let this node join the other one.
+  bool stays_out(const std::string& run, std::uint32_t by_order) const;
   bool let_in(const std::string& run);  // false if no lineage of it was set aside
+  // Names the lineage that was set aside here and not fetched yet, and what to do; "" = none.
+  std::string problem() const;
 
  private:
-  bool has_set_aside(const std::string& run) const;
-
   const RunContext& context_;
-  std::set<std::uint64_t> named_;  // keys of lower lineages
-  std::string let_in_;             // the run that a user let this node join
+  std::map<std::uint64_t, Lineage> lineages_;  // by run key; none ever changes
+  std::set<std::uint64_t> named_;              // keys of lower lineages
+  std::string let_in_;                         // the run that a user let this node join
 };
 
 }  // namespace tg::daemon

@@ -14,6 +14,7 @@ RunHistory::RunHistory(const std::vector<ViewInterval>& past, const RunRecord& r
   const auto learn = [this](const ViewInterval& interval) {
     keys_.emplace(interval.lineage, interval.key);
     from_.try_emplace(interval.lineage, interval.from);  // the first view's counts
+    if (!interval.unasked) by_order_ = std::max(by_order_, interval.lineage);
   };
   std::ranges::for_each(past, learn);
   learn(interval_of(record));

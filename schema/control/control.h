@@ -150,6 +150,7 @@ struct Heartbeat {  // from node to node, without a reply
   std::uint64_t key = 0;          // the lineage's run key
   std::vector<Origin> line = {};  // what the lineage descends from, newest first
   std::string ended_run = {};     // without a run: the one that lineage, key and line are of
+  std::uint32_t by_order = 1;     // the newest lineage that a person's start or resume began
   const std::string& lineage_run() const { return run_id.empty() ? ended_run : run_id; }
 };
 void fields(Is<Heartbeat> auto& it, auto&& field) {
@@ -164,6 +165,7 @@ void fields(Is<Heartbeat> auto& it, auto&& field) {
   field("key", it.key);
   field("line", it.line, list(kMaxOrigins));
   field("ended_run", it.ended_run, optional_run_id());
+  field("by_order", it.by_order);
 }
 
 // Resumes a run that has ended, from a state that all its members have.

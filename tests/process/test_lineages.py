@@ -48,7 +48,7 @@ class TwoLineages(unittest.TestCase):
 
         kept = wait_until(lambda: f"node-a (log {mesh[SENIOR].log}) has set {run} aside", found)
         why = f"set aside from run {run}, which node-a joins by tgctl join node-a"
-        wait_until(lambda: f"its record says why: {mesh[SENIOR].record(kept)}", lambda: why in mesh[SENIOR].record(kept)["reason"])
+        wait_until(lambda: f"its record says why: {mesh[SENIOR].record(kept)}", lambda: why in mesh[SENIOR].record(kept)["aside"])
         record = wait_recorded(mesh[SENIOR], kept, state)
         return kept, record
 
@@ -59,9 +59,9 @@ class TwoLineages(unittest.TestCase):
             mesh.wait_for_step(run, begun + 2, node=JUNIOR)
             self.network.heal()
             kept, record = self.aside(mesh, run, "INTERRUPTED")
-            self.assertRegex(record["reason"], rf"node-b continues it as lineage 2, from step {begun}; node-a has lineage 1 at step \d+")
+            self.assertRegex(record["aside"], rf"node-b continues it as lineage 2, from step {begun}; node-a has lineage 1 at step \d+")
             self.assertGreaterEqual(record["step"], begun + 20)
-            self.assertIn("event=two-lineages", mesh[SENIOR].log_text())
+            wait_until("node-a's log names both", lambda: "event=two-lineages" in mesh[SENIOR].log_text())
             mesh.wait_ready()
             shown = {one["id"]: one for one in mesh.status(node=JUNIOR)["runs"]}
             self.assertEqual((shown[run]["state"], shown[run]["lineage"]), ("RUNNING", 2), shown)
@@ -69,6 +69,8 @@ class TwoLineages(unittest.TestCase):
             for node in (SENIOR, JUNIOR):
                 shown = {one["id"]: one["state"] for one in mesh.status(node=node)["runs"]}
                 self.assertEqual(shown, {run: "RUNNING", kept: "INTERRUPTED"})
+            examined = mesh.ctl("doctor", "--no-bandwidth", "--json", node=JUNIOR)
+            self.assertIn(f"see tgctl status {kept}, then fetch or delete that run", examined.out)
             folder = mesh.fetch(kept, "--partial", node=SENIOR)
             self.assertTrue(os.path.exists(os.path.join(folder, "model.safetensors")))
             # It comes in by order only.

@@ -36,9 +36,12 @@ class Machine {
   Machine& has_committed(std::uint64_t step);
   Machine& does_not_reach(Seat peer);
   Machine& disk_is_full(bool full = true);
+  Machine& disk_stands_still();  // until disk_goes_on()
   const Membership* operator->() const { return machine_.get(); }
 
   // --- events ---
+  std::string disk_goes_on();
+  std::string disk_is_late(const std::string& why);
   std::string start(const std::string& id = "run-1", std::uint64_t key = kKey,
                     const std::string& spec = schema::canonical_job({}));
   std::string starts_with(const std::vector<Seat>& asked);  // run-1, of these nodes
@@ -94,7 +97,7 @@ class Machine {
   struct Circumstances {
     SealReport report;
     std::set<Seat> deaf_to;
-    bool full = false;
+    bool full = false, stands = false;
   };
   std::string after(Happens event);  // what it does then
   void answer(const MembershipAction& action, std::uint64_t now_ms);
@@ -108,7 +111,7 @@ class Machine {
   };
   std::vector<Happened> past_;
   std::uint64_t now_ms_ = 1'000;
-  Circumstances circumstances_{{true, 12, "", false, {}}, {}, false};
+  Circumstances circumstances_{{true, 12, "", false, {}}, {}};
   std::vector<MembershipAction> actions_;
   VoterState vote_;
 

@@ -362,7 +362,7 @@ void VirtualNode::apply(const daemon::WriteVote& action) {
   written = vote;
   reaches(decides ? Moment::kDecided : accepts ? Moment::kAccepted : Moment::kPromised);
   if (dead()) return;
-  membership_.on_vote_written(action.run_key, true, network_.now_ms());
+  membership_.on_vote_written(action.run_key, "", network_.now_ms());
 }
 
 void VirtualNode::apply(const daemon::InstallView& action) {
