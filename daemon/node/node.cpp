@@ -463,6 +463,7 @@ void Node::stay_out(const RunRecord& record) {
     one.left_by_order = true;
     one.aside = contradiction_.why;
   });
+  contradiction_ = {};
 }
 
 void Node::on_event(ShutDown&) {
