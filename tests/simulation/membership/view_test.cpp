@@ -47,11 +47,14 @@ TEST(View, AVoterIsASeatWithItsDirectory) {
   EXPECT_FALSE(view.has_voter(kD, directory_of(kD)));
 }
 
-// What is chosen, as its members' letters and its start.
-std::string chosen(const Promises& promises, std::size_t members = 4) {
+View named_view(std::size_t members) {
   schema::NextView first = first_view(members);
   first.names = {"node-a", "node-b", "node-c", "node-d"};
-  const auto next = choose_view(View(first), promises, "why");
+  return View(first);
+}
+// What is chosen, as its members' letters and its start.
+std::string chosen(const Promises& promises, std::size_t members = 4) {
+  const auto next = choose_view(named_view(members), promises, "why");
   if (!next) return "nothing";
   std::string text;
   for (const schema::ViewMember& one : next->members) text += static_cast<char>('a' + one.seat);
@@ -71,7 +74,7 @@ TEST(ChooseView, AllEligibleMembersStartAtTheLeastStep) {
   Promises promises = all_promise();
   EXPECT_EQ(chosen(promises), "abcd from 12");
   promises[1].second.vote = 5;
-  EXPECT_EQ(choose_view(View(first_view(4)), promises, "why")->members[1].vote, 5u);
+  EXPECT_EQ(choose_view(named_view(4), promises, "why")->members[1].vote, 5u);
   promises[2].second.step = 11;
   EXPECT_EQ(chosen(promises), "abcd from 11");
   promises[2].second.unfit = "node-c is stuck";
