@@ -9,7 +9,7 @@ import unittest
 from changes import wait_recorded
 from mesh import QUICK
 from mesh import Mesh
-from patience import wait_until
+from patience import PATIENCE, wait_until
 from resuming import intervals, kill_all
 from test_joins import MESH, Joining
 from test_recompute import recompute
@@ -88,7 +88,7 @@ class Growing(Joining):
             record = wait_recorded(mesh[5], run, "STOPPED")
             members = [len(one["members"]) for one in intervals(mesh[5], run)]
             self.assertEqual((members[0], max(members), members[-1]), (4, 6, 4))
-            code, out, err = recompute(os.path.dirname(mesh[5].run_file(run, "run.json")))
+            code, out, err = recompute(os.path.dirname(mesh[5].run_file(run, "run.json")), patience=10 * PATIENCE)  # it has trained for minutes
             self.assertEqual((code, err), (0, ""), out)
             self.assertIn(f"digest {record['digest']}, as recorded", out)
 

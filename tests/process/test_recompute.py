@@ -14,11 +14,11 @@ from patience import PATIENCE, communicate, wait_until
 from resuming import kill_all, start_all, intervals, wait_for_checkpoint
 
 
-def recompute(*arguments):
+def recompute(*arguments, patience=PATIENCE):
     """Its exit code, stdout and stderr."""
     own = {name: value for name, value in os.environ.items() if name not in OF_TESTS}
     with subprocess.Popen([TGD, "recompute", *map(str, arguments)], cwd="/", env=own, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
-        out, err = communicate(process, PATIENCE)
+        out, err = communicate(process, patience)
     return process.returncode, out, err
 
 
