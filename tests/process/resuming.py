@@ -39,13 +39,15 @@ def start_all(mesh):
     mesh.wait_ready()
 
 
-def wait_for_checkpoint(mesh, run, step=1):
-    """Until every node has written one of that step, or a later one."""
+def wait_for_checkpoint(mesh, run, step=1, nodes=None):
+    """Until each of these, by default of all nodes, has written one of that step, or a later one."""
+    nodes = mesh.nodes if nodes is None else nodes
+
     def newest(node):
         steps = [int(line.split(" step=", 1)[1].split()[0]) for line in node.log_text().splitlines() if "event=checkpoint " in line and f"run={run} " in line]
         return max(steps, default=0)
 
-    wait_until(lambda: f"checkpoints of {run}: {[newest(node) for node in mesh.nodes]}", lambda: all(newest(node) >= step for node in mesh.nodes))
+    wait_until(lambda: f"checkpoints of {run}: {[newest(node) for node in nodes]}", lambda: all(newest(node) >= step for node in nodes))
 
 
 def whole(mesh, run):

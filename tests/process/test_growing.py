@@ -10,7 +10,7 @@ from changes import wait_recorded
 from mesh import QUICK
 from mesh import Mesh
 from patience import PATIENCE, wait_until
-from resuming import intervals, kill_all
+from resuming import intervals, kill_all, start_all, wait_for_checkpoint
 from test_joins import MESH, Joining
 from test_recompute import recompute
 
@@ -89,6 +89,29 @@ class Growing(Joining):
             members = [len(one["members"]) for one in intervals(mesh[5], run)]
             self.assertEqual((members[0], max(members), members[-1]), (4, 6, 4))
             code, out, err = recompute(os.path.dirname(mesh[5].run_file(run, "run.json")), patience=10 * PATIENCE)  # it has trained for minutes
+            self.assertEqual((code, err), (0, ""), out)
+            self.assertIn(f"digest {record['digest']}, as recorded", out)
+
+    def test_a_resume_after_growing(self):
+        """Each member has its seat again, also where its own list numbers it otherwise."""
+        mesh = Listed(3, MESH, absent=(0,))
+        mesh.list("bc", mesh.nodes)
+        with mesh:
+            run = mesh.detach(JOB | {"checkpoint-every": "200ms"}, node=1)
+            wait_for_checkpoint(mesh, run, nodes=mesh.of("bc"))
+            kill_all(mesh, mesh.of("bc"))
+            mesh.list("abc")
+            start_all(mesh)  # the two go on by themselves, and node-a joins
+            self.wait_for_members(mesh, run, "abc", 1)
+            kill_all(mesh)
+            start_all(mesh)
+            wait_until(lambda: f"{run} has lineage 3: {mesh[1].record(run)}", lambda: mesh[1].record(run)["lineage"] == 3)
+            mesh.wait_for_step(run, mesh[1].record(run)["step"] + 5)
+            mesh.ctl_ok("stop", run)
+            record = wait_recorded(mesh[1], run, "STOPPED")
+            self.assertEqual(record["nodes"], ["node-b", "node-c", "node-a"])
+            self.assertEqual(intervals(mesh[1], run)[-1]["members"], record["nodes"])
+            code, out, err = recompute(os.path.dirname(mesh[1].run_file(run, "run.json")), patience=10 * PATIENCE)
             self.assertEqual((code, err), (0, ""), out)
             self.assertIn(f"digest {record['digest']}, as recorded", out)
 
