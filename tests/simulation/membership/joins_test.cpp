@@ -504,6 +504,24 @@ TEST(Admission, ARunHasSeatsAndSharesForSoMany) {
   EXPECT_EQ(asks(small, join(true)), "released for c to c (view 2): a batch of 2 has no share for 3 members");
 }
 
+// In its life, and a former member has its own.
+TEST(Admission, ARunGivesOneSeatToEachOf127Names) {
+  for (const bool is_former : {false, true}) {
+    schema::NextView full = next_view({kA, kB});
+    full.names = {"node-a", "node-b"};
+    while (full.names.size() < schema::kMaxMembers) full.names.push_back("gone-" + std::to_string(full.names.size()));
+    if (is_former) full.names.back() = "node-c";
+    Machine a = running(kA, 3);
+    a.disconnects(kC);
+    a.receives(kB, Decide{full});
+    a.connects(kC);
+    EXPECT_EQ(asks(a, join(true)),
+              is_former
+                  ? "invite to c (view 2): run-1, view 2 of a b from 12\nquiesce"
+                  : "released for c to c (view 2): run run-1 has given all of its 127 seats, and has none for node-c");
+  }
+}
+
 TEST(ChooseView, AJoinerIsAddedOnlyIfNothingElseChanges) {
   schema::NextView decided = next_view({kA, kB});
   decided.names = {"node-a", "node-b"};
