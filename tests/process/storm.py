@@ -22,9 +22,9 @@ import collections
 import contextlib
 import heapq
 import itertools
+import json
 import os
 import random
-import re
 import shutil
 import signal
 import sys
@@ -32,11 +32,12 @@ import time
 import traceback
 
 from asking import FINAL
-from changes import check_end, seconds_of
+from changes import check_end
 from disks import SmallDisks
 from history import History
 from network import Network, NetworkUnavailable
 from patience import Elapsed, wait_until
+from recovery import Recovery, table
 from test_recompute import recompute
 
 GAP, AWAY = 3, 4  # mean seconds between two faults, and until what a fault took is back
@@ -46,42 +47,8 @@ JOB = {"steps": 1000000, "global-batch": 10, "schedule": "constant", "digest-eve
 # How often, among each other.
 NODES = {"kill": 6, "term": 3, "freeze": 3, "flap": 2, "wipe": 1, "kill all": 2, "leave": 3, "stop": 2, "key": 2}
 LINKS = {"cut": 3, "one way": 2, "part": 2, "halves": 1, "loss": 1, "slow": 1}
-TORCHFT = "published, users of torchft: 12 to 14 s, 73 to 86 s"
 
-Event = collections.namedtuple("Event", "at kind node")  # node: its name, or None
 Asked = collections.namedtuple("Asked", "words follower since then")
-
-
-class Progress:
-    """When the run made its steps, in which view, as its nodes' files tell it; what a later resume gave up stays known."""
-
-    def __init__(self):
-        self.made, self.members = {}, {}  # by lineage, view and step; by lineage and view
-
-    def take(self, history):
-        for story in history.stories:
-            kept = []
-            for interval in story.intervals():
-                kept = [one for one in kept if one.start < interval.start] + [interval]
-            for interval, following in itertools.zip_longest(kept, kept[1:]):
-                view = (interval.lineage, interval.view)
-                self.members[view] = interval.members
-                for row in story.metrics[interval.start : following and following.start]:
-                    self.made.setdefault((*view, row["step"]), seconds_of(row["time"]))
-
-    def next_step(self, at):
-        """The first one of a view that begins after that moment, or the third one: two may have been under way."""
-        return min(self._first_of_view(at, None), *sorted(made for made in self.made.values() if made > at)[2:3], float("inf"))
-
-    def member(self, at, node):
-        """The first step of a view with that node which begins after that moment."""
-        return self._first_of_view(at, node)
-
-    def _first_of_view(self, at, node):
-        firsts = {}
-        for (lineage, view, _), made in self.made.items():
-            firsts[lineage, view] = min(made, firsts.get((lineage, view), made))
-        return min((first for view, first in firsts.items() if first > at and (node is None or node in self.members[view])), default=float("inf"))
 
 
 class Storm:
@@ -89,16 +56,14 @@ class Storm:
 
     def __init__(self, mesh, draw, network, counts, times):
         self.mesh, self.draw, self.network, self.counts, self.times = mesh, draw, network, counts, times
-        self.away = {}  # how, by node
-        self.full, self.asked, self.due, self.number = set(), [], [], itertools.count()
-        self.faults, self.returns, self.progress = [], [], Progress()
-        self.stopped = False  # by a person, who has to resume it
+        self.run, self.away = "", {}  # its id; how, by node
+        self.asked, self.due, self.number = [], [], itertools.count()
+        self.recovery = Recovery()
         self.keys, self.key_at = itertools.cycle(("add", "use", "drop")), 0
-        self.automatic = draw.random() < 0.7
         self.weights = NODES | (LINKS if network else {}) | ({} if mesh.why_not else {"disk": 1})
 
     def life(self, seconds):
-        job = self.mesh.job_file(JOB | {"auto-resume": str(self.automatic).lower()})
+        job = self.mesh.job_file(JOB | {"auto-resume": self.draw.choice(("true", "true", "false"))})
         start = wait_until("a start is taken", lambda: (answer := self.mesh.ctl("start", job, "--detach")).code == 0 and answer)
         self.run = start.out.strip()
         end = time.monotonic() + seconds
@@ -122,13 +87,13 @@ class Storm:
             self.check()
 
     def check(self):
-        self.progress.take(History.live(self.mesh.nodes, self.run))
+        self.recovery.take(History.live(self.mesh.nodes, self.run))
         self.ask("status", self.run, "--json", then=self.digests)
 
     def digests(self, answer):
-        told = set(re.findall(r'"digest_step": ?(\d+), ?"digest": ?"(\w+)"|"digest": ?"(\w+)", ?"digest_step": ?(\d+)', answer.out))
-        states = {(one[0] or one[3], one[1] or one[2]) for one in told}
-        assert len(states) == len({step for step, _ in states}), f"two digests of one step: {answer.out}"
+        rows = json.loads(answer.out)["runs"][0]["members"] if answer.code == 0 else []
+        told = {(row["digest_step"], row["digest"]) for row in rows if row["digest"] and row["state"] == "RUNNING"}
+        assert len(told) == len({step for step, _ in told}), f"two digests of one step: {answer.out}"
 
     # --- faults; False: not now ---
 
@@ -138,18 +103,12 @@ class Storm:
     def later(self, act, seconds=None):
         heapq.heappush(self.due, (time.monotonic() + (self.draw.expovariate(1 / AWAY) if seconds is None else seconds), next(self.number), act))
 
-    def fault(self, kind, node=None):
-        self.faults.append(Event(time.time(), kind, node and node.name))
-
-    def back(self, kind, node=None):
-        self.returns.append(Event(time.time(), kind, node and node.name))
-
     def hurt(self, kind, number, back):
         if not self.here():
             return False
         node = self.draw.choice(self.here())
         self.away[node] = kind
-        self.fault(kind, node)
+        self.recovery.fault(kind, node)
         node.signal(number)
         self.later(lambda: back(node))
         return node
@@ -172,81 +131,70 @@ class Storm:
         return not self.away and len(self.mesh) > 2 and self.hurt("wipe", signal.SIGKILL, self.begin) is not False
 
     def begin(self, node):
-        how = self.away.pop(node, None)
-        if how is None:
+        if self.away.get(node) in (None, "freeze"):
             return  # it was started with all the others
+        how = self.away.pop(node)
         status = node.wait()  # by the signal itself where that came before it was a tgd
         assert how != "term" or status in (0, -signal.SIGTERM), f"{node.name} was asked to end and ended with {status} (log {node.log})"
         if how == "wipe":
             for entry in os.scandir(node.state_dir):
                 shutil.rmtree(entry.path) if entry.is_dir() else os.unlink(entry.path)
         node.start()
-        self.back("start", node)
+        self.recovery.back("start", node)
 
     def go_on(self, node):
         if self.away.get(node) == "freeze":
             del self.away[node]
             node.signal(signal.SIGCONT)
-            self.back("thaw", node)
+            self.recovery.back("thaw", node)
 
     def kill_all(self):
-        self.fault("kill all")
+        self.recovery.fault("kill all")
         for node in self.mesh.nodes:
-            self.away.setdefault(node, "kill all")
+            self.away[node] = "wipe" if self.away.get(node) == "wipe" else "kill all"
             node.kill()
         for node in self.draw.sample(self.mesh.nodes, len(self.mesh)):
-            if self.away[node] == "term":
-                self.away[node] = "kill all"
             self.begin(node)
         if self.draw.random() < 0.5:
             self.later(self.resume)
 
     def leave(self):
         node = self.draw.choice(self.mesh.nodes)
-        self.fault("leave", node)
+        self.recovery.fault("leave", node)
         self.ask("leave", node.name)
         self.later(lambda: self.join(node))
 
     def join(self, node):
-        self.ask("join", node.name, then=lambda answer: answer.code == 0 and self.back("join", node))
+        self.ask("join", node.name, then=lambda answer: answer.code == 0 and self.recovery.back("join", node))
 
     def stop(self):
-        def stopped(answer):
-            self.stopped |= answer.code in (0, 10)
-
-        self.ask("stop", self.run, then=stopped)
+        self.recovery.fault("stop")
+        self.ask("stop", self.run)
         self.later(self.resume)
 
     def resume(self):
-        def resumed(answer):
-            if answer.code == 0:
-                self.back("resume")
-                self.stopped = False
-
-        self.ask("resume", self.run, "--detach", then=resumed)
+        self.ask("resume", self.run, "--detach", then=lambda answer: answer.code == 0 and self.recovery.back("resume"))
 
     def key(self):
         if time.monotonic() < self.key_at:
             return False
         self.key_at = time.monotonic() + 5  # the nodes look each second
         self.mesh.keygen(self.mesh.key_file, "--rotate", next(self.keys))
-        self.fault("key")
+        self.recovery.fault("key")
 
     def disk(self):
         node = self.draw.choice(self.mesh.nodes)
-        self.full.add(node)
-        self.fault("disk", node)
+        self.recovery.fault("disk", node)
         self.mesh.fill(node)
         self.later(lambda: self.free(node))
 
     def free(self, node):
         self.mesh.free(node)
-        self.full.discard(node)
-        self.back("free", node)
+        self.recovery.back("free", node)
 
     def links(self, kind, break_links):
         index = self.draw.randrange(len(self.mesh))
-        self.fault(kind, self.mesh[index])
+        self.recovery.fault(kind, self.mesh[index])
         break_links(index)
         self.later(self.heal)
 
@@ -272,7 +220,7 @@ class Storm:
 
     def heal(self):
         self.network.heal()
-        self.back("heal")
+        self.recovery.back("heal")
 
     # --- what goes on beside it ---
 
@@ -287,7 +235,7 @@ class Storm:
             assert node.alive(), f"{node.name} ended with {node.process.returncode} (log {node.log})"
         for one in list(self.asked):
             if one.follower.process.poll() is None:
-                assert one.since.seconds() < DEADLINE, f"hang: tgctl {' '.join(one.words)} has no end after {DEADLINE} s\n{self.statuses()}"
+                assert one.since.seconds() < DEADLINE, f"hang: tgctl {' '.join(one.words)} has no end after {DEADLINE} s"
                 continue
             self.asked.remove(one)
             self.mesh.followers.remove(one.follower)
@@ -300,17 +248,22 @@ class Storm:
     def records(self):
         return {node: node.record(self.run) if os.path.exists(node.run_file(self.run, "run.json")) else {} for node in self.mesh.nodes}
 
-    def statuses(self):
-        return f"{self.run}, faults {[(one.kind, one.node) for one in self.faults[-8:]]}\n" + "\n".join(
-            f"--- {node.name}:\n{answer.out}{answer.err}" for node in self.mesh.nodes for answer in [self.mesh.ctl("status", self.run, node=node)])  # fmt: skip
+    def report(self):
+        """What was done to it, and what all nodes say."""
+        for one in sorted(self.recovery.faults + self.recovery.returns):
+            print(f"{time.strftime('%H:%M:%S', time.gmtime(one.at))}.{int(one.at % 1 * 1000):03} {one.kind} {one.node or ''}")
+        for node in self.mesh.nodes:
+            with contextlib.suppress(AssertionError):
+                answer = self.mesh.ctl("status", self.run, node=node, patience=20)
+                print(f"--- {node.name}:\n{answer.out}{answer.err}", flush=True)
 
     def calm(self):
         """All is healed; all nodes are in the run, or wait for a moment that they name, and it goes on."""
         while self.due:
             heapq.heappop(self.due)[2]()
-        wait_until(lambda: f"hang: all nodes are in the run again\n{self.statuses()}", self.all_in, DEADLINE)
+        wait_until(lambda: f"hang: all nodes are in the run again", self.all_in, DEADLINE)
         before = self.mesh.run(self.run)["step"]
-        wait_until(lambda: f"hang: the run goes on after step {before}\n{self.statuses()}", lambda: self.mesh.run(self.run)["step"] > before + 5, DEADLINE)
+        wait_until(lambda: f"hang: the run goes on after step {before}", lambda: self.mesh.run(self.run)["step"] > before + 5, DEADLINE)
         self.check()
 
     def all_in(self):
@@ -320,12 +273,12 @@ class Storm:
         if self.asked:
             return False
         if states <= {*FINAL, None}:
-            assert not states & {"COMPLETED", "FAILED"}, f"it ended by itself\n{self.statuses()}"
-            if self.stopped or not self.automatic or any(one.kind == "wipe" for one in self.faults):
+            assert not states & {"COMPLETED", "FAILED"}, f"it ended by itself"
+            told = " ".join(self.mesh.ctl("status", self.run, node=next(node for node, record in records.items() if record)).out.split())
+            if "resumes automatically" not in told or any(one.kind == "wipe" for one in self.recovery.faults):
                 self.resume()
         elif "PAUSED" in states and " is lost" in self.mesh.run(self.run)["reason"]:
             self.ask("stop", self.run)
-            self.stopped = True
         elif "RUNNING" in states:
             members = next(record["members"] for record in records.values() if record.get("state") == "RUNNING")
             out = [node for node in self.mesh.nodes if node.name not in members]
@@ -338,43 +291,18 @@ class Storm:
 
     def end(self):
         self.mesh.ctl_ok("stop", self.run)
-        wait_until(f"all nodes tell that {self.run} is STOPPED", lambda: all(record.get("state") == "STOPPED" for record in self.records().values()), DEADLINE)
-        names = self.mesh[0].record(self.run)["members"]
+        names = [member["node"] for member in self.mesh.run(self.run)["members"]]
         members = [node for node in self.mesh.nodes if node.name in names]
+        wait_until(lambda: f"{names} have recorded that {self.run} is STOPPED",
+                   lambda: all(node.record(self.run)["state"] == "STOPPED" for node in members), DEADLINE)  # fmt: skip
         lines = check_end(members, self.run)
-        self.progress.take(History.of(self.mesh.nodes, self.run).check())
+        self.recovery.take(History.of(self.mesh.nodes, self.run).check())
         step, digest = members[0].record(self.run)["step"], members[0].record(self.run)["digest"]
         code, out, err = recompute(self.mesh.fetch(self.run, node=members[0]))
         assert code == 0 and out.endswith(f"digest {digest}, as recorded; {step} of {step} losses compared\n"), f"{self.run} is computed again: {out} {err}"
         self.counts["views"] += len(lines)
-        self.measure()
-        print(f"{self.run}: {len(self.faults)} faults, {len(lines)} views, {lines[-1]['lineage']} lineages, {step} steps as computed again", flush=True)
-
-    def measure(self):
-        """Until the next step of the run: after the fault, or, where that came only after something was back, after the last return."""
-        for fault in self.faults:
-            made = self.progress.next_step(fault.at)
-            backs = [one.at for one in self.returns if fault.at < one.at < made]
-            if made < float("inf") and (not backs or fault.kind in ("flap", "kill all")):
-                self.times[fault.kind].append(made - fault.at)
-            elif made < float("inf"):
-                self.times[f"{fault.kind}, PAUSED until something was back: from then on"].append(made - max(backs))
-        past = collections.Counter()
-        for one in self.returns:
-            made = self.progress.member(one.at, one.node)
-            if one.kind in ("start", "join") and made < min((other.at for other in self.faults if other.at > one.at and other.node in (one.node, None)), default=float("inf")):
-                past[one.node] += 1
-                again = "" if past[one.node] == 1 else ", again: it has to wait, 10 s and more"
-                self.times[f"{one.kind}: until it is a member{again}"].append(made - one.at)
-
-
-def table(times):
-    yield f"{'recovery, s':70} {'count':>5} {'median':>7} {'90 %':>7} {'worst':>7}"
-    for kind, seconds in sorted(times.items()):
-        ordered = sorted(seconds)
-        pick = lambda share: ordered[min(len(ordered) - 1, int(share * len(ordered)))]
-        yield f"{kind:70} {len(ordered):5} {pick(0.5):7.2f} {pick(0.9):7.2f} {ordered[-1]:7.2f}"
-    yield TORCHFT
+        self.recovery.measure(self.times)
+        print(f"{len(self.mesh)} nodes: {len(self.recovery.faults)} faults, {len(lines)} views, {lines[-1]['lineage']} lineages, {step} steps as computed again", flush=True)
 
 
 @contextlib.contextmanager
@@ -387,7 +315,12 @@ def meshes(nodes, links):
 
 def storm(seed, number, nodes, seconds, links, counts, times):
     with meshes(nodes, links) as (mesh, network):
-        Storm(mesh, random.Random(f"{seed}/{number}"), network, counts, times).life(seconds)
+        one = Storm(mesh, random.Random(f"{seed}/{number}"), network, counts, times)
+        try:
+            one.life(seconds)
+        except Exception:
+            one.report()
+            raise
 
 
 def main(description):
@@ -410,11 +343,11 @@ def main(description):
         nodes = options.nodes[number % len(options.nodes)]
         try:
             storm(options.seed, number, nodes, options.each, links, counts, times)
-        except Exception:
+        except Exception as error:
             traceback.print_exc()
-            failed.append((number, nodes))
-            print(f"run {number} of seed {options.seed} with {nodes} nodes failed: --seed {options.seed} --first {number} --minutes 1", file=sys.stderr, flush=True)
+            failed.append(f"{number} with {nodes} nodes " + ("hangs" if str(error).startswith("hang: ") else "failed"))
+            print(f"again: tests/hostile/storm --seed {options.seed} --first {number} --minutes {options.each / 60:g} --each {options.each:g}", file=sys.stderr, flush=True)
     print("\n".join(table(times)))
     print(f"seed {options.seed}: " + ", ".join(f"{count} {what}" for what, count in sorted(counts.items())))
-    print(f"{sum(counts[kind] for kind in (*NODES, *LINKS, 'disk'))} faults, {len(failed)} runs failed or hang: {failed}")
+    print(f"{sum(counts[kind] for kind in (*NODES, *LINKS, 'disk'))} faults, {sum('hangs' in one for one in failed)} hangs, {len(failed)} runs lost{': ' if failed else ''}{', '.join(failed)}")
     sys.exit(bool(failed))
