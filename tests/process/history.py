@@ -94,32 +94,25 @@ class History:
         return cls([Story.simulated(life, digests) for life in lives])
 
     @classmethod
-    def live(cls, nodes, run, full=(), looks=5):
-        """Of nodes that write meanwhile: what files of two moments seem to break is looked at again; a broken promise stays broken.
-        full: names of nodes whose disk was; their files may lack lines."""
+    def live(cls, nodes, run, looks=5):
+        """Of nodes that write meanwhile: what files of two moments seem to break is looked at again; a broken promise stays broken."""
         history = cls.of(nodes, run)
-        problems = [*history.promises(), *cls([story for story in history.stories if story.name not in full])._files_of_each()]
-        if problems and looks > 1:
-            time.sleep(0.3)
-            return cls.live(nodes, run, full, looks - 1)
-        return history._kept(problems)
+        if looks == 1 or not history.problems():
+            return history.check()
+        time.sleep(0.3)
+        return cls.live(nodes, run, looks - 1)
 
     def check(self):
-        return self._kept(self.problems())
-
-    def _kept(self, problems):
+        problems = self.problems()
         if problems:
             raise AssertionError("the history of this run breaks a promise:\n" + "\n".join(f"    {problem}" for problem in problems))
         return self
 
     def problems(self):
-        return [*self.promises(), *self._files_of_each()]
+        return [*self.promises(), *self._lines_once(), *self._files()]
 
     def promises(self):
         return [*self._views(), *self._states(), *self._starts()]
-
-    def _files_of_each(self):
-        return [*self._lines_once(), *self._files()]
 
     def views(self):
         """One interval of each view, by key and number."""

@@ -54,13 +54,14 @@ Asked = collections.namedtuple("Asked", "words follower since then")
 class Storm:
     """One run on one mesh. times: seconds by kind of fault."""
 
-    def __init__(self, mesh, draw, network, counts, times):
+    def __init__(self, mesh, draw, network, without, counts, times):
         self.mesh, self.draw, self.network, self.counts, self.times = mesh, draw, network, counts, times
-        self.run, self.away, self.full = "", {}, set()  # its id; how, by node; names of those whose disk was full once
+        self.run, self.away = "", {}  # its id; how, by node
         self.asked, self.due, self.number = [], [], itertools.count()
         self.recovery = Recovery()
         self.keys, self.key_at = itertools.cycle(("add", "use", "drop")), 0
-        self.weights = NODES | (LINKS if network else {}) | ({} if mesh.why_not else {"disk": 1})
+        weights = NODES | (LINKS if network else {}) | ({} if mesh.why_not else {"disk": 1})
+        self.weights = {kind: weight for kind, weight in weights.items() if kind not in without}
 
     def life(self, seconds):
         job = self.mesh.job_file(JOB | {"auto-resume": self.draw.choice(("true", "true", "false"))})
@@ -87,7 +88,7 @@ class Storm:
             self.check()
 
     def check(self):
-        self.recovery.take(History.live(self.mesh.nodes, self.run, self.full))
+        self.recovery.take(History.live(self.mesh.nodes, self.run))
         self.ask("status", self.run, "--json", then=self.digests)
 
     def digests(self, answer):
@@ -184,7 +185,6 @@ class Storm:
 
     def disk(self):
         node = self.draw.choice(self.mesh.nodes)
-        self.full.add(node.name)
         self.recovery.fault("disk", node)
         self.mesh.fill(node)
         self.later(lambda: self.free(node))
@@ -296,8 +296,7 @@ class Storm:
         members = [node for node in self.mesh.nodes if node.name in names]
         wait_until(lambda: f"{names} have recorded that {self.run} is STOPPED",
                    lambda: all(node.record(self.run)["state"] == "STOPPED" for node in members), DEADLINE)  # fmt: skip
-        members = [node for node in members if node.name not in self.full] or members
-        self.recovery.take(History.live(self.mesh.nodes, self.run, self.full))
+        self.recovery.take(History.live(self.mesh.nodes, self.run))
         ends = {(record["step"], record["digest"]) for record in (node.record(self.run) for node in members)}
         assert len(ends) == 1, f"it has {len(ends)} ends: {ends}"
         step, digest = ends.pop()
@@ -317,9 +316,9 @@ def meshes(nodes, links):
         yield stack.enter_context(SmallDisks(nodes, {"peer-timeout": f"{PEER_TIMEOUT}s"}, keys=True, **places)), network
 
 
-def storm(seed, number, nodes, seconds, links, counts, times):
+def storm(seed, number, nodes, seconds, counts, times, links=False, without=()):
     with meshes(nodes, links) as (mesh, network):
-        one = Storm(mesh, random.Random(f"{seed}/{number}"), network, counts, times)
+        one = Storm(mesh, random.Random(f"{seed}/{number}"), network, without, counts, times)
         try:
             one.life(seconds)
         except Exception:
@@ -334,6 +333,7 @@ def main(description):
     parser.add_argument("--nodes", type=lambda text: [int(one) for one in text.split(",")], default=[2, 3, 4, 5], help="of one run after the other")
     parser.add_argument("--first", type=int, default=0, help="the number of the first run")
     parser.add_argument("--each", type=float, default=60, help="seconds of storm over a run (%(default)s)")
+    parser.add_argument("--without", type=lambda text: text.split(","), default=[], help=f"kinds of faults, of {','.join((*NODES, *LINKS, 'disk'))}")
     parser.add_argument("--no-links", action="store_true", help="no link is cut: without network namespaces")
     options = parser.parse_args()
     links, counts, times, failed = not options.no_links, collections.Counter(), collections.defaultdict(list), []
@@ -346,11 +346,11 @@ def main(description):
     for number in range(options.first, options.first + max(1, round(60 * options.minutes / options.each))):
         nodes = options.nodes[number % len(options.nodes)]
         try:
-            storm(options.seed, number, nodes, options.each, links, counts, times)
+            storm(options.seed, number, nodes, options.each, counts, times, links, options.without)
         except Exception as error:
             traceback.print_exc()
             failed.append(f"{number} with {nodes} nodes " + ("hangs" if str(error).startswith("hang: ") else "failed"))
-            print(f"again: tests/hostile/storm --seed {options.seed} --first {number} --minutes {options.each / 60:g} --each {options.each:g}", file=sys.stderr, flush=True)
+            print(f"again: tests/hostile/storm --seed {options.seed} --first {number} --minutes {options.each / 60:g} --each {options.each:g} --nodes {','.join(map(str, options.nodes))}", file=sys.stderr, flush=True)
     print("\n".join(table(times)))
     print(f"seed {options.seed}: " + ", ".join(f"{count} {what}" for what, count in sorted(counts.items())))
     print(f"{sum(counts[kind] for kind in (*NODES, *LINKS, 'disk'))} faults, {sum('hangs' in one for one in failed)} hangs, {len(failed)} runs lost{': ' if failed else ''}{', '.join(failed)}")
