@@ -38,7 +38,7 @@ class Recovery:
                     self.made.setdefault((*view, row["step"]), seconds_of(row["time"]))
 
     def next_step(self, at):
-        """The first one of a view that begins after that moment, or the third one: two may have been under way."""
+        """The first one of a view that begins after that moment, or the third one: two may have been in flight."""
         return min(self.member(at, None), *sorted(made for made in self.made.values() if made > at)[2:3], NEVER)
 
     def member(self, at, node):
