@@ -5,6 +5,7 @@ add_library(tgd_control STATIC
   ${CMAKE_CURRENT_LIST_DIR}/control/merge.cpp
   ${CMAKE_CURRENT_LIST_DIR}/control/pending_requests.cpp
   ${CMAKE_CURRENT_LIST_DIR}/simulate/recorded_run.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/step/threads/job_queue.cpp
   ${CMAKE_CURRENT_LIST_DIR}/store/artefacts.cpp
   ${CMAKE_CURRENT_LIST_DIR}/store/checkpoints.cpp
   ${CMAKE_CURRENT_LIST_DIR}/store/directory_id.cpp

@@ -32,6 +32,7 @@ add_library(tgd_daemon_core STATIC
   ${CMAKE_CURRENT_LIST_DIR}/membership/run_lifecycle.cpp
   ${CMAKE_CURRENT_LIST_DIR}/membership/joiner.cpp
   ${CMAKE_CURRENT_LIST_DIR}/membership/disconnect_grace.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/membership/lineage.cpp
   ${CMAKE_CURRENT_LIST_DIR}/membership/liveness.cpp
   ${CMAKE_CURRENT_LIST_DIR}/membership/membership.cpp
   ${CMAKE_CURRENT_LIST_DIR}/membership/proposal_right.cpp

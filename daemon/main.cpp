@@ -194,7 +194,7 @@ Result<std::unique_ptr<RunStore>> open_store(const schema::NodeConfig& config, L
 // --- hooks between the parts ---
 
 ControlServer::Hooks control_hooks(EventQueue& queue, LinkTable& links, const DeviceWatch& device,
-                                   const std::string& metrics_problem) {
+                                   std::function<std::string()> own_problem) {
   const auto on_lost = [&queue](const Suspicion& verdict) {
     queue.post(PeerLost{.peer = verdict.seat, .message = verdict.message, .run_id = verdict.run_id});
   };
@@ -212,11 +212,11 @@ ControlServer::Hooks control_hooks(EventQueue& queue, LinkTable& links, const De
                 queue.post(PrepareProgress{seat, run});
               },
           .on_stale_view =
-              [&queue](Seat seat, const std::string& run, std::uint32_t lineage, std::uint32_t view) {
-                queue.post(ForeignHeartbeat{seat, run, lineage, view});
+              [&queue](Seat seat, const schema::Heartbeat& beat) {
+                queue.post(ForeignHeartbeat{seat, beat});
               },
           .link = link,
-          .own_problem = [&metrics_problem] { return metrics_problem; },
+          .own_problem = std::move(own_problem),
           .compute = [&device] { return device.status(); },
           .on_name = [&links](Seat peer, const std::string& name) { links.note_name(peer, name); }};
 }
@@ -324,10 +324,14 @@ int run_node(ProcessScope& scope, EndSignals& end_signals, const std::vector<std
   LinkTable links(config, log);
   std::string metrics_problem;  // written before the control server starts
   schema::FramePool pool;
+  JobQueue saver, writer;
+  const auto own_problem = [&] {
+    const std::string disk = disk_problem(writer, config);
+    return disk.empty() ? metrics_problem : disk;
+  };
   ControlServer control(config, incarnation, build, **keyring, **store, scope.progress, log,
-                        control_hooks(queue, links, scope.device, metrics_problem));
+                        control_hooks(queue, links, scope.device, own_problem));
   Mesh mesh(config, links, incarnation, build, **keyring, pool, log, mesh_hooks(config, queue, control, log));
-  JobQueue saver;
   const RunContext context{
       .self = {.config = config,
                .names = config.names(),
@@ -336,7 +340,7 @@ int run_node(ProcessScope& scope, EndSignals& end_signals, const std::vector<std
                .incarnation = incarnation},
       .machine = {.kernels = scope.kernels, .compute = scope.compute, .threads = threads, .fault = fault},
       .network = {.mesh = mesh, .pool = pool},
-      .storage = {.store = **store, .saver = saver},
+      .storage = {.store = **store, .saver = saver, .writer = writer},
       .news = {.progress = scope.progress, .metrics = scope.metrics, .log = log},
       .hooks = run_hooks(queue)};
   ServiceManager service_manager(std::getenv("NOTIFY_SOCKET"), std::getenv("WATCHDOG_USEC"),

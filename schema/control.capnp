@@ -177,6 +177,25 @@ struct Heartbeat {
 
   lineage @7 :UInt32 = 1;
   # How often the run had begun when the sender joined it.
+
+  key @8 :UInt64;
+  # The run key of that lineage, 0 without one. Of two lineages the higher by (lineage, key) continues.
+
+  line @9 :List(Origin);
+  # The states that it descends from, newest first, at most kMaxOrigins; older ones are left out.
+
+  endedRun @10 :Text;
+  # Without a run: the run whose lineage this is. It has ended here, and others run a lower one. Else empty.
+
+  byOrder @11 :UInt32 = 1;
+  # The newest lineage that a person's start or resume began; those after it began automatically.
+}
+
+struct Origin {
+  lineage @0 :UInt32 = 1;
+  key @1 :UInt64;
+  step @2 :UInt64;
+  # The last state of this earlier lineage that the later one kept.
 }
 
 struct Reply {

@@ -409,6 +409,9 @@ struct ViewMember {
 
   directory @4 :UInt64;
   # Drawn when its state directory was made.
+
+  vote @5 :UInt64;
+  # That of its newest Promise. Another process at this seat whose votesBefore is lower has an old vote.
 }
 
 struct NextView {
@@ -476,6 +479,12 @@ struct Promise {
   acceptedIn @8 :Ballot;
   accepted @9 :NextView;
   # The view that it has accepted, and the ballot in which it did; count 0: none.
+
+  vote @10 :UInt64;
+  # How often the sender has written its vote in this run, with this one.
+
+  votesBefore @11 :UInt64;
+  # The same when its process began.
 }
 
 struct Nack {
@@ -492,7 +501,12 @@ struct Accepted {
   # Answer to Accept.
   ballot @0 :Ballot;
   directory @1 :UInt64;
+  incarnation @2 :UInt64;
   # The sender's, as in ViewMember.
+
+  vote @3 :UInt64;
+  votesBefore @4 :UInt64;
+  # As in Promise.
 }
 
 struct Decide {

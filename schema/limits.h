@@ -50,6 +50,7 @@ inline constexpr std::size_t kMaxStatistics = 192 * 1024;  // values that batch 
 inline constexpr std::size_t kMaxDigests = kMaxSegments;   // segments and running statistics together
 inline constexpr std::size_t kMaxExchangeThreads = 256;
 inline constexpr std::size_t kMaxStates = 16;         // states that a member offers for a resume
+inline constexpr std::size_t kMaxOrigins = 32;        // earlier lineages in a heartbeat
 inline constexpr std::size_t kMaxSnapshotParts = 16;  // parts of the state that a joiner receives
 static_assert(kMaxBuckets >= kMaxSegments, "a bucket holds at least one segment");
 

@@ -44,6 +44,15 @@ bool is_run_id(std::string_view text) {
   return true;
 }
 
+std::string set_aside_id(const std::string& run, std::string_view key) {
+  return run.substr(0, kMaxRunIdBytes - 1 - key.size()) + "-" + std::string(key);
+}
+
+bool is_set_aside(const std::string& id, const std::string& run) {
+  constexpr std::size_t kKeyDigits = 16;
+  return id.size() > kKeyDigits && id == set_aside_id(run, std::string_view(id).substr(id.size() - kKeyDigits));
+}
+
 std::string run_id_rule() {
   return "an id has letters, digits, dots, dashes and underscores, begins with a letter or digit, and has at most " +
          std::to_string(kMaxRunIdBytes);

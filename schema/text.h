@@ -21,6 +21,9 @@ using tg::joined;
 bool is_node_name(std::string_view text);
 // [A-Za-z0-9][A-Za-z0-9._-]*, 1 to kMaxRunIdBytes: also a folder's name.
 bool is_run_id(std::string_view text);
+// The id under which a lineage of the run with this key (hexadecimal) is set aside, and whether an id is such a one.
+std::string set_aside_id(const std::string& run, std::string_view key);
+bool is_set_aside(const std::string& id, const std::string& run);
 std::string run_id_rule();  // the rule of is_run_id in words
 // An id for a run that was given none, such as "lenet-20171204-0900-3f2a": ids sort by time, and a prefix is enough to
 // type. tgctl draws it, or the node if a request has none.

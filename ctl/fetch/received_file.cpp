@@ -7,6 +7,7 @@
 
 #include "engine/storage/sha256.h"
 #include "kernels/base/hex.h"
+#include "schema/text.h"
 
 namespace tg::ctl {
 namespace {
@@ -49,7 +50,8 @@ Status check_metadata(const nlohmann::json& about, const ModelState& state, cons
     if (found == wanted) return {};
     return damaged(std::string("it has ") + key + " " + found + " instead of " + wanted);
   };
-  if (Status status = differs("run", state.run); !status) return status;
+  if (const auto run = about.at("run").get<std::string>(); !schema::is_set_aside(state.run, run))
+    if (Status status = differs("run", state.run); !status) return status;
   if (Status status = differs("step", std::to_string(state.step)); !status) return status;
   if (Status status = differs("digest", hex_digest(state.digest)); !status) return status;
   if (!about.contains("values-sha256")) return {};  // an older tgd wrote it

@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "ctl/terminal/console.h"
 #include "ctl/terminal/interrupt.h"
 #include "ctl/verbs/verbs.h"
@@ -15,6 +17,15 @@ Result<schema::MeshStatus> ask_mesh(Client& client, const std::string& name, sch
   const std::string& id = mesh->runs.front().id;
   if (name != id && (last || pick != schema::Pick::kOnly)) print_note("using run " + id);
   return mesh;
+}
+
+std::vector<std::string> silent_members(const schema::MeshStatus& mesh) {
+  std::vector<std::string> silent;
+  for (const schema::NodeStatus& node : mesh.nodes)
+    if (node.state == schema::NodeState::kUnreachable &&
+        std::ranges::count(mesh.runs.front().members, node.name, &schema::MemberStatus::node) > 0)
+      silent.push_back(node.name);
+  return silent;
 }
 
 Result<schema::RunStatus> ask_run(Client& client, const std::string& name, schema::Pick pick) {

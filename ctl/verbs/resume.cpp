@@ -44,6 +44,9 @@ int resume(Client& client, const Command& command) {
   const schema::JobSpec job = job_of(*run, command);
   if (const Status status = schema::may_resume(*run, job, command.from_step); !status) return fail(status.error());
 
+  for (const std::string& node : silent_members(*mesh))
+    if (std::ranges::count(command.without, node) > 0)
+      print_note(node + " may still be running it; --without " + node + " ends its part when it is heard again");
   schema::ResumeRequest request;
   request.without = command.without;
   request.run = run->id;

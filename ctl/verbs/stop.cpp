@@ -64,6 +64,9 @@ int stop(Client& client, const Command& command) {
   }
   const std::string id = run->id;
   std::optional<Error> refused;
+  if (run->state == schema::RunState::kPaused)
+    for (const std::string& node : silent_members(*mesh))
+      print_note(node + " may still be running it; a resume without it ends its part when it is heard again");
   std::size_t told = 0;
   const bool each = run->state == schema::RunState::kPaused;
   for (const std::string& node : stop_targets(*mesh)) {

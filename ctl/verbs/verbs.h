@@ -41,6 +41,8 @@ std::string version_line();  // tgctl's own
 // kOnly; for the others this prints the chosen run's id. Callers use that id from then on, because the prefix may come
 // to mean another run.
 Result<schema::MeshStatus> ask_mesh(Client& client, const std::string& name, schema::Pick pick);
+// The members of its one run that may be running it, unheard.
+std::vector<std::string> silent_members(const schema::MeshStatus& mesh);
 Result<schema::RunStatus> ask_run(Client& client, const std::string& name, schema::Pick pick = schema::Pick::kOnly);
 // Polls a run that was seen before. Fails only after three requests without an answer.
 Result<schema::RunStatus> poll_run(Client& client, const std::string& id);

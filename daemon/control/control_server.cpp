@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <mutex>
+#include <optional>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -11,6 +12,7 @@
 #include "daemon/control/control_sockets.h"
 #include "daemon/control/merge.h"
 #include "daemon/control/pending_requests.h"
+#include "daemon/step/threads/job_queue.h"
 #include "kernels/base/log_throttle.h"
 #include "kernels/base/now.h"
 #include "schema/limits.h"
@@ -38,6 +40,8 @@ struct Watch {               // a request of the node's thread to watch a run
   std::string run_id;        // "" = no run
   std::uint64_t step_timeout_ms = 0;
   Per<Seat, bool> members;  // empty = all
+  Lineage lineage = {};     // key 0 = the run has not begun
+  std::string ended_run = {};
 
   bool has(Seat seat) const { return members.empty() || members[seat]; }
 };
@@ -80,7 +84,11 @@ struct ControlServer::State {
   void handle(const Client& client, schema::VersionRequest request);
   void handle(const Client& client, const schema::Heartbeat& beat);
   bool is_impostor(const schema::Heartbeat& beat) const;
-  std::string vote_needed_text(const std::string& run) const;
+  void reply(std::uint64_t token, ReplyBody body);
+  template <class Job>
+  void on_disk(const Client& client, Job job);
+  std::vector<std::string> nodes_elsewhere(const std::string& run) const;
+  std::string vote_needed_text(const std::string& run, const std::vector<std::string>& elsewhere) const;
   std::string unfinished_run(Seat seat, const std::vector<schema::RunStatus>& runs) const;
   std::string forbidden_reason(const User& user, const schema::RequestBody& body) const;
   void forward_to_node(const Client& client, schema::RequestBody body);
@@ -103,10 +111,10 @@ struct ControlServer::State {
   void add_refusals(schema::Examination& own) const;
   void answer(const Client& client, ReplyBody body);
   void answer(std::optional<Answer> ready);
-  void refuse(const Client& client) {
-    answer(client,
-           Error{ErrorKind::kRefused, "too many requests are waiting at " + config.node + " already; ask again later"});
+  Error busy() const {
+    return {ErrorKind::kRefused, "too many requests are waiting at " + config.node + " already; ask again later"};
   }
+  void refuse(const Client& client) { answer(client, busy()); }
   void log_bad(const std::string& from, const std::string& what);
   std::string own_problem() const;
   std::string read_progress() const;
@@ -142,6 +150,7 @@ struct ControlServer::State {
   Watch wanted;                    // guarded by mutex
   std::vector<NodeReply> replies;  // guarded by mutex
 
+  std::optional<JobQueue> disk;  // reads, marks and deletes files, so that the control thread waits for none
   std::thread thread;
 };
 
@@ -180,6 +189,7 @@ ControlServer::~ControlServer() {
   state_->ending = true;
   state_->sockets->wake();
   state_->thread.join();
+  state_->disk.reset();
   // Destroyed last, since wake() above uses them. The last replies have kControlLingerMs to leave.
   state_->sockets.reset();
 }
@@ -188,28 +198,32 @@ Status ControlServer::start() {
   Result<std::unique_ptr<ControlSockets>> sockets = ControlSockets::open(state_->config, state_->keyring, state_->log);
   if (!sockets) return sockets.error();
   state_->sockets = std::move(*sockets);
+  state_->disk.emplace();
   state_->thread = std::thread([this] { state_->loop(); });
   return {};
 }
 
-void ControlServer::reply(std::uint64_t token, ReplyBody body) {
+void ControlServer::reply(std::uint64_t token, ReplyBody body) { state_->reply(token, std::move(body)); }
+
+void ControlServer::State::reply(std::uint64_t token, ReplyBody body) {
   {
-    const std::lock_guard lock(state_->mutex);
+    const std::lock_guard lock(mutex);
     // No more requests than these can be pending.
-    if (state_->replies.size() >= schema::kMaxPendingRequests) return;
-    state_->replies.push_back({token, std::move(body)});
+    if (replies.size() >= schema::kMaxPendingRequests) return;
+    replies.push_back({token, std::move(body)});
   }
-  if (state_->sockets) state_->sockets->wake();
+  if (sockets) sockets->wake();
 }
 
 void ControlServer::on_mesh_traffic(Seat peer) {
   if (peer.index() < state_->mesh_traffic.size()) state_->mesh_traffic[peer].store(true, std::memory_order_relaxed);
 }
 
-void ControlServer::watch(const std::string& run_id, std::uint64_t step_timeout_ms, const Per<Seat, bool>& members) {
+void ControlServer::watch(const std::string& run_id, std::uint64_t step_timeout_ms, const Per<Seat, bool>& members,
+                          Lineage lineage) {
   {
     const std::lock_guard lock(state_->mutex);
-    state_->wanted = {state_->wanted.number + 1, run_id, step_timeout_ms, members};
+    state_->wanted = {state_->wanted.number + 1, run_id, step_timeout_ms, members, std::move(lineage), ""};
   }
   if (state_->sockets) state_->sockets->wake();
 }
@@ -220,6 +234,11 @@ void ControlServer::set_step_timeout(std::uint64_t step_timeout_ms) {
 }
 
 void ControlServer::unwatch() { watch("", 0); }
+
+void ControlServer::show_ended(const std::string& run_id, Lineage lineage) {
+  const std::lock_guard lock(state_->mutex);
+  state_->wanted = {state_->wanted.number + 1, "", 0, {}, std::move(lineage), run_id};
+}
 
 std::uint64_t ControlServer::turns() const { return state_->turns; }
 
@@ -384,12 +403,29 @@ void ControlServer::State::handle(const Client& client, schema::LeaveRequest req
   if (!relayed(client, request)) forward_to_node(client, std::move(request));
 }
 
-// Why this node's vote in an interrupted run may be needed; "" if no member can be PAUSED in it.
-std::string ControlServer::State::vote_needed_text(const std::string& run) const {
+// Answers with what the job returns, which runs on the disk's thread.
+template <class Job>
+void ControlServer::State::on_disk(const Client& client, Job job) {
+  const auto token = requests.disk_call(client, steady_ms(), "the disk of " + config.node + " did not answer in time");
+  if (!token) return refuse(client);
+  if (!disk->post([this, token = *token, job = std::move(job)] { reply(token, job()); }))
+    answer(requests.on_node_reply(*token, busy()));
+}
+
+// The nodes that are up and not in that run.
+std::vector<std::string> ControlServer::State::nodes_elsewhere(const std::string& run) const {
+  std::vector<std::string> nodes;
+  for (const Seat seat : names.places())
+    if (liveness.is_alive(seat, steady_ms()) && runs_of_peers[seat] != run) nodes.push_back(names[seat]);
+  return nodes;
+}
+
+// Why this node's vote in an interrupted run may be needed; "" if no member can be PAUSED in it. The disk's thread.
+std::string ControlServer::State::vote_needed_text(const std::string& run,
+                                                   const std::vector<std::string>& elsewhere) const {
   std::vector<std::string> in_doubt = store.voters_in_doubt(run);
   std::erase_if(in_doubt, [&](const std::string& node) {
-    const std::optional<Seat> seat = names.place_of(node);
-    return !seat || (liveness.is_alive(*seat, steady_ms()) && runs_of_peers[*seat] != run);
+    return !names.place_of(node) || std::ranges::count(elsewhere, node) > 0;
   });
   if (in_doubt.empty()) return "";
   const std::string doubtful = schema::joined(in_doubt);
@@ -400,19 +436,22 @@ std::string ControlServer::State::vote_needed_text(const std::string& run) const
 
 void ControlServer::State::handle(const Client& client, schema::DeleteRequest request) {
   if (relayed(client, request)) return;
-  if (const std::string needed = vote_needed_text(request.run); !needed.empty())
-    return answer(client, Error{ErrorKind::kRefused, needed});
-  const Result<std::uint64_t> freed = store.remove(request.run);
-  if (!freed) return answer(client, freed.error());
-  log.info("run-deleted", {{"run", request.run}, {"why", "tgctl delete"}, {"bytes", *freed}});
-  answer(client, schema::DoneReply{request.run, config.node, *freed});
+  on_disk(client, [this, run = request.run, elsewhere = nodes_elsewhere(request.run)]() -> ReplyBody {
+    if (const std::string needed = vote_needed_text(run, elsewhere); !needed.empty())
+      return Error{ErrorKind::kRefused, needed};
+    const Result<std::uint64_t> freed = store.remove(run);
+    if (!freed) return freed.error();
+    log.info("run-deleted", {{"run", run}, {"why", "tgctl delete"}, {"bytes", *freed}});
+    return schema::DoneReply{run, config.node, *freed};
+  });
 }
 
 void ControlServer::State::handle(const Client& client, schema::FetchedRequest request) {
   if (relayed(client, request)) return;
-  const Status marked = store.mark_fetched(request.run);
-  if (!marked) return answer(client, marked.error());
-  answer(client, schema::DoneReply{request.run, config.node, 0});
+  on_disk(client, [this, run = request.run]() -> ReplyBody {
+    if (const Status marked = store.mark_fetched(run); !marked) return marked.error();
+    return schema::DoneReply{run, config.node, 0};
+  });
 }
 
 void ControlServer::State::handle(const Client& client, schema::VersionRequest) {
@@ -427,12 +466,13 @@ void ControlServer::State::handle(const Client& client, const schema::Heartbeat&
   if (peer == self) return log_bad(beat.node, "a heartbeat under our own name; do two nodes have this name?");
   const std::string before = std::exchange(runs_of_peers[peer], beat.run_id);
   liveness.on_heartbeat(peer, beat, steady_ms());
-  if (hooks.on_stale_view && !before.empty() && beat.run_id.empty()) hooks.on_stale_view(peer, before, 0, 0);
-  const bool as_here = beat.run_id == watching.run_id && beat.view == progress.view && beat.lineage == progress.lineage;
-  if (beat.view == 0 || as_here) return;
+  if (hooks.on_stale_view && !before.empty() && beat.run_id.empty())
+    hooks.on_stale_view(peer, {.node = beat.node, .run_id = before});
+  const bool as_here = beat.run_id == watching.run_id && beat.view == progress.view && beat.key == watching.lineage.key;
+  if ((beat.view == 0 && beat.ended_run.empty()) || as_here) return;
   if (!hooks.on_stale_view || steady_ms() < view_reported_ms[peer] + kReportViewMs) return;
   view_reported_ms[peer] = steady_ms();
-  hooks.on_stale_view(peer, beat.run_id, beat.lineage, beat.view);
+  hooks.on_stale_view(peer, beat);
 }
 
 // The message about a node that is still in a run that the others have ended, after a suspend for example; nothing can
@@ -463,9 +503,11 @@ template <class SliceRequest>
 void ControlServer::State::slice(const Client& client, SliceRequest request, const std::string& file,
                                  std::size_t most_bytes) {
   if (relayed(client, request)) return;
-  Result<schema::SliceReply> found = store.read_slice(request.run, file, request.offset, most_bytes);
-  if (found) return answer(client, std::move(*found));
-  answer(client, found.error());
+  on_disk(client, [this, run = request.run, offset = request.offset, file, most_bytes]() -> ReplyBody {
+    Result<schema::SliceReply> found = store.read_slice(run, file, offset, most_bytes);
+    if (!found) return found.error();
+    return *std::move(found);
+  });
 }
 
 void ControlServer::State::relay(const Client& client, const std::string& node, schema::RequestBody body) {
@@ -493,8 +535,12 @@ void ControlServer::State::send_heartbeats(std::uint64_t now_ms) {
   beat.phase = progress.phase;
   beat.step = progress.step;
   beat.progress = progress.count;
-  beat.view = beat.run_id.empty() ? 0 : progress.view.load();
-  beat.lineage = progress.lineage;
+  beat.view = watching.lineage.key == 0 || beat.run_id.empty() ? 0 : progress.view.load();
+  beat.ended_run = watching.ended_run;
+  beat.lineage = watching.lineage.number;
+  beat.key = watching.lineage.key;
+  beat.line = watching.lineage.line;
+  beat.by_order = watching.lineage.by_order;
   const std::string bytes = schema::encode_request({0, beat});
   for (const Seat peer : names.places()) {
     // A heartbeat that cannot be sent now is useless later.

@@ -2,11 +2,12 @@
 // has a thread of its own, so that a node that computes, evaluates or saves still answers and sends heartbeats.
 //
 // It answers by itself: version, status (this node's part comes from RunStore; the peers are asked over their control
-// ports, and the parts are merged within kPeerStatusMs), logs, fetch and delete (own files, or relayed to the named
-// node). start, stop, plan, misclassifications and this node's part of examine go to the node's thread as a ControlCall
-// and are answered through reply(); peers are asked for their parts, and daemon/doctor/diagnose.h judges them.
-// This thread owns one bound ROUTER and one DEALER per peer. An operator with read rights may use status, logs, fetch,
-// version, and examine without measuring links. merge.h merges the parts of several nodes into one answer.
+// ports, and the parts are merged within kPeerStatusMs), logs, fetch and delete (relayed to the named node, or own
+// files, on a thread of their own: a disk that stands still costs an answer, kDiskReplyMs). start, stop, plan,
+// misclassifications and this node's part of examine go to the node's thread as a ControlCall and are answered through
+// reply(); peers are asked for their parts, and daemon/doctor/diagnose.h judges them. This thread owns one bound ROUTER
+// and one DEALER per peer. An operator with read rights may use status, logs, fetch, version, and examine without
+// measuring links. merge.h merges the parts of several nodes into one answer.
 #pragma once
 
 #include <atomic>
@@ -16,6 +17,7 @@
 #include <string>
 
 #include "daemon/access/keyring.h"
+#include "daemon/membership/lineage.h"
 #include "daemon/membership/liveness.h"
 #include "daemon/step/threads/progress.h"
 #include "daemon/store/run_store.h"
@@ -45,9 +47,9 @@ class ControlServer {
     std::function<void(ControlCall)> on_call;
     std::function<void(Suspicion)> on_suspicion;
     std::function<void(Seat, const std::string& run_id)> on_prepare_progress = {};
-    // The peer's heartbeats carry that view, which is not this node's. Called at most once a second; and once, with
-    // view 0, when it has left the run.
-    std::function<void(Seat, const std::string& run_id, std::uint32_t lineage, std::uint32_t view)> on_stale_view = {};
+    // The peer's heartbeat carries a view, or an ended lineage, that is not this node's. Called at most once a second;
+    // and once, with view 0, when it has left the run.
+    std::function<void(Seat, const schema::Heartbeat&)> on_stale_view = {};
     std::function<LinkView(Seat)> link;                   // the mesh link; if not set, every link is up
     std::function<std::string()> own_problem = {};        // a further problem of this node; "" = none
     std::function<schema::ComputeStatus()> compute = {};  // the device that trains here
@@ -65,9 +67,13 @@ class ControlServer {
   void reply(std::uint64_t token, schema::ReplyBody body);
   void on_mesh_traffic(Seat peer);  // mesh data counts as a sign of life
   // members: by seat; empty = all nodes.
-  void watch(const std::string& run_id, std::uint64_t step_timeout_ms, const Per<Seat, bool>& members = {});
+  // lineage: of a run that has begun.
+  void watch(const std::string& run_id, std::uint64_t step_timeout_ms, const Per<Seat, bool>& members = {},
+             Lineage lineage = {});
   void set_step_timeout(std::uint64_t step_timeout_ms);
   void unwatch();
+  // Heartbeats name this lineage, which has ended here, while others run a lower one.
+  void show_ended(const std::string& run_id, Lineage lineage);
   std::uint64_t turns() const;  // counts the turns of its loop, at least one every kLivenessTickMs
 
  private:

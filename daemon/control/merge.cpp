@@ -154,10 +154,6 @@ void add_second_hand(MeshStatus& own, const MeshStatus& answer) {
   }
 }
 
-}  // namespace
-
-namespace {
-
 // A row that its node has not reported has no phase, and where the node has answered, no saved state: it was wiped.
 void mark_unreported(RunStatus& run, const MeshStatus& mesh, const std::vector<std::string>& answered,
                      const std::map<std::string, std::uint32_t>& reporters) {
@@ -177,6 +173,18 @@ void mark_unreported(RunStatus& run, const MeshStatus& mesh, const std::vector<s
     row.phase_ms = row.phase_limit_ms = 0;
     row.save = schema::SaveState::kNone;
     row.problem = silent ? "does not answer" : "has no copy of the run";
+  }
+}
+
+// Names a lower lineage that has gone on beyond the step at which the run's own began (daemon/README.md).
+void name_lower_lineages(std::map<std::string, RunStatus>& merged, const MeshStatus& from) {
+  for (const RunStatus& one : from.runs) {
+    RunStatus& run = merged.at(one.id);
+    const bool counts = !has_ended(one.state) || is_authoritative(one.state);
+    if (!counts || one.lineage >= run.lineage || one.step <= run.from_step) continue;
+    run.reason += (run.reason.empty() ? "" : "; ") + from.node + " has lineage " + std::to_string(one.lineage) +
+                  " of it at step " + std::to_string(one.step) + "; this is lineage " + std::to_string(run.lineage) +
+                  ", from step " + std::to_string(run.from_step);
   }
 }
 
@@ -210,6 +218,8 @@ MeshStatus merge_statuses(MeshStatus own, const std::vector<MeshStatus>& answers
       }
     }
   }
+  name_lower_lineages(merged, own);
+  for (const MeshStatus& answer : answers) name_lower_lineages(merged, answer);
   for (const MeshStatus& answer : answers) add_second_hand(own, answer);
   own.runs.clear();
   for (auto& [id, run] : merged) {

@@ -44,6 +44,10 @@ std::optional<std::uint64_t> PendingRequests::call(Client client, std::uint64_t 
   return add(std::move(client), now_ms + schema::kMaxCallMs, NodeCall{}, 0);
 }
 
+std::optional<std::uint64_t> PendingRequests::disk_call(Client client, std::uint64_t now_ms, std::string late) {
+  return add(std::move(client), now_ms + kDiskReplyMs, NodeCall{std::move(late)}, 0);
+}
+
 std::optional<std::uint64_t> PendingRequests::gather(Client client, schema::StatusRequest asked, MeshStatus own,
                                                      const std::vector<Seat>& peers, std::uint64_t now_ms) {
   const std::size_t bytes = bytes_of(own);
@@ -192,7 +196,8 @@ std::vector<Answer> PendingRequests::take_expired(std::uint64_t now_ms) {
       } else if (const Relay* relay = std::get_if<Relay>(&at->second.kind)) {
         answers.push_back(finish(at, Error{ErrorKind::kUnreachable, names_[relay->peer] + " does not answer"}));
       } else {
-        answers.push_back(finish(at, Error{ErrorKind::kTimeout, "the node did not answer in time; see its log"}));
+        const std::string late = std::get<NodeCall>(at->second.kind).late;
+        answers.push_back(finish(at, Error{ErrorKind::kTimeout, late}));
       }
     }
     at = next;

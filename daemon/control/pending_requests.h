@@ -2,6 +2,7 @@
 // owns it.
 //
 //   call    start, stop, plan, ...: waits for the node's thread          answered by reply(token)
+//           logs, fetch, delete: waits for the disk, or kDiskReplyMs     answered by reply(token)
 //   gather  status: waits for every asked peer, or kPeerStatusMs          answered by the merged parts
 //   survey  examine: waits for every node, this one included              answered by the diagnosis (daemon/doctor)
 //   relay   logs, fetch, stop of another node, or kRelayReplyMs; resume   answered by its reply
@@ -26,6 +27,7 @@
 namespace tg::daemon {
 
 inline constexpr std::size_t kMaxGatheredBytes = 64u << 20;
+inline constexpr int kDiskReplyMs = schema::kRelayReplyMs - 500;  // before a relay ends
 static_assert(16 * schema::kMaxControlBytes <= kMaxGatheredBytes, "16 nodes can send replies of the largest size");
 
 struct Client {
@@ -49,6 +51,8 @@ class PendingRequests {
 
   // Each returns the token; no value if too many requests are pending.
   std::optional<std::uint64_t> call(Client client, std::uint64_t now_ms);
+  // Like a call, of this node's disk; it is late after kDiskReplyMs.
+  std::optional<std::uint64_t> disk_call(Client client, std::uint64_t now_ms, std::string late);
   // own: the asked node's part. The caller reports a peer that cannot be asked by on_peer_unavailable().
   std::optional<std::uint64_t> gather(Client client, schema::StatusRequest asked, schema::MeshStatus own,
                                       const std::vector<Seat>& peers, std::uint64_t now_ms);
@@ -73,7 +77,9 @@ class PendingRequests {
   std::size_t gathered_bytes() const { return gathered_bytes_; }
 
  private:
-  struct NodeCall {};
+  struct NodeCall {
+    std::string late = "the node did not answer in time; see its log";
+  };
   struct Gather {
     schema::StatusRequest asked;
     schema::MeshStatus own;

@@ -70,7 +70,8 @@ struct RequestStop {  // set the stop flag in the next step frame
 struct Seal {
   std::uint64_t run_key = 0;
 };
-// Write the vote and sync it, then answer with on_vote_written(), in order. Also for runs that are not the current one.
+// Write the vote and sync it, then answer with on_vote_written(): a run has one WriteVote without an answer at most.
+// With a ballot the run commits nothing more from now on, as after Seal. Also for runs that are not the current one.
 struct WriteVote {
   std::uint64_t run_key = 0;
   VoterState vote;

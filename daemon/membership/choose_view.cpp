@@ -67,9 +67,12 @@ std::optional<schema::NextView> choose_view(const View& view, const Promises& pr
   }
   drop_unlinked(view, members);
   if (members.empty()) return std::nullopt;
-  for (const schema::ViewMember& member : view.members())
-    if (std::ranges::find(members, Seat(member.seat), &Promises::value_type::first) != members.end())
-      next.members.push_back(member);
+  for (const schema::ViewMember& member : view.members()) {
+    const auto one = std::ranges::find(members, Seat(member.seat), &Promises::value_type::first);
+    if (one == members.end()) continue;
+    next.members.push_back(member);
+    next.members.back().vote = one->second.vote;
+  }
   const auto takes = [&](const Promises::value_type& one) {
     return one.second.step == joiner->step && reaches(one.second, Seat(joiner->member.seat));
   };

@@ -295,7 +295,7 @@ void Membership::on_frame(Seat from, const schema::FrameHeader& header, const sc
     if (change == nullptr) {
       lifecycle_.on_late_frame(from, header.run);
       report_lost_vote(header, body);
-    } else if (decide && decide->view.number > change->view().number() && !knows(from, header.run)) {
+    } else if (decide && decide->view.number >= change->view().number() && !knows(from, header.run)) {
       change->on_hint(from, "says that another view was decided", now_ms);
     } else {
       change->on_frame(from, header, body, now_ms);
@@ -451,20 +451,23 @@ void Membership::on_stale_view(Seat from, std::uint64_t run_key, std::uint32_t v
   if (ViewChange* const change = change_of(run_key)) change->on_stale_view(from, view, now_ms);
 }
 
-void Membership::on_heartbeat(Seat from, const std::string& run_id, std::uint32_t lineage, std::uint32_t view,
-                              std::uint64_t now_ms) {
+void Membership::on_heartbeat(Seat from, const schema::Heartbeat& beat, const Held& own, std::uint64_t now_ms) {
+  const std::string& run_id = beat.lineage_run();
   if (change_ && lifecycle_.run().id == run_id) {
-    const std::uint32_t own = lifecycle_.run().lineage();
-    if (lineage == own) return on_stale_view(from, lifecycle_.run().run_key, view, now_ms);
-    if (lineage < own || pause_reason().empty()) return;
+    const Heard heard = compare(lineage_of(beat), own);
+    if (heard == Heard::kSame) return on_stale_view(from, lifecycle_.run().run_key, beat.view, now_ms);
+    if (heard == Heard::kLower) return;
     if (!knows(from, lifecycle_.run().run_key)) return change_->on_hint(from, "says that the run was resumed", now_ms);
-    lifecycle_.interrupt(FailureCause::kEvicted, peers_.own_name() + " was evicted: the run was resumed without it");
+    lifecycle_.interrupt(FailureCause::kEvicted,
+                         heard == Heard::kHigher
+                             ? peers_.own_name() + " was evicted: the run was resumed without it"
+                             : contradiction_text(peers_.name(from), lineage_of(beat), peers_.own_name(), own));
     return advance(now_ms);
   }
   for (auto& [run_key, voter] : voters_) {
     if (voter.run_id != run_id) continue;
-    if (knows(from, run_key) && lineage > voter.lineage) voter.later_lineage = lineage;
-    return on_stale_view(from, run_key, view, now_ms);
+    if (knows(from, run_key) && beat.lineage > voter.lineage) voter.later_lineage = beat.lineage;
+    if (run_key == beat.key) return on_stale_view(from, run_key, beat.view, now_ms);
   }
 }
 
@@ -473,8 +476,13 @@ void Membership::on_sealed(std::uint64_t run_key, const SealReport& report, std:
   advance(now_ms);
 }
 
-void Membership::on_vote_written(std::uint64_t run_key, bool ok, std::uint64_t now_ms) {
-  if (ViewChange* const change = change_of(run_key)) change->on_vote_written(ok, now_ms);
+void Membership::on_vote_written(std::uint64_t run_key, const std::string& problem, std::uint64_t now_ms) {
+  if (ViewChange* const change = change_of(run_key)) change->on_vote_written(problem, now_ms);
+  advance(now_ms);
+}
+
+void Membership::on_disk_problem(const std::string& why, std::uint64_t now_ms) {
+  if (change_) change_->on_disk_problem(why, now_ms);
   advance(now_ms);
 }
 
@@ -572,6 +580,11 @@ void Membership::on_saved(std::uint64_t run_key, const schema::Ended& own, std::
 void Membership::add_past_run(std::uint64_t run_key, PastRun run) {
   know_members(run.id, run.known);
   lifecycle_.outcome_sync().add(run_key, std::move(run));
+}
+
+void Membership::set_aside(std::uint64_t run_key, PastRun run) {
+  if (const auto voter = voters_.find(run_key); voter != voters_.end()) voter->second.run_id = run.id;
+  add_past_run(run_key, std::move(run));
 }
 
 void Membership::add_past_voter(VoterState vote, std::string run_id, std::uint32_t lineage) {

@@ -17,6 +17,7 @@
 #include "daemon/membership/actions.h"
 #include "daemon/membership/admission.h"
 #include "daemon/membership/joiner.h"
+#include "daemon/membership/lineage.h"
 #include "daemon/membership/peers.h"
 #include "daemon/membership/run_lifecycle.h"
 #include "daemon/membership/start.h"
@@ -73,8 +74,8 @@ class Membership {
   void on_frame(Seat from, const schema::FrameHeader& header, const schema::FrameBody& body, std::uint64_t now_ms);
   // Any other frame, of a view that is not this node's.
   void on_stale_view(Seat from, std::uint64_t run_key, std::uint32_t view, std::uint64_t now_ms);
-  void on_heartbeat(Seat from, const std::string& run_id, std::uint32_t lineage, std::uint32_t view,
-                    std::uint64_t now_ms);
+  // A heartbeat that is not of this node's view. own: what this node holds of that run.
+  void on_heartbeat(Seat from, const schema::Heartbeat& beat, const Held& own, std::uint64_t now_ms);
   // Other nodes have an active run, which this node may join.
   void on_run_discovered(const std::string& run_id, std::uint64_t now_ms);
   // Answer QuiesceRun (repeatedly, while quiesced), ReadHistory, and ReceiveSnapshot (why: "" = it has the state).
@@ -83,7 +84,9 @@ class Membership {
   void on_snapshot_done(std::uint64_t run_key, const std::string& why, std::uint64_t now_ms);
   // Answer Seal and WriteVote.
   void on_sealed(std::uint64_t run_key, const SealReport& report, std::uint64_t now_ms);
-  void on_vote_written(std::uint64_t run_key, bool ok, std::uint64_t now_ms);
+  void on_vote_written(std::uint64_t run_key, const std::string& problem, std::uint64_t now_ms);
+  // This node's disk stands still: it cannot vote. Repeated as long as it lasts.
+  void on_disk_problem(const std::string& why, std::uint64_t now_ms);
   // Liveness has lost a peer, or this node itself: peer == self.
   void on_peer_lost(Seat peer, const std::string& message, std::uint64_t now_ms);
   // A client's stop of the current run; an error if there is no such run. A PAUSED run ends INTERRUPTED for this node
@@ -100,6 +103,7 @@ class Membership {
   void on_saved(std::uint64_t run_key, const schema::Ended& own, std::uint64_t now_ms);
   // A past run with a record here: this node answers queries about it, and asks members whose outcome is unknown.
   void add_past_run(std::uint64_t run_key, PastRun run);
+  void set_aside(std::uint64_t run_key, PastRun run);  // the same run under the id that it has now
   // This node's vote in a run that had not ended when this process started: the other members may need it.
   void add_past_voter(VoterState vote, std::string run_id, std::uint32_t lineage = 1);
   // It has lost that vote: a member that asks for it is told why.
@@ -116,6 +120,10 @@ class Membership {
   std::vector<MembershipAction> take_actions();
   bool has_actions() const { return !out_.empty(); }
   bool idle() const { return current() == nullptr; }
+  bool is_ahead(std::uint64_t run_key, std::uint32_t view) {  // see ViewChange
+    const ViewChange* const change = change_of(run_key);
+    return change != nullptr && change->is_ahead(view);
+  }
   bool is_joining() const { return joiner_.has_reserved(); }
   // PENDING .. STOPPING or PAUSED of the current run; nothing when idle.
   std::optional<schema::RunState> state() const;

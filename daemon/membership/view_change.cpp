@@ -13,6 +13,13 @@ namespace {
 
 Seat owner(const schema::Ballot& ballot) { return Seat(ballot.seat); }
 
+// Only an old vote makes two views of one number possible; the higher continues.
+auto rank_of(const schema::NextView& view) {
+  std::vector<std::pair<std::uint32_t, std::uint64_t>> members;
+  for (const schema::ViewMember& one : view.members) members.emplace_back(one.seat, one.incarnation);
+  return std::pair(view.start, std::move(members));
+}
+
 }  // namespace
 
 ViewChange::ViewChange(const Peers& peers, Outbox& out, const Self& self, VoterState vote, bool has_state)
@@ -25,11 +32,14 @@ ViewChange::ViewChange(const Peers& peers, Outbox& out, const Self& self, VoterS
       applied_view_(view_.number()),
       promise_written_(vote_.promised),
       accept_written_(vote_.accepted_in),
+      votes_before_(vote_.writes),
+      written_(vote_.writes),
       has_state_(has_state),
       peer_states_(peers.size()),
       highest_ballot_(vote_.promised) {
   for (const Seat seat : peer_states_.places())
     if (!peers.connected(seat)) peer_states_[seat].status = kUnreachable;
+  note_votes();
 }
 
 void ViewChange::record() { write_vote({}); }
@@ -63,22 +73,28 @@ std::string ViewChange::reasons() const {
   return text;
 }
 
+// " (node-b: its vote is damaged)", or ""
+std::string ViewChange::whys_of(const std::vector<Seat>& seats) const {
+  std::string whys;
+  for (const Seat seat : seats)
+    whys += (whys.empty() ? " (" : "; ") + peers_.name(seat) + ": " + peer_states_[seat].why;
+  return whys.empty() ? "" : whys + ")";
+}
+
 // The way out where a quorum needs a lost vote.
 std::string ViewChange::lost_votes_text(const std::string& run_id) const {
-  std::string whys;
   const std::vector<Seat> lost = voters([](const PeerState& one) { return one.status == kWithoutVote; });
-  for (const Seat seat : lost) whys += (whys.empty() ? "" : "; ") + peers_.name(seat) + ": " + peer_states_[seat].why;
   return "quorum lost: the vote of " + peers_.names_of(lost) + " is lost, and no node's return helps; `tgctl stop " +
          run_id + "` keeps " + (sealed_ ? "step " + std::to_string(seal_report_.step) : "the state") +
-         ", then `tgctl resume " + run_id + "` at " + peers_.own_name() + " continues it (" + whys + ")";
+         ", then `tgctl resume " + run_id + "` at " + peers_.own_name() + " continues it" + whys_of(lost);
 }
 
 std::string ViewChange::pause_reason(const std::string& run_id) const {
   const bool waits = applied_view_ != view_.number();
   if (!has_state_ || !(in_progress() || waits)) return "";
-  const std::string stop = (hint_.empty() ? "" : "; " + hint_) +
-                           (sealed_ ? "; `tgctl stop` keeps step " + std::to_string(seal_report_.step) : "");
-  if (write_failed_) return peers_.own_name() + " cannot write its vote; make room on its disk" + stop;
+  std::string stop = (hint_.empty() ? "" : "; " + hint_) +
+                     (sealed_ ? "; `tgctl stop` keeps step " + std::to_string(seal_report_.step) : "");
+  if (!write_problem_.empty()) return write_problem_ + stop;
   if (!in_progress()) return "";
   const bool asked = phase_ == Phase::kGathering && waited_enough_ && has_reachable_quorum();
   const auto is_lost = [](const PeerState& one) { return one.status == kWithoutVote; };
@@ -88,6 +104,9 @@ std::string ViewChange::pause_reason(const std::string& run_id) const {
   const std::vector<Seat> absent = voters(is_absent), with_vote = voters(std::not_fn(is_lost));
   const std::vector<Seat> present = voters([&](const PeerState& one) { return !is_lost(one) && !is_absent(one); });
   if (!is_quorum(view_, with_vote)) return lost_votes_text(run_id);
+  stop = whys_of(voters(
+             [&](const PeerState& one) { return is_lost(one) || (is_absent(one) && one.status == kIneligible); })) +
+         stop;
   if (!is_quorum(view_, present)) return quorum_lost_text(view_, present, absent, peers_) + stop;
   if (asked && !absent.empty())
     return "no reachable member can continue the run; resumes when " + peers_.names_of(absent) + " can" + stop;
@@ -230,8 +249,8 @@ void ViewChange::repeat(std::uint64_t now_ms) {
 }
 
 void ViewChange::tick(std::uint64_t now_ms) {
-  const bool behind = applied_view_ != view_.number() || write_failed_;
-  if (behind && pending_writes_.empty() && now_ms >= failed_ms_ + kRepeatMs) write_vote({});
+  const bool behind = applied_view_ != view_.number() || !write_problem_.empty();
+  if (behind && !writing_ && now_ms >= failed_ms_ + kRepeatMs) write_vote({});
   if (is_coordinator() && now_ms >= sent_ms_ + kRepeatMs) repeat(now_ms);
   advance(now_ms);
   const std::uint64_t since_ms = std::max({times_.noticed_ms, times_.promised_ms, quorum_back_ms_});
@@ -272,12 +291,35 @@ void ViewChange::try_to_propose(std::uint64_t now_ms) {
 
 // --- as the coordinator ---
 
+void ViewChange::note_votes() {
+  for (const schema::ViewMember& member : view_.members()) {
+    peer_states_[Seat(member.seat)].told_vote = member.vote;
+    peer_states_[Seat(member.seat)].told_incarnation = member.incarnation;
+  }
+}
+
+bool ViewChange::is_old(Seat from, const auto& answer, std::uint64_t now_ms) {
+  PeerState& one = peer_states_[from];
+  if (answer.incarnation != one.told_incarnation && answer.votes_before < one.told_vote) {
+    one.status = Reachability::kWithoutVote;
+    one.why = "the vote of " + peers_.name(from) + " is old: " + std::to_string(answer.votes_before) +
+              ", but it has told " + std::to_string(one.told_vote) + "; was its state-dir restored or copied?";
+    suspect(from, std::string(one.why), now_ms, true);
+    return true;
+  }
+  if (answer.vote < one.told_vote) return false;
+  one.told_vote = answer.vote;
+  one.told_incarnation = answer.incarnation;
+  return false;
+}
+
 void ViewChange::on_message(Seat from, const schema::Promise& promise, std::uint64_t now_ms) {
   if (!view_.has_voter(from, promise.directory)) {
     peer_states_[from].status = kWithoutVote;
     peer_states_[from].why = promise.unfit;
     return advance(now_ms);
   }
+  if (is_old(from, promise, now_ms)) return;
   if (phase_ != Phase::kGathering || promise.ballot != ballot_) return;
   if (promise.accepted_in.count > 0 && !is_next(promise.accepted)) return;
   peer_states_[from].promise = promise;
@@ -286,6 +328,7 @@ void ViewChange::on_message(Seat from, const schema::Promise& promise, std::uint
 
 void ViewChange::on_message(Seat from, const schema::Accepted& accepted, std::uint64_t now_ms) {
   if (phase_ != Phase::kAccepting || accepted.ballot != ballot_ || !view_.has_voter(from, accepted.directory)) return;
+  if (is_old(from, accepted, now_ms)) return;
   peer_states_[from].accepted = true;
   count_accepted(now_ms);
 }
@@ -338,40 +381,48 @@ void ViewChange::record_answer(Answer::Kind kind, const schema::Ballot& ballot, 
   vote_.promised = ballot;
   if (kind == Answer::Kind::kAccepted) vote_.accepted_in = ballot;
   if (is_written(answer)) return request_seal(answer, now_ms);
-  const bool is_being_written = std::ranges::any_of(pending_writes_, [&](const Answer& one) {
-    return one.kind == kind && one.ballot == ballot && one.view == answer.view;
-  });
-  if (!is_being_written) write_vote(answer);
+  if (writing_ != answer && next_write_ != answer) write_vote(answer);
 }
 
 void ViewChange::write_vote(Answer answer) {
   answer.view = view_.number();
-  pending_writes_.push_back(answer);
+  if (writing_) {
+    next_write_ = answer;
+    return;
+  }
+  ++vote_.writes;
+  writing_ = answer;
   out_.emit(WriteVote{vote_.run_key, vote_});
 }
 
-void ViewChange::on_vote_written(bool ok, std::uint64_t now_ms) {
-  TG_CHECK(!pending_writes_.empty(), vote_.run_key);
-  const Answer answer = pending_writes_.front();
-  pending_writes_.pop_front();
-  if (!ok) {
+void ViewChange::on_vote_written(const std::string& problem, std::uint64_t now_ms) {
+  TG_CHECK(writing_, vote_.run_key);
+  const Answer answer = *std::exchange(writing_, std::nullopt);
+  const std::optional<Answer> next = std::exchange(next_write_, std::nullopt);
+  if (!problem.empty()) {
     failed_ms_ = coordinator_heard_ms_ = now_ms;
     phase_ = Phase::kNone;
     if (answer.kind == Answer::Kind::kNothing && applied_view_ == view_.number()) return;
-    write_failed_ = true;
-    const std::string why = peers_.own_name() + " cannot write its vote; make room on its disk";
-    if (applied_view_ != view_.number() &&
-        view_.has(peers_.self()))  // the others have installed a view that has this node
-      send(others(), schema::Suspect{static_cast<std::uint32_t>(peers_.self().index()), why});
-    return suspect(peers_.self(), why, now_ms, true);
+    return on_disk_problem(peers_.own_name() + " cannot write its vote: " + problem, now_ms);
   }
-  write_failed_ = false;
-  if (answer.view != view_.number()) return;
-  if (applied_view_ != view_.number()) apply_decision(now_ms);
-  if (answer.kind == Answer::Kind::kNothing) return;
-  promise_written_ = std::max(promise_written_, answer.ballot);
-  if (answer.kind == Answer::Kind::kAccepted) accept_written_ = std::max(accept_written_, answer.ballot);
-  request_seal(answer, now_ms);
+  write_problem_.clear();
+  written_ = vote_.writes;
+  if (answer.view == view_.number()) {
+    if (applied_view_ != view_.number()) apply_decision(now_ms);
+    promise_written_ = std::max(promise_written_, answer.ballot);
+    if (answer.kind == Answer::Kind::kAccepted) accept_written_ = std::max(accept_written_, answer.ballot);
+  }
+  if (next) return write_vote(*next);
+  if (answer.view == view_.number() && answer.kind != Answer::Kind::kNothing) request_seal(answer, now_ms);
+}
+
+void ViewChange::on_disk_problem(const std::string& why, std::uint64_t now_ms) {
+  if (why == write_problem_ && writing_) return;  // it is told already
+  write_problem_ = why;
+  if (applied_view_ != view_.number() &&
+      view_.has(peers_.self()))  // the others have installed a view that has this node
+    send(others(), schema::Suspect{static_cast<std::uint32_t>(peers_.self().index()), why});
+  suspect(peers_.self(), why, now_ms, true);
 }
 
 void ViewChange::request_seal(const Answer& answer, std::uint64_t now_ms) {
@@ -401,7 +452,9 @@ void ViewChange::send_answer(const Answer& answer, const SealReport& report, std
     if (peer_states_[seat].status == kUnreachable) peer_states_[seat].status = kReachable;
   if (answer.kind == Answer::Kind::kAccepted) {
     if (answer.ballot != vote_.accepted_in) return;
-    if (!is_self(answer.to)) return send({answer.to}, schema::Accepted{answer.ballot, self_.directory});
+    if (!is_self(answer.to))
+      return send({answer.to},
+                  schema::Accepted{answer.ballot, self_.directory, self_.incarnation, written_, votes_before_});
     if (phase_ != Phase::kAccepting || ballot_ != answer.ballot) return;
     peer_states_[answer.to].accepted = true;
     return count_accepted(now_ms);
@@ -417,6 +470,8 @@ void ViewChange::send_answer(const Answer& answer, const SealReport& report, std
   for (const Seat seat : report.reachable) promise.reachable.push_back(static_cast<std::uint32_t>(seat.index()));
   promise.accepted_in = vote_.accepted_in;
   promise.accepted = vote_.accepted;
+  promise.vote = written_;
+  promise.votes_before = votes_before_;
   if (!is_self(answer.to)) return send({answer.to}, std::move(promise));
   if (ballot_ != answer.ballot) return;
   peer_states_[answer.to].promise = std::move(promise);
@@ -431,6 +486,10 @@ void ViewChange::send_answer(const Answer& answer, const SealReport& report, std
 
 void ViewChange::on_decided(const schema::NextView& next, std::uint64_t now_ms) {
   if (next.number <= view_.number() || next.members.empty() || !peers_.knows(Seat(next.members.back().seat))) return;
+  record_decision(next, now_ms);
+}
+
+void ViewChange::record_decision(const schema::NextView& next, std::uint64_t now_ms) {
   if (applied_view_ == view_.number()) {
     previous_view_ = view_;
     decision_times_ = times_;
@@ -438,9 +497,11 @@ void ViewChange::on_decided(const schema::NextView& next, std::uint64_t now_ms) 
     const std::uint64_t step = seal_report_.step;
     can_install_ = sealed_ && (next.start == step || (seal_report_.can_undo && step > 0 && next.start == step - 1));
   }
-  vote_ = {vote_.run_key, next, {}, {}, {}};
+  vote_ = {vote_.run_key, next, {}, {}, {}, vote_.writes};
   view_ = View(next);
+  note_votes();
   hint_.clear();
+  write_problem_.clear();
   promise_written_ = accept_written_ = highest_ballot_ = {};
   coordinator_heard_ms_ = now_ms;
   sealed_ = false;
@@ -505,10 +566,15 @@ void ViewChange::on_hint(Seat from, const std::string& what, std::uint64_t now_m
 void ViewChange::on_frame(Seat from, const schema::FrameHeader& header, const schema::FrameBody& body,
                           std::uint64_t now_ms) {
   if (const auto* decide = std::get_if<schema::Decide>(&body)) {
-    if (decide->view.number != header.view + 1) return;
+    if (decide->view.number != header.view + 1 || decide->view.members.empty()) return;
     if (peer_states_[from].status == kUnreachable) set_status(from, kReachable, now_ms);
     on_stale_view(from, decide->view.number, now_ms);
-    return on_decided(decide->view, now_ms);
+    const bool installed = view_.number() > View::kFirst && applied_view_ == view_.number();
+    if (!installed || decide->view.number != view_.number()) return on_decided(decide->view, now_ms);
+    if (rank_of(decide->view) < rank_of(vote_.view)) return send_decision({from});
+    if (rank_of(decide->view) == rank_of(vote_.view) || !peers_.knows(Seat(decide->view.members.back().seat))) return;
+    applied_view_ = 0;  // this node's is given up
+    return record_decision(decide->view, now_ms);
   }
   on_stale_view(from, header.view, now_ms);
   if (header.view != view_.number() || !view_.has(from) || !is_voter()) return;

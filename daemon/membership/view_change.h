@@ -24,16 +24,24 @@
 //   is not waited for.
 // - A message of an older view is answered with the newest Decide, which also comes first on every new connection: a
 //   Decide may have died with a connection.
+// - Where nobody alive has heard what an old vote told, two views may have one number, or a newer view take back what
+// is
+//   confirmed here. Of the first the higher by (start, members) continues, of the second the newer one; the node that
+//   gives way keeps its state and stays out until a user lets it join.
 // - What a node of no known view says is a hint: this node sends its own newest Decide to the voters of its view, which
 //   answer with a newer one. If none is heard the run is PAUSED and says so.
 // - A member that was disconnected between its promise and the install is suspected again in v+1, even if it is back:
 //   frames of v+1 may be lost.
 // - A node installs v+1 only if it promised and can reach the start state by at most one undo, whatever Decide says.
+// - A vote is counted each time that it is written. A process that began with fewer writes than its seat has told has
+//   an old vote, of a restored or copied directory: it is no vote. The counts are kept with the view.
 // - The voter is (seat, state directory): a wiped directory has no vote. A node says so when it is asked: a lost vote,
 //   which no return brings back, pauses a run for good.
 // - A joiner enters a value only if every member of v promised at the quiesced step that its snapshot has: a failed
 //   join evicts nobody. It has no vote before v+1.
-// - A vote that cannot be written is not cast: the node suspects itself.
+// - A vote that cannot be written is not cast: the node suspects itself; also while its disk stands still.
+// - One vote is written at a time. What comes meanwhile is written after it, as one; the earlier answer is not sent
+// then.
 //
 // Without a quorum pause_reason() names what is missing; the pause ends by itself when a quorum is back.
 #pragma once
@@ -82,8 +90,9 @@ class ViewChange {
   void on_stale_view(Seat from, std::uint32_t view, std::uint64_t now_ms);  // any other frame, or a heartbeat
   // A node of no view that is known here says so: the voters are asked. what: "says that the run has ended".
   void on_hint(Seat from, const std::string& what, std::uint64_t now_ms);
-  void on_sealed(const SealReport& report, std::uint64_t now_ms);  // answers Seal
-  void on_vote_written(bool ok, std::uint64_t now_ms);             // answers WriteVote
+  void on_sealed(const SealReport& report, std::uint64_t now_ms);          // answers Seal
+  void on_vote_written(const std::string& problem, std::uint64_t now_ms);  // answers WriteVote; "" = it is durable
+  void on_disk_problem(const std::string& why, std::uint64_t now_ms);      // until a vote is written
   void tick(std::uint64_t now_ms);
   // The senior's reason to change the view of quiesced members: this joiner has their state.
   void admit(ReadyJoiner joiner, std::uint64_t now_ms);
@@ -95,6 +104,8 @@ class ViewChange {
   const View& view() const { return view_; }
   const schema::NextView& newest() const { return vote_.view; }  // view(), as it was decided
   bool has_state() const { return has_state_; }
+  // This view is decided, or follows one that is, and the decision is not written yet: its frames wait for that.
+  bool is_ahead(std::uint32_t view) const { return applied_view_ != view_.number() && view >= view_.number(); }
   bool in_progress() const { return sealed_ || has_reason(); }
   bool is_alone() const;  // no other voter is reachable
   // What is missing for a quorum and the way out; "" while the run, of this id, is not paused.
@@ -123,6 +134,7 @@ class ViewChange {
     std::optional<std::uint64_t> answered_ms = std::nullopt;
     std::optional<schema::Promise> promise = std::nullopt;  // in this node's ballot
     bool accepted = false;
+    std::uint64_t told_vote = 0, told_incarnation = 0;  // the newest vote that this seat has told, and its process
   };
   // An answer that is due once the vote is written and the node has reported its seal.
   struct Answer {
@@ -130,6 +142,7 @@ class ViewChange {
     schema::Ballot ballot = {};
     Seat to = {};            // its coordinator; this node: its own ballot
     std::uint32_t view = 0;  // the view that was changed then
+    bool operator==(const Answer&) const = default;
   };
 
   bool is_self(Seat seat) const { return seat == peers_.self(); }
@@ -152,6 +165,7 @@ class ViewChange {
   void set_status(Seat seat, Reachability status, std::uint64_t now_ms);
   void suspect(Seat seat, const std::string& why, std::uint64_t now_ms, bool is_own);
   std::string reasons() const;
+  std::string whys_of(const std::vector<Seat>& seats) const;
   std::string lost_votes_text(const std::string& run_id) const;
   bool must_start_ballot(std::uint64_t now_ms) const;
   void advance(std::uint64_t now_ms);
@@ -167,6 +181,9 @@ class ViewChange {
   void write_vote(Answer answer);
   void request_seal(const Answer& answer, std::uint64_t now_ms);
   void send_answer(const Answer& answer, const SealReport& report, std::uint64_t now_ms);
+  void note_votes();  // the view's
+  // Whether a Promise or an Accepted comes from an old vote, which is a reason for a change.
+  bool is_old(Seat from, const auto& answer, std::uint64_t now_ms);
   void on_message(Seat from, const schema::Suspect& suspect, std::uint64_t now_ms);
   void on_message(Seat from, const schema::Prepare& prepare, std::uint64_t now_ms);
   void on_message(Seat from, const schema::Promise& promise, std::uint64_t now_ms);
@@ -174,6 +191,7 @@ class ViewChange {
   void on_message(Seat from, const schema::Accept& accept, std::uint64_t now_ms);
   void on_message(Seat from, const schema::Accepted& accepted, std::uint64_t now_ms);
   void on_message(Seat, const auto&, std::uint64_t) {}
+  void record_decision(const schema::NextView& next, std::uint64_t now_ms);
   void apply_decision(std::uint64_t now_ms);
 
   const Peers& peers_;
@@ -183,11 +201,15 @@ class ViewChange {
   View view_;                   // the vote's
   View previous_view_;          // the view before the decision
   std::uint32_t applied_view_;  // number of the installed (or left) view; older than the vote's until that is written
-  std::deque<Answer> pending_writes_, pending_seals_;  // not answered yet, in order
+  std::optional<Answer> writing_, next_write_;
+  std::deque<Answer> pending_seals_;  // not answered yet, in order
   schema::Ballot promise_written_, accept_written_;
-  bool has_state_, leaving_ = false, sealed_ = false, write_failed_ = false;  // the last vote could not be written
+  const std::uint64_t votes_before_;  // writes of the vote before this process began
+  std::uint64_t written_;             // writes that are durable
+  bool has_state_, leaving_ = false, sealed_ = false;
   bool can_install_ = false;  // this node's state can begin the newest view
   std::string ineligible_, unrecoverable_;
+  std::string write_problem_;    // why the last vote could not be written
   std::string hint_;             // the last one about this view
   std::uint64_t hinted_ms_ = 0;  // 0: none
   SealReport seal_report_;

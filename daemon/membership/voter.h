@@ -22,6 +22,7 @@ struct VoterState {
   schema::Ballot promised;     // on the view after it; count 0: none
   schema::Ballot accepted_in;  // count 0: nothing was accepted
   schema::NextView accepted;
+  std::uint64_t writes = 0;  // times that it was written, this one included
   bool operator==(const VoterState&) const = default;
 };
 void fields(schema::Is<VoterState> auto& it, auto&& field) {
@@ -30,6 +31,7 @@ void fields(schema::Is<VoterState> auto& it, auto&& field) {
   field("promised", it.promised);
   field("accepted_in", it.accepted_in);
   field("accepted", it.accepted);
+  field("writes", it.writes);
 }
 
 // A node's report when it seals its view: it commits nothing in that view any more.

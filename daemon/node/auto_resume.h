@@ -24,6 +24,7 @@ class AutoResume {
   void on_foreign_heartbeat(Seat peer, const std::string& run, std::uint64_t now_ms);
   void on_peer_left(Seat peer) { in_it_.erase(peer); }
   // That run; "" without a recent heartbeat.
+  void on_run_begun() { elsewhere_until_ms_ = 0; }  // the heartbeats were of a run that begins here, too
   std::string run_elsewhere(std::uint64_t now_ms) const { return now_ms < elsewhere_until_ms_ ? elsewhere_ : ""; }
   bool is_left_by_all() const { return in_it_.empty(); }  // whose heartbeats came
 

@@ -46,8 +46,7 @@ struct PrepareProgress {  // the peer, or this node, made progress in preparing 
 };
 struct ForeignHeartbeat {  // the peer is in another view or run than this node
   Seat peer;
-  std::string run_id;
-  std::uint32_t lineage = 1, view = 0;
+  schema::Heartbeat beat;
 };
 struct MisclassificationsFound {  // or an error
   std::uint64_t search_key = 0;
@@ -59,10 +58,18 @@ struct StatesFound {  // on this node's disk, of a run that is to be resumed
   RecoveryPoints found;
   bool known = true;  // false: this node has no such run, found.rejected says why
 };
+struct VoteWritten {
+  std::uint64_t run_key = 0;
+  std::string problem;  // "" = it is durable
+};
+struct RecordWritten {  // or an error: of a run that ended
+  std::string run_id;
+  Status status;
+};
 struct ShutDown {};
 using Event = std::variant<FrameArrived, ConnectionChanged, PeerLost, PrepareProgress, ForeignHeartbeat, ControlCall,
                            RunPrepared, RunRebuilt, RunStepEvent, RunSaved, CheckpointWritten, HistoryRead,
-                           MisclassificationsFound, StatesFound, ShutDown>;
+                           MisclassificationsFound, StatesFound, VoteWritten, RecordWritten, ShutDown>;
 
 class EventQueue {
  public:

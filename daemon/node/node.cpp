@@ -62,6 +62,7 @@ Node::Node(const RunContext& context, EventQueue& queue, ControlServer& control,
                  .mesh = context.network.mesh,
                  .pool = context.network.pool}),
       search_(context, queue, control),
+      lineages_(context),
       bursts_(context.self.names.size()) {
   for (const RunRecord& record : context.storage.store.records()) restore_run(record);
   for (const EndedRun& run : context.storage.store.kept_votes()) restore_kept_vote(run.id);
@@ -108,7 +109,9 @@ void Node::run() {
     tick();
     forward_votes();
     apply_actions();
-    if (shutting_down_ && !run_) stopped_ = true;
+    process_early_frames();
+    const RunContext::Storage& disk = context_.storage;
+    if (shutting_down_ && !run_ && !disk.writer.oldest_ms() && !disk.saver.oldest_ms()) stopped_ = true;
   }
   context_.network.mesh.close(kCloseLingerMs);
 }
@@ -139,6 +142,19 @@ void Node::process_events() {
   if (event) std::visit([this](auto& one) { on_event(one); }, *event);
 }
 
+// Before later ones of their views.
+void Node::process_early_frames() {
+  while (!early_frames_.empty()) {
+    FrameArrived& event = early_frames_.front();
+    if (membership_.is_ahead(event.frame.header.run, event.frame.header.view)) return;
+    early_bytes_ -= event.frame.bytes;
+    FrameArrived next = std::move(event);
+    early_frames_.pop_front();
+    on_event(next);
+    apply_actions();
+  }
+}
+
 // A vote may be complete long after the event that began it: the link's measurement has a deadline of its own.
 void Node::forward_votes() {
   if (run_)
@@ -157,6 +173,7 @@ void Node::tick() {
   for (const DisconnectGrace::Disconnect& disconnect : disconnect_grace_.take_due(now))
     membership_.on_link_lost(disconnect.peer, disconnect.message, disconnect.up_again, now);
   check_links(now);
+  check_disk(now);
   membership_.tick(now);
   examiner_.tick();
   search_.tick();
@@ -165,7 +182,7 @@ void Node::tick() {
   publish_metrics();
   if (!run_ && now - last_cleanup_ms_ >= kCleanupMs) {
     last_cleanup_ms_ = now;
-    context_.storage.store.delete_expired();
+    context_.storage.writer.post([&store = context_.storage.store] { store.delete_expired(); });
     save_unsaved();
   }
   if (!run_ || !run_->begun()) return;
@@ -218,14 +235,26 @@ void Node::check_links(std::uint64_t now) {
   pending_.show_wait(text);
 }
 
-void Node::save_unsaved() {
-  for (const std::uint64_t key : context_.storage.store.save_unsaved()) {
-    context_.storage.store.amend(key, [&](RunRecord& record) {
-      context_.news.log.info("saved-late", {{"run", record.id}});
-      membership_.on_saved(key, past_run(record, context_.self.names, context_.self.config.seat()).end.truth,
-                           steady_ms());
-    });
+// A disk that stands still: this node cannot vote. Runs end here without it.
+void Node::check_disk(std::uint64_t now) {
+  const std::string problem = disk_problem(context_.storage.writer, context_.self.config);
+  if (problem != std::exchange(disk_problem_, problem))
+    context_.news.log.warning("disk", {{"what", problem.empty() ? "it goes on" : problem}});
+  if (problem.empty()) return;
+  membership_.on_disk_problem(problem, now);
+  if (run_ && run_->checkpointer().is_writing()) {
+    RunSaved not_saved{run_->identity().run_key, schema::SaveState::kNotSaved, problem, {}, nullptr};
+    on_event(not_saved);
   }
+  for (const auto& [id, record] : std::exchange(unrecorded_, {})) context_.storage.store.show_ended(record);
+}
+
+void Node::save_unsaved() {
+  if (context_.storage.store.unsaved().runs.empty()) return;
+  context_.storage.saver.post([&store = context_.storage.store, &queue = queue_] {
+    for (const std::uint64_t key : store.save_unsaved())
+      queue.post(RunSaved{key, schema::SaveState::kSaved, "", {}, nullptr});
+  });
 }
 
 // --- events ---
@@ -244,6 +273,14 @@ void Node::on_event(FrameArrived& event) {
     if (is_current(header.run)) run_->preparation().on_probe_reply(event.from, *reply);
     if (dry_run_.has_run_key(header.run)) dry_run_.on_probe_reply(event.from, *reply);
     return examiner_.on_probe_reply(header.run, event.from, reply->burst);
+  }
+  if (membership_.is_ahead(header.run, header.view)) {
+    if (early_bytes_ + event.frame.bytes > schema::kMaxQueuedBytesPerPeer)
+      return membership_.on_peer_lost(event.from, context_.self.names[event.from] + " floods the next view",
+                                      steady_ms());
+    early_bytes_ += event.frame.bytes;
+    early_frames_.push_back(std::move(event));
+    return;
   }
   if (const auto* chunk = std::get_if<schema::SnapshotChunk>(&body))
     return on_snapshot_chunk(event.from, header, *chunk);
@@ -290,19 +327,35 @@ void Node::on_event(RunSaved& event) {
     return membership_.on_saved(event.run_key, run_->checkpointer().outcome(event.save, event.problem), steady_ms());
   }
   // The disk took longer than the other members waited.
-  std::optional<schema::Ended> own;
-  context_.storage.store.amend(event.run_key, [&](RunRecord& record) {
-    record.files = event.files;
-    own = past_run(record, context_.self.names, context_.self.config.seat()).end.truth;
-  });
-  if (!own) return;
-  own->save = event.save;
-  own->problem = schema::clip_text(event.problem, schema::kMaxProblemBytes);
-  membership_.on_saved(event.run_key, *own, steady_ms());
+  for (const RunRecord& record : context_.storage.store.records()) {
+    if (record.key != event.run_key || !schema::has_ended(record.status.state)) continue;
+    context_.news.log.info("saved-late", {{"run", record.id}, {"save", to_word(event.save)}});
+    if (!event.files.empty())
+      context_.storage.writer.post([&store = context_.storage.store, key = event.run_key, files = event.files] {
+        store.amend(key, [&](RunRecord& one) { one.files = files; });
+      });
+    schema::Ended own = past_run(record, context_.self.names, context_.self.config.seat()).end.truth;
+    own.save = event.save;
+    own.problem = schema::clip_text(event.problem, schema::kMaxProblemBytes);
+    membership_.on_saved(event.run_key, own, steady_ms());
+  }
 }
 
 void Node::on_event(CheckpointWritten& event) {
   if (is_current(event.run_key)) run_->on_checkpoint_written(event);
+}
+
+void Node::on_event(VoteWritten& event) { membership_.on_vote_written(event.run_key, event.problem, steady_ms()); }
+
+void Node::on_event(RecordWritten& event) {
+  if (!event.status.ok())
+    context_.news.log.error("record-failed", {{"run", event.run_id}, {"error", event.status.error().message}});
+  unrecorded_.erase(event.run_id);
+  if (run_ == nullptr) publish_last_run();
+  if (const std::optional<RunRecord> record = context_.storage.store.recorded(event.run_id);
+      record && record->key == contradiction_.key)
+    contradiction_.of_own_lineage ? stay_out(*record) : set_aside(*record);
+  if (std::optional<ListSavedStates> unlisted = std::exchange(unlisted_, std::nullopt)) apply(*unlisted);
 }
 
 void Node::on_event(RunPrepared& event) {
@@ -356,16 +409,59 @@ void Node::on_event(PrepareProgress& event) {
 }
 
 void Node::on_event(ForeignHeartbeat& event) {
-  if (event.view == 0) return auto_resume_.on_peer_left(event.peer);
-  const std::optional<RunRecord> record = context_.storage.store.recorded(event.run_id);
-  // An older lineage, or a run that has ended: the peer will learn of that.
-  if (record && record->has_begun() &&
-      event.lineage < record->status.lineage + schema::is_authoritative(record->status.state))
-    return;
-  auto_resume_.on_foreign_heartbeat(event.peer, event.run_id, steady_ms());
-  membership_.on_heartbeat(event.peer, event.run_id, event.lineage, event.view, steady_ms());
-  if (shutting_down_ || (run_ && run_->begun())) return;
-  if (!(record && record->left_by_order)) membership_.on_run_discovered(event.run_id, steady_ms());
+  const schema::Heartbeat& beat = event.beat;
+  if (beat.view == 0 && beat.ended_run.empty()) return auto_resume_.on_peer_left(event.peer);
+  const std::string& id = beat.lineage_run();
+  const std::optional<RunRecord> record = context_.storage.store.recorded(id);
+  const bool known = record && record->has_begun();
+  Held own;
+  if (known) {
+    own = lineages_.held(*record);
+    const bool runs = is_current(record->key) && run_->begun();
+    if (runs) own.step = run_->confirmed_step();
+    const RunIdentity* const current = membership_.current();
+    const bool takes_part = current != nullptr && current->id == id;
+    const Heard heard = compare(lineage_of(beat), own);
+    if (heard == Heard::kLower) return on_lower_lineage(beat, *record, own);
+    if (heard == Heard::kContradicts) {
+      contradiction_ = {record->key, contradiction_text(beat.node, lineage_of(beat), context_.self.config.node, own),
+                        own.lineage.number < beat.by_order};
+      if (!takes_part) return set_aside(*record);
+    }
+    // A run that has ended: the peer will learn of that.
+    if (heard == Heard::kSame && schema::is_authoritative(record->status.state)) return;
+    if (heard == Heard::kSame && runs && beat.view == run_->view().view().number())
+      return;  // it was ahead at the start
+  }
+  if (!beat.run_id.empty()) auto_resume_.on_foreign_heartbeat(event.peer, id, steady_ms());
+  membership_.on_heartbeat(event.peer, beat, own, steady_ms());
+  if (beat.run_id.empty() || shutting_down_ || (run_ && run_->begun())) return;
+  if (unrecorded_.contains(id) || !disk_problem_.empty()) return;
+  const bool stays_out = record ? record->left_by_order : lineages_.stays_out(id, beat.by_order);
+  if (!stays_out) membership_.on_run_discovered(id, steady_ms());
+}
+
+// The peer's lineage ends where this node's is heard; an ended one is not in this node's heartbeats by itself.
+void Node::on_lower_lineage(const schema::Heartbeat& beat, const RunRecord& record, const Held& own) {
+  const std::string text = lineages_.on_lower(beat, own);
+  if (is_current(record.key) && run_->begun() && !text.empty()) run_->show_note(text);
+  if (membership_.idle() && schema::is_authoritative(record.status.state)) control_.show_ended(record.id, own.lineage);
+}
+
+void Node::set_aside(const RunRecord& record) {
+  const Result<RunRecord> aside = lineages_.set_aside(record, contradiction_.why, contradiction_.by_order);
+  if (!aside.ok()) return;
+  if (const auto voted = voted_runs_.find(aside->key); voted != voted_runs_.end()) voted->second = aside->id;
+  membership_.set_aside(aside->key, past_run(*aside, context_.self.names, context_.self.config.seat()));
+}
+
+void Node::stay_out(const RunRecord& record) {
+  context_.news.log.warning("two-views", {{"run", record.id}, {"what", contradiction_.why}});
+  context_.storage.store.amend(record.key, [&](RunRecord& one) {
+    one.left_by_order = true;
+    one.aside = contradiction_.why;
+  });
+  contradiction_ = {};
 }
 
 void Node::on_event(ShutDown&) {
@@ -407,9 +503,11 @@ std::string Node::busy_reason() const {
 
 void Node::examine(std::uint64_t token, const schema::ExamineRequest& request) {
   examiner_.examine(request, busy_reason(), draw_bits(), [this, token](Result<schema::Examination> found) {
-    if (const std::string why = membership_.pause_reason(); found && !why.empty())
-      found->run_problem =
-          schema::clip_text("run " + membership_.current()->id + " is PAUSED: " + why, schema::kMaxSentenceBytes);
+    const std::string why = membership_.pause_reason();
+    if (found)
+      found->run_problem = why.empty() ? lineages_.problem()
+                                       : schema::clip_text("run " + membership_.current()->id + " is PAUSED: " + why,
+                                                           schema::kMaxSentenceBytes);
     found ? control_.reply(token, *std::move(found)) : control_.reply(token, found.error());
   });
 }
@@ -520,16 +618,21 @@ void Node::leave(std::uint64_t token, const schema::LeaveRequest& request) {
     if (!left.ok()) return control_.reply(token, left.error());
     return control_.reply(token, schema::DoneReply{run_->identity().id, node, 0});
   }
-  const std::optional<RunRecord> record =
-      begun ? std::nullopt : context_.storage.store.recorded(auto_resume_.run_elsewhere(steady_ms()));
+  const std::string elsewhere = begun ? "" : auto_resume_.run_elsewhere(steady_ms());
+  const std::optional<RunRecord> record = context_.storage.store.recorded(elsewhere);
+  if (!record && request.rejoin && lineages_.let_in(elsewhere))
+    return control_.reply(token, schema::DoneReply{elsewhere, node, 0});
   if (!record)
     return control_.reply(token,
                           Error{ErrorKind::kRefused, begun            ? node + " is in run " + run_->identity().id
                                                      : request.rejoin ? "no active run that " + node + " has left"
                                                                       : node + " is in no run"});
   if (!request.rejoin) membership_.stay_out();
-  context_.storage.store.amend(record->key, [&](RunRecord& one) { one.left_by_order = !request.rejoin; });
-  control_.reply(token, schema::DoneReply{record->id, node, 0});
+  context_.storage.store.mark_left(record->key, !request.rejoin);
+  context_.storage.writer.post([this, token, key = record->key, id = record->id] {
+    context_.storage.store.rewrite(key);
+    control_.reply(token, schema::DoneReply{id, context_.self.config.node, 0});
+  });
 }
 
 // One line for `systemctl status`.
@@ -586,6 +689,10 @@ void Node::apply(SendFrame& action) {
 }
 
 void Node::apply(ListSavedStates& action) {
+  if (unrecorded_.contains(action.run.id)) {
+    unlisted_ = action;
+    return;
+  }
   // The proposer has missed a resume: the answer needs no disk, and status must not show a run that starts.
   if (const std::uint32_t lineage = resumption_.known_lineage(action.run.id); lineage >= action.run.resume->lineage)
     return membership_.on_offer(action.run.run_key, {}, lineage, steady_ms());
@@ -615,6 +722,7 @@ void Node::apply(PrepareRun& action) {
   search_.cancel(refused);
   dry_run_.cancel(refused);
   if (valid.ok()) valid = check_orphaned_threads();  // including those of the two
+  if (valid.ok() && !disk_problem_.empty()) valid = Error{ErrorKind::kRefused, disk_problem_};
   std::optional<SavedStart> start;
   if (valid.ok() && action.run.resume && !action.joins) {
     Result<SavedStart> found = resumption_.saved_start(action.run);
@@ -653,7 +761,6 @@ void Node::apply(BeginRun& action) {
   unlogged_change_.reset();
   view_links_.begin_view();
   voted_runs_[action.run.run_key] = action.run.id;
-  watch_members(action.run.id);
   log_run(action.run.id);
   if (!choice_.why.empty()) context_.news.log.info("exchange-chosen", {{"run", action.run.id}, {"why", choice_.why}});
   if (const Status begun = run_->begin(choice_.commit); !begun.ok()) {
@@ -661,14 +768,16 @@ void Node::apply(BeginRun& action) {
                            context_.self.config.node + ": " + begun.error().message},
                           steady_ms());
   }
+  watch_members(action.run.id);
+  auto_resume_.on_run_begun();
 }
 
 // Copies the log into the run's folder, where its vote is from now on: one that was kept is out of date.
 void Node::log_run(const std::string& id) {
   const std::string directory = context_.storage.store.directory(id);
   std::error_code ignored;  // the first write reports the error
-  std::filesystem::create_directories(directory, ignored);
-  context_.storage.store.delete_vote(id);
+  std::filesystem::create_directory(directory, ignored);
+  context_.storage.writer.post([&store = context_.storage.store, id] { store.delete_vote(id); });
   context_.news.log.set_sink(
       [run_log = std::make_shared<LineWriter>(directory + "/log.txt", context_.news.log.lost_note())](
           std::string_view line) { run_log->write(std::string(line)); });
@@ -698,16 +807,19 @@ void Node::apply(SaveRun& action) {
 }
 
 void Node::apply(RecordEnd& action) {
-  const bool is_known = context_.storage.store.amend(action.run_key, [&](RunRecord& record) {
-    if (record.status.state != action.end.truth.state)
-      context_.news.log.info(
-          "outcome-corrected",
-          {{"run", record.id}, {"recorded", to_word(record.status.state)}, {"state", to_word(action.end.truth.state)}});
-    record_end(record, action.end, context_.self.names);
+  const auto voted = voted_runs_.find(action.run_key);
+  const std::string id = voted == voted_runs_.end() ? "" : voted->second;
+  context_.storage.writer.post([&context = context_, &queue = queue_, id, action] {
+    const bool is_known = context.storage.store.amend(action.run_key, [&](RunRecord& record) {
+      if (record.status.state != action.end.truth.state)
+        context.news.log.info("outcome-corrected", {{"run", record.id},
+                                                    {"recorded", to_word(record.status.state)},
+                                                    {"state", to_word(action.end.truth.state)}});
+      record_end(record, action.end, context.self.names);
+    });
+    if (!is_known && !id.empty()) context.storage.store.delete_vote(id);  // its record was deleted
+    queue.post(RecordWritten{});
   });
-  if (const auto run = voted_runs_.find(action.run_key); !is_known && run != voted_runs_.end())
-    context_.storage.store.delete_vote(run->second);  // its record was deleted
-  if (run_ == nullptr) publish_last_run();
 }
 
 void Node::apply(EndRun& action) {
@@ -717,12 +829,12 @@ void Node::apply(EndRun& action) {
   if (begun) auto_resume_.set_failure("");
   std::string reason = action.reason;
   if (!begun && !schema::is_authoritative(action.state)) reason += link_problems(reason);
-  const Status recorded =
-      begun ? run_->checkpointer().record_outcome(action.end) : pending_.record_end(action.id, action.state, reason);
-  if (!recorded.ok())
-    context_.news.log.error("record-failed", {{"run", action.id}, {"error", recorded.error().message}});
-  if (action.by_user)
-    context_.storage.store.amend(action.run_key, [](RunRecord& record) { record.left_by_order = true; });
+  RunRecord record = begun ? run_->checkpointer().ended(action.end) : pending_.ended(action.id, action.state, reason);
+  record.left_by_order |= action.by_user;
+  unrecorded_[action.id] = record;
+  context_.storage.writer.post([&store = context_.storage.store, &queue = queue_, record = std::move(record)] {
+    queue.post(RecordWritten{record.id, store.write(record)});
+  });
   context_.news.log.write(action.state == schema::RunState::kFailed ? LogLevel::kError : LogLevel::kInfo, "run-ended",
                           {{"run", action.id}, {"state", to_word(action.state)}, {"reason", reason}});
   if (const std::uint64_t dropped = std::exchange(dropped_frames_, 0); dropped > 0)
@@ -796,18 +908,24 @@ void Node::apply(Seal& action) {
 void Node::apply(WriteVote& action) {
   const auto run = voted_runs_.find(action.run_key);
   TG_CHECK(run != voted_runs_.end(), action.run_key);
-  const VoterState& vote = action.vote;
-  const FaultInjection& fault = context_.machine.fault;
-  const bool is_decision = vote.promised.count == 0;  // the view is new, without a ballot for the next one
-  const std::uint64_t view_number = is_decision ? vote.view.number - 1 : vote.view.number;
-  if (is_decision) fault.reached(schema::ChangePoint::kDecide, view_number);
-  const Status written = write_vote(context_.storage.store.vote_directory(run->second), vote);
-  fault.reached(is_decision                         ? schema::ChangePoint::kDecided
-                : vote.accepted_in == vote.promised ? schema::ChangePoint::kAccept
-                                                    : schema::ChangePoint::kPromise,
-                view_number);
-  if (!written.ok()) context_.news.log.error("vote-failed", {{"run", run->second}, {"error", written.error().message}});
-  membership_.on_vote_written(action.run_key, written.ok(), steady_ms());
+  const bool is_decision = action.vote.promised.count == 0;  // the view is new, without a ballot for the next one
+  if (!is_decision && is_current(action.run_key) && run_->is_active()) run_->seal();
+  const bool posted = context_.storage.writer.post(
+      [&context = context_, &queue = queue_, vote = action.vote, is_decision, id = run->second] {
+        const FaultInjection& fault = context.machine.fault;
+        const std::uint64_t view_number = is_decision ? vote.view.number - 1 : vote.view.number;
+        if (is_decision) fault.reached(schema::ChangePoint::kDecide, view_number);
+        Status written = context.storage.store.check_directory(context.self.directory);
+        if (written.ok()) written = write_vote(context.storage.store.vote_directory(id), vote);
+        fault.reached(is_decision                         ? schema::ChangePoint::kDecided
+                      : vote.accepted_in == vote.promised ? schema::ChangePoint::kAccept
+                                                          : schema::ChangePoint::kPromise,
+                      view_number);
+        if (!written.ok()) context.news.log.error("vote-failed", {{"run", id}, {"error", written.error().message}});
+        queue.post(VoteWritten{
+            vote.run_key, written.ok() ? "" : schema::clip_text(written.error().message, schema::kMaxReasonBytes / 2)});
+      });
+  if (!posted) queue_.post(VoteWritten{action.run_key, "too many writes wait for its disk"});
 }
 
 void Node::apply(InstallView& action) {
@@ -856,6 +974,13 @@ void Node::apply(LeaveView& action) {
   log_view_change(false);
   context_.news.log.warning("evicted",
                             {{"run", run_->identity().id}, {"view", action.next.number}, {"why", action.next.why}});
+  if (const std::uint64_t step = run_->confirmed_step(); action.next.start < step)
+    contradiction_ = {action.run_key,
+                      "view " + std::to_string(action.next.number) + " takes step " + std::to_string(step) + " of " +
+                          context_.self.config.node + " back to " + std::to_string(action.next.start) +
+                          ": a voter had an old vote; fetch what is here, then tgctl join " +
+                          context_.self.config.node + " gives it up",
+                      true, true};
   run_->leave(Round(action.next.start));
 }
 
@@ -918,9 +1043,10 @@ void Node::watch_members(const std::string& run) {
   const View& view = run_->view().view();
   Per<Seat, bool> members(context_.self.names.size(), false);
   for (const Seat seat : view.seats()) members[seat] = true;
-  context_.news.progress.lineage = run_->identity().lineage();
   context_.news.progress.view = view.number();
-  control_.watch(run, run_->view().step_timeout_ms(), members);
+  if (const auto record = context_.storage.store.recorded(run); record && !is_current(lineage_.key))
+    lineage_ = lineages_.held(*record).lineage;
+  control_.watch(run, run_->view().step_timeout_ms(), members, lineage_);
 }
 
 // The links' problems that `said` does not mention.

@@ -14,6 +14,8 @@
 
 #include <chrono>
 #include <cstdint>
+#include <deque>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -29,6 +31,7 @@
 #include "daemon/node/dry_run.h"
 #include "daemon/node/event_queue.h"
 #include "daemon/node/misclassification_search.h"
+#include "daemon/node/other_lineages.h"
 #include "daemon/node/pending_run.h"
 #include "daemon/node/resumption.h"
 #include "daemon/node/service_manager.h"
@@ -48,9 +51,11 @@ class Node {
   using Clock = std::chrono::steady_clock;
   static constexpr std::uint64_t kNoClient = 0;  // the token of a start without a request
   void process_events();
+  void process_early_frames();
   void tick();
   void forward_votes();
   void check_links(std::uint64_t now);
+  void check_disk(std::uint64_t now);
   void publish_metrics();
   void log_view_change(bool begun);
   bool is_busy() const;             // no run can be resumed now
@@ -68,6 +73,8 @@ class Node {
   void on_event(RunStepEvent& event);
   void on_event(RunSaved& event);
   void on_event(CheckpointWritten& event);
+  void on_event(VoteWritten& event);
+  void on_event(RecordWritten& event);
   void on_event(StatesFound& event);
   void on_event(HistoryRead& event);
   void on_event(MisclassificationsFound& event) { search_.on_result(event); }
@@ -89,6 +96,9 @@ class Node {
   void save_unsaved();
   void on_snapshot_chunk(Seat from, const schema::FrameHeader& header, const schema::SnapshotChunk& chunk);
   void log_run(const std::string& id);
+  void on_lower_lineage(const schema::Heartbeat& beat, const RunRecord& record, const Held& own);
+  void set_aside(const RunRecord& record);
+  void stay_out(const RunRecord& record);
 
   // --- what Membership has decided ---
   void apply_actions();  // until membership and the run have no more actions
@@ -136,12 +146,25 @@ class Node {
   PendingRun pending_;  // as status shows it
   Examiner examiner_;
   MisclassificationSearch search_;
+  OtherLineages lineages_;
+  Lineage lineage_;  // the current run's
+  struct Contradiction {
+    std::uint64_t key = 0;  // the run's that ends for it
+    std::string why;
+    bool by_order = false;
+    bool of_own_lineage = false;  // another view of it
+  } contradiction_;
   BurstMeter bursts_;
   DisconnectGrace disconnect_grace_;
   ViewLinks view_links_;
-  std::uint64_t dropped_frames_ = 0;  // step frames of another run or view; logged at the end of a run
+  std::deque<FrameArrived> early_frames_;  // they wait until the decision of their view is written
+  std::size_t early_bytes_ = 0;            // at most what one peer may have in the queue
+  std::uint64_t dropped_frames_ = 0;       // step frames of another run or view; logged at the end of a run
   bool shutting_down_ = false, stopped_ = false;
   std::map<std::uint64_t, std::string> voted_runs_;  // run ids by run key: their votes are written here
+  std::map<std::string, RunRecord> unrecorded_;      // ended runs', until they are on the disk or shown
+  std::optional<ListSavedStates> unlisted_;          // such a run's
+  std::string disk_problem_;                         // "" = none
   std::optional<InstallView> unlogged_change_;       // its first step has not begun
   std::optional<RunRebuilt> early_rebuilt_;          // waits until the view may begin
   std::uint64_t not_before_ms_ = 0;                  // the earliest beginning of the current view

@@ -48,7 +48,7 @@ void PendingRun::show_reason(const std::string& reason) {
 
 void PendingRun::discard() { context_.storage.store.forget(std::exchange(id_, "")); }
 
-Status PendingRun::record_end(const std::string& run, schema::RunState state, const std::string& reason) {
+RunRecord PendingRun::ended(const std::string& run, schema::RunState state, const std::string& reason) {
   RunRecord record;
   record.id = record.status.id = run;
   record.node = context_.self.config.node;
@@ -57,7 +57,7 @@ Status PendingRun::record_end(const std::string& run, schema::RunState state, co
   record.status.state = state;
   record.status.reason = reason;
   record.status.since_ms = record.status.started_ms = unix_time_ms();
-  return context_.storage.store.write(record);
+  return record;
 }
 
 }  // namespace tg::daemon

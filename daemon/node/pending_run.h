@@ -21,8 +21,8 @@ class PendingRun {
   bool show_join(const std::string& how_far);  // false: already shown
   void clear() { id_.clear(); }                // the run began or ended: it has a record
   void discard();
-  // Writes the record of a run that ended for all and never began here.
-  Status record_end(const std::string& run, schema::RunState state, const std::string& reason);
+  // The record of a run that ended for all and never began here.
+  RunRecord ended(const std::string& run, schema::RunState state, const std::string& reason);
 
  private:
   void show_reason(const std::string& reason);

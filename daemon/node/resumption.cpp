@@ -98,6 +98,10 @@ std::string Resumption::refusal_reason(const RunIdentity& run, const std::option
 void Resumption::find_states(const RunIdentity& run) {
   const std::optional<RunRecord> record = context_.storage.store.recorded(run.id);
   std::string why = refusal_reason(run, record);
+  if (why.empty() && record->status.state == schema::RunState::kCompleted)
+    if (const Result<schema::JobSpec> job = schema::parse_job(run.spec, "proposal"); job.ok())
+      if (const Status may = schema::may_resume(record->status, *job, run.resume->from_step); !may.ok())
+        why = context_.self.config.node + ": " + may.error().message;
   if (why.empty() && run.resume->unasked && record->left_by_order)
     why = context_.self.config.node + " was removed from run " + run.id;
   if (!why.empty()) return queue_.post(StatesFound{run.run_key, run.id, {.states = {}, .rejected = {why}}, false});

@@ -87,9 +87,9 @@ void Checkpointer::write_checkpoint(const schema::StateId& state, const schema::
   const Replica& replica = *prepared_->replica;
   const StateArrays arrays = saved_arrays(
       copies_ ? copy_of(replica, prepared_->model.segments.padded_count()) : arrays_of(replica, advance), status);
-  metrics->flush();
   context_.storage.saver.post([&context = context_, run_key = run_key_, prepared = prepared_, arrays, state, metrics,
                                from = lineage_from_, metadata = saved_metadata(record, state, *prepared_), record] {
+    metrics->flush();
     // Rows that cannot be written are lost; the state matters more.
     if (const Status lines = metrics->sync(); !lines.ok())
       context.news.log.warning("metrics-incomplete", {{"run", record.id}, {"what", lines.error().message}});
@@ -237,7 +237,7 @@ void Checkpointer::on_saved(const RunSaved& outcome) {
   if (outcome.save != schema::SaveState::kSaved) unsaved_ = outcome.artefacts;
 }
 
-Status Checkpointer::record_outcome(const RunOutcome& end) {
+RunRecord Checkpointer::ended(const RunOutcome& end) {
   record_end(record_, end, context_.self.names);
   schema::MemberStatus& own = record_.own_row();
   const bool any_saved = std::any_of(end.members.begin(), end.members.end(),
@@ -247,7 +247,7 @@ Status Checkpointer::record_outcome(const RunOutcome& end) {
     context_.storage.store.hold_in_memory(record_.id, *unsaved_, prepared_, prepared_->replica->bytes());
   }
   context_.news.progress.phase = schema::Phase::kIdle;
-  return context_.storage.store.write(record_);
+  return record_;
 }
 
 }  // namespace tg::daemon

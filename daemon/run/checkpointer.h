@@ -2,7 +2,7 @@
 // end the last state with the artefacts. It copies or reads the confirmed state on the node's thread, and writes on the
 // saver's. Lasts for the run. Node's thread.
 //
-//   begin -> (write_checkpoint ... on_checkpoint_written) ... -> begin_save ... on_saved -> record_outcome
+//   begin -> (write_checkpoint ... on_checkpoint_written) ... -> begin_save ... on_saved -> ended
 //
 // A checkpoint is written from a copy. Without memory for one, the state itself is read, and training pauses until it
 // is written: must_pause(). It pauses as well while the disk has not written the previous one: each member keeps every
@@ -75,8 +75,8 @@ class Checkpointer {
   // Returns the outcome that this member sends to the others.
   schema::Ended outcome(schema::SaveState save, const std::string& problem) const;
   void on_saved(const RunSaved& outcome);
-  // Records the run's outcome. A state that no member could save stays in memory.
-  Status record_outcome(const RunOutcome& end);
+  // The record with the run's outcome. A state that no member could save stays in memory.
+  RunRecord ended(const RunOutcome& end);
 
  private:
   using Clock = std::chrono::steady_clock;

@@ -4,7 +4,6 @@
 #include <cstring>
 #include <exception>
 #include <filesystem>
-#include <fstream>
 #include <iterator>
 #include <utility>
 
@@ -252,6 +251,7 @@ RunRecord Run::first_record(const schema::StartReply& facts) const {
   record.view = view_->view().number();
   record.builds = {{self.config.node, prepared_view_->engine_build}};
   if (start_) record.from = start_->state;
+  record.unasked = identity_.resume && identity_.resume->unasked;
   record.build = self.build;
   return record;
 }
@@ -433,12 +433,11 @@ void Run::release() {
 }
 
 void Run::read_history() {
-  reporter_.metrics()->flush();
-  context_.storage.saver.post([&context = context_, run_key = identity_.run_key, id = identity_.id] {
-    std::ifstream file(context.storage.store.directory(id) + "/" + kViewsFile,
-                       std::ios::binary);  // may be absent
-    context.hooks.on_history_read({run_key, std::string(std::istreambuf_iterator<char>(file), {})});
-  });
+  context_.storage.saver.post(
+      [&context = context_, metrics = reporter_.metrics(), run_key = identity_.run_key, id = identity_.id] {
+        metrics->flush();
+        context.hooks.on_history_read({run_key, context.storage.store.history(id)});
+      });
 }
 
 schema::SnapshotOffer Run::begin_snapshot(std::string views) {

@@ -71,6 +71,7 @@ class Run {
   bool quiesced() { return is_active() && view_->begun() && view_->member().quiesced(); }
   // note_join() shows what the members wait for, and counts as progress; release() lets them continue.
   void note_join(const std::string& what);
+  void show_note(const std::string& what) { reporter_.set_note(what); }
   void release();
   // The donor: read_history() ends with context.hooks.on_history_read(), after which the snapshot begins.
   void read_history();
@@ -105,7 +106,8 @@ class Run {
   bool begun() const { return choice_.has_value(); }
   bool is_active() const { return begun() && !checkpointer_.is_saving(); }
   std::size_t departed_count() const { return reporter_.status().departed.size(); }  // former members
-  engine::ModelOptions model() const;                                                // for its data. Prepared
+  std::uint64_t confirmed_step() const { return prepared_->replica->confirmed_rounds().value(); }
+  engine::ModelOptions model() const;  // for its data. Prepared
   // Returns the facts that follow from this choice, without predictions. Prepared.
   schema::StartReply facts(const schema::Commit& choice) const;
   // Adds pictures of the first training samples; reads their files. Prepared.

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "daemon/membership/duration_text.h"
 #include "daemon/mesh/mesh.h"
 #include "daemon/metrics/metrics.h"
 #include "daemon/step/step_event.h"
@@ -77,7 +78,8 @@ struct RunContext {
   };
   struct Storage {
     RunStore& store;
-    JobQueue& saver;
+    JobQueue& saver;   // states, which take long
+    JobQueue& writer;  // votes, records and marks: each is done within peer-timeout, or the disk stands still
   };
   struct News {
     Progress& progress;
@@ -110,5 +112,12 @@ struct RunContext {
     return all;
   }
 };
+
+// Says that this node's disk stands still; "" = it does not.
+inline std::string disk_problem(const JobQueue& writer, const schema::NodeConfig& config) {
+  if (writer.oldest_ms().value_or(0) < config.peer_timeout_ms) return "";
+  return "the disk of " + config.node + " stands still: a write in " + config.state_dir + " takes more than " +
+         seconds_text(config.peer_timeout_ms) + "; it goes on by itself when the disk does";
+}
 
 }  // namespace tg::daemon

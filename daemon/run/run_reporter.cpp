@@ -148,8 +148,8 @@ void RunReporter::on_reported(const std::optional<Member::Evaluation>& evaluatio
 void RunReporter::write_metrics(bool evaluated) {
   if (status_.step == last_row_step_) return;  // the run was resumed at its last step
   last_row_step_ = status_.step;
-  metrics_->add(numbers_->metrics_row(status_, evaluated, prepared_->model.segments));
-  if (evaluated) metrics_->flush();
+  const bool is_due = metrics_->add(numbers_->metrics_row(status_, evaluated, prepared_->model.segments));
+  if (is_due || evaluated) context_.storage.writer.post([metrics = metrics_] { metrics->flush(); });
 }
 
 void RunReporter::on_waited(const View& view, const Waiting& waiting, double seconds) {

@@ -30,8 +30,12 @@ class SimulationFolder {
   // From now on it is this run's, with the metrics up to that step.
   // with_gradients: and with gradients.jsonl.
   Status open(const RunRecord& record, std::uint64_t step, bool with_gradients);
-  void add_line(const std::string& line) { metrics_->add(line); }
-  void add_gradient_line(const std::string& line) { gradients_->add(line); }
+  void add_line(const std::string& line) {
+    if (metrics_->add(line)) metrics_->flush();
+  }
+  void add_gradient_line(const std::string& line) {
+    if (gradients_->add(line)) gradients_->flush();
+  }
   // The state of its status, which is digest's. Of a run that is complete the model's files as well.
   Status save(RunRecord& record, const Prepared& prepared);
 

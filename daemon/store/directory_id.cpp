@@ -17,17 +17,10 @@ constexpr std::size_t kDigits = 16;
 
 }  // namespace
 
-Result<std::uint64_t> directory_id(const std::string& state_dir) {
+Result<std::uint64_t> read_directory_id(const std::string& state_dir) {
   const std::string path = state_dir + "/" + kDirectoryIdFile;
   const Result<RegularFile> file = RegularFile::open(path, RegularFile::Links::kRefuse);
-  if (!file && file.error().kind == ErrorKind::kNotFound) {
-    std::uint64_t id = 0;
-    while (id == 0) id = draw_bits();
-    if (Status written = engine::write_file_atomically(path, hex_digest(id) + "\n"); !written.ok())
-      return written.error();
-    return id;
-  }
-  if (!file) return Error{ErrorKind::kIo, "cannot read " + path + ": " + file.error().message};
+  if (!file) return Error{file.error().kind, "cannot read " + path + ": " + file.error().message};
   std::array<char, kDigits + 1> text{};
   const Result<std::size_t> got = file->read(0, std::as_writable_bytes(std::span(text)));
   const bool whole = got.ok() && *got == text.size() && file->bytes() == text.size() && text.back() == '\n';
@@ -36,6 +29,17 @@ Result<std::uint64_t> directory_id(const std::string& state_dir) {
   if (id && *id != 0) return *id;
   return Error{ErrorKind::kCorrupt,
                path + " is damaged; delete it: this node then takes part in runs as one that has lost its history"};
+}
+
+Result<std::uint64_t> directory_id(const std::string& state_dir) {
+  Result<std::uint64_t> found = read_directory_id(state_dir);
+  if (found || found.error().kind != ErrorKind::kNotFound) return found;
+  std::uint64_t id = 0;
+  while (id == 0) id = draw_bits();
+  if (Status written = engine::write_file_atomically(state_dir + "/" + kDirectoryIdFile, hex_digest(id) + "\n");
+      !written)
+    return written.error();
+  return id;
 }
 
 }  // namespace tg::daemon

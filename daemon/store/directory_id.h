@@ -12,7 +12,9 @@ namespace tg::daemon {
 
 inline constexpr const char* kDirectoryIdFile = "directory-id";
 
-// Reads the number, or draws and writes one if there is none; never 0. An error about a damaged file says what to do.
+// Reads the number, which is never 0. kNotFound if there is none; an error about a damaged file says what to do.
+Result<std::uint64_t> read_directory_id(const std::string& state_dir);
+// The same, but draws and writes one if there is none.
 Result<std::uint64_t> directory_id(const std::string& state_dir);
 
 }  // namespace tg::daemon

@@ -77,28 +77,39 @@ LineFile::~LineFile() {
   if (descriptor_ >= 0) ::close(descriptor_);
 }
 
-void LineFile::add(std::string_view line) {
-  if (waiting_.size() + line.size() >= kMaxWaitingBytes) {
+bool LineFile::add(std::string_view line) {
+  const std::lock_guard lock(mutex_);
+  const std::size_t before = waiting_.size();
+  if (before + line.size() >= kMaxWaitingBytes) {
     ++dropped_;
-    return flush();
+    return true;
   }
   waiting_ += line;
   waiting_ += '\n';
   ++waiting_lines_;
-  if (waiting_.size() >= kFlushBytes) flush();
+  return waiting_.size() / kFlushBytes > before / kFlushBytes;
 }
 
 void LineFile::flush() {
-  if (waiting_.empty() || descriptor_ < 0) return;
-  if (write_at(descriptor_, waiting_, bytes_)) {
-    bytes_ += waiting_.size();
-    waiting_.clear();
-    waiting_lines_ = 0;
+  const std::lock_guard writer(writing_);
+  if (descriptor_ < 0) return;
+  std::string lines;
+  std::uint64_t count = 0;
+  {
+    const std::lock_guard lock(mutex_);
+    lines.swap(waiting_);
+    std::swap(count, waiting_lines_);
+  }
+  if (write_at(descriptor_, lines, bytes_)) {
+    bytes_ += lines.size();
     return;
   }
   error_ = errno;
   // A part may have been written.
   [[maybe_unused]] const int ignored = ::ftruncate(descriptor_, static_cast<off_t>(bytes_));
+  const std::lock_guard lock(mutex_);
+  waiting_.insert(0, lines);
+  waiting_lines_ += count;
 }
 
 Status LineFile::sync() const {
@@ -110,6 +121,7 @@ Status LineFile::sync() const {
 
 Status LineFile::close() {
   flush();
+  const std::scoped_lock both(writing_, mutex_);
   bool whole = descriptor_ >= 0 && waiting_.empty() && dropped_ == 0;
   if (descriptor_ >= 0) {
     if (::fsync(descriptor_) != 0) {

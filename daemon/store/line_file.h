@@ -1,9 +1,10 @@
 // A file that grows by whole lines, and contains only whole lines even if the disk fails. Lines are buffered in memory
-// until there are enough, or until flush(). Lines that the disk refuses are retried with the next ones while at most
-// kMaxWaitingBytes are buffered; further lines are dropped. One thread at a time.
+// until flush(). Lines that the disk refuses are retried with the next ones while at most kMaxWaitingBytes are
+// buffered; further lines are dropped. Any thread; add() waits for no disk.
 #pragma once
 
 #include <cstdint>
+#include <mutex>
 #include <string>
 #include <string_view>
 
@@ -22,20 +23,23 @@ class LineFile {
   LineFile(const LineFile&) = delete;
   LineFile& operator=(const LineFile&) = delete;
 
-  void add(std::string_view line);  // without its newline
+  // `line` has no newline. True if a flush is due: kFlushBytes more are buffered.
+  bool add(std::string_view line);
   void flush();
-  // Makes flushed lines survive a power loss. Any thread, concurrently with all but close().
+  // Makes flushed lines survive a power loss. Not concurrently with close().
   Status sync() const;
   // Afterwards nothing is written: size and hash are final. The error says how many lines are missing, and why.
   Status close();
 
  private:
   const std::string path_;
+  std::mutex writing_;  // guards these, also while the disk is waited for; taken before the other one
   int descriptor_ = -1;
   std::uint64_t bytes_ = 0;  // size of the whole lines in the file
+  int error_ = 0;            // errno of the last failure
+  std::mutex mutex_;         // guards these
   std::string waiting_;
   std::uint64_t waiting_lines_ = 0, dropped_ = 0;
-  int error_ = 0;  // errno of the last failure
 };
 
 // Removes the lines of a metrics file after that step, and a torn last one. A crash at any moment leaves the file as it

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -12,6 +13,7 @@
 #include <span>
 #include <utility>
 
+#include "daemon/store/directory_id.h"
 #include "daemon/store/recovery_points.h"
 #include "daemon/store/view_interval.h"
 #include "daemon/store/vote_file.h"
@@ -38,7 +40,8 @@ OpenFile::~OpenFile() {
 }
 
 RunFiles::RunFiles(const std::string& state_dir, std::string node)
-    : root_(state_dir + "/runs"),
+    : state_dir_(state_dir),
+      root_(state_dir + "/runs"),
       votes_(state_dir + "/votes"),
       node_(std::move(node)),
       lock_(state_dir + "/lock", O_RDWR | O_CREAT) {}
@@ -46,6 +49,7 @@ RunFiles::RunFiles(const std::string& state_dir, std::string node)
 Result<std::unique_ptr<RunFiles>> RunFiles::open(const std::string& state_dir, const std::string& node) {
   std::error_code problem;
   fs::create_directories(state_dir + "/runs", problem);
+  if (!problem) fs::create_directory(state_dir + "/votes", problem);
   if (problem) {
     return Error{ErrorKind::kIo, "cannot create state-dir " + state_dir + ": " + problem.message() +
                                      "; set state-dir to a directory that " + node + " may write to"};
@@ -59,6 +63,17 @@ Result<std::unique_ptr<RunFiles>> RunFiles::open(const std::string& state_dir, c
   }
   engine::delete_partial_files(state_dir);
   return files;
+}
+
+Status RunFiles::check_directory(std::uint64_t id) const {
+  struct stat held = {}, there = {};
+  const bool is_held = ::fstat(lock_.fd(), &held) == 0 && ::stat((state_dir_ + "/lock").c_str(), &there) == 0 &&
+                       held.st_dev == there.st_dev && held.st_ino == there.st_ino;
+  const Result<std::uint64_t> found = is_held ? read_directory_id(state_dir_) : Result<std::uint64_t>(0);
+  if (found && *found == id) return {};
+  return Error{ErrorKind::kIo, "state-dir " + state_dir_ +
+                                   " is not the directory that tgd began with: it was unmounted, " +
+                                   "moved or replaced; bring it back as it was"};
 }
 
 Result<std::vector<std::string>> RunFiles::list() const {
@@ -89,6 +104,11 @@ Result<RunRecord> RunFiles::read_record(const std::string& id) const {
   if (content->total_bytes > schema::kMaxRecordBytes) return refused("larger than any record");
   Result<RunRecord> record = record_from_json(content->data);
   if (!record) return record.error();
+  if (schema::is_set_aside(id, record->id)) {  // it died before it had written the new one
+    record->id = record->status.id = id;
+    record->left_by_order = true;
+    record->aside = "set aside when another lineage of it was heard";
+  }
   if (record->id != id) return refused("holds the record of run " + record->id);
   if (record->node != node_) return refused("holds the record of node '" + record->node + "', this is " + node_);
   return record;
@@ -152,7 +172,7 @@ Status RunFiles::record_interval(RunRecord& record, const ViewInterval& interval
   if (!record.has_begun()) return {};
   const std::string path = directory(record.id) + "/" + kViewsFile;
   std::error_code ignored;
-  fs::create_directories(directory(record.id), ignored);  // the next call reports a failure
+  fs::create_directory(directory(record.id), ignored);  // the next call reports a failure
   Result<std::uint64_t> lines = add_interval(path, interval);
   if (!lines && schema::has_ended(record.status.state) &&
       fs::remove(directory(record.id) + "/" + kReserveFile, ignored))
@@ -168,7 +188,7 @@ Status RunFiles::record_interval(RunRecord& record, const ViewInterval& interval
 
 Status RunFiles::write_record(const RunRecord& record) const {
   std::error_code problem;
-  fs::create_directories(directory(record.id), problem);
+  fs::create_directory(directory(record.id), problem);
   if (problem) {
     return Error{ErrorKind::kIo, "cannot create " + directory(record.id) + ": " + problem.message()};
   }
@@ -205,6 +225,13 @@ EndedRun RunFiles::ended_run(const RunRecord& record) const {
   return run;
 }
 
+Status RunFiles::rename(const std::string& id, const std::string& to) const {
+  std::error_code problem;
+  fs::rename(directory(id), directory(to), problem);
+  if (!problem) return {};
+  return Error{ErrorKind::kIo, "cannot rename " + directory(id) + " to " + to + ": " + problem.message()};
+}
+
 std::string RunFiles::vote_directory(const std::string& id) const {
   std::error_code unknown;
   return fs::exists(directory(id), unknown) ? directory(id) : votes_ + "/" + id;
@@ -230,7 +257,7 @@ Status RunFiles::remove(const std::string& id, bool keeps_vote) const {
   std::error_code problem;
   if (!keeps_vote) delete_vote(id);
   if (const std::string vote = directory(id) + "/" + kVoteFile; keeps_vote && fs::exists(vote, problem)) {
-    fs::create_directories(votes_ + "/" + id, problem);
+    fs::create_directory(votes_ + "/" + id, problem);
     if (!problem) fs::rename(vote, votes_ + "/" + id + "/" + kVoteFile, problem);
     if (problem) return Error{ErrorKind::kIo, "cannot keep " + vote + " in " + votes_ + ": " + problem.message()};
   }

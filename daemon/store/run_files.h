@@ -41,6 +41,8 @@ class RunFiles {
   static Result<std::unique_ptr<RunFiles>> open(const std::string& state_dir, const std::string& node);
 
   std::string directory(const std::string& id) const { return root_ + "/" + id; }
+  // Whether the path still leads to the directory that is locked, with this id. Nothing is made below another one.
+  Status check_directory(std::uint64_t id) const;
   // Lists the runs, finishes interrupted deletions, and deletes the partial files of interrupted writes.
   Result<std::vector<std::string>> list() const;
   // Reads the record of a run of this node.
@@ -59,6 +61,8 @@ class RunFiles {
   Result<FileSlice> read(const std::string& id, const std::string& name, std::uint64_t offset,
                          std::size_t most_bytes) const;
   EndedRun ended_run(const RunRecord& record) const;
+  // Renames the run's folder; read_record() gives its record the new id.
+  Status rename(const std::string& id, const std::string& to) const;
   // Removes a run atomically, but for its vote: a crash leaves all of it or nothing.
   Status remove(const std::string& id, bool keeps_vote = false) const;
   // Where the run's vote is: with the run, or after its deletion in state-dir/votes.
@@ -70,7 +74,7 @@ class RunFiles {
   bool recover_state(RunRecord& record) const;  // false if there is no recovery point
   RunFiles(const std::string& state_dir, std::string node);
 
-  const std::string root_, votes_;
+  const std::string state_dir_, root_, votes_;
   const std::string node_;
   const OpenFile lock_;
 };

@@ -1,7 +1,11 @@
 #include "daemon/store/run_history.h"
 
 #include <algorithm>
+#include <iterator>
 #include <tuple>
+
+#include "schema/limits.h"
+#include "schema/text.h"
 
 namespace tg::daemon {
 
@@ -10,6 +14,7 @@ RunHistory::RunHistory(const std::vector<ViewInterval>& past, const RunRecord& r
   const auto learn = [this](const ViewInterval& interval) {
     keys_.emplace(interval.lineage, interval.key);
     from_.try_emplace(interval.lineage, interval.from);  // the first view's counts
+    if (!interval.unasked) by_order_ = std::max(by_order_, interval.lineage);
   };
   std::ranges::for_each(past, learn);
   learn(interval_of(record));
@@ -25,8 +30,20 @@ bool RunHistory::contains(const schema::StateId& id) const {
   return furthest == nullptr || std::tie(id.view, id.step) <= std::tie(furthest->view, furthest->step);
 }
 
+std::vector<schema::Origin> RunHistory::line() const {
+  std::vector<schema::Origin> line;
+  for (auto at = from_.find(lineage_); at != from_.end() && line.size() < schema::kMaxOrigins;) {
+    const schema::StateId& from = at->second;
+    if (from.lineage == 0 || from.lineage >= at->first) break;
+    const auto [first, last] = keys_.equal_range(from.lineage);
+    line.push_back({from.lineage, first == last ? 0 : std::prev(last)->second, from.step});
+    at = from_.find(from.lineage);
+  }
+  return line;
+}
+
 std::string RunHistory::rejection_reason(const StateFacts& facts) const {
-  if (facts.run != run_) return "belongs to another run, " + facts.run;
+  if (facts.run != run_ && !schema::is_set_aside(run_, facts.run)) return "belongs to another run, " + facts.run;
   const std::string lineage = "lineage " + std::to_string(facts.id.lineage);
   const auto [first, last] = keys_.equal_range(facts.id.lineage);
   if (first == last) return "belongs to " + lineage + ", which this node's record of the run does not know";

@@ -23,10 +23,14 @@ class RunHistory {
   // can.
   std::string rejection_reason(const StateFacts& facts) const;
   bool contains(const schema::StateId& id) const;
+  // What the newest lineage descends from, newest first.
+  std::vector<schema::Origin> line() const;
+  std::uint32_t by_order() const { return by_order_; }  // the newest lineage that a person began
 
  private:
   const std::string run_;
-  const std::uint32_t lineage_;                       // the newest lineage
+  const std::uint32_t lineage_;  // the newest lineage
+  std::uint32_t by_order_ = 1;
   std::multimap<std::uint32_t, std::uint64_t> keys_;  // the keys of the known lineages
   std::map<std::uint32_t, schema::StateId> from_;     // the state that each lineage began with
 };

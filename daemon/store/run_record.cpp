@@ -133,6 +133,7 @@ ViewInterval interval_of(const RunRecord& record) {
           .weights = record.weights,
           .builds = record.builds,
           .settings = settings_of(record.spec),
+          .unasked = record.unasked,
           .ended = to_word(status.state) + (status.reason.empty() ? "" : ": " + status.reason)};
 }
 
@@ -149,6 +150,9 @@ schema::RunStatus status_of(const RunRecord& record) {
     row.problem = end->second.problem;
   }
   std::ranges::sort(status.members, {}, &schema::MemberStatus::node);
+  if (record.aside.empty()) return status;
+  const bool told = record.aside.find(status.reason) != std::string::npos;
+  status.reason = schema::clip_text(told ? record.aside : record.aside + "; " + status.reason, schema::kMaxReasonBytes);
   return status;
 }
 

@@ -71,11 +71,13 @@ struct RunRecord {
   std::uint64_t global_batch = 0;  // constant for the whole run; 0 in an older record
   std::uint32_t view = 1;
   schema::StateId from;                       // the state that this lineage began with; lineage 0 = the run's beginning
+  bool unasked = false;                       // this lineage began automatically
   std::map<std::string, std::string> builds;  // the engines' builds by member, as far as known
   std::uint64_t intervals = 0;                // lines of views.jsonl
   std::string build;
   std::map<std::string, engine::FileMark> files;  // files written at the end, by name
   bool left_by_order = false;                     // it left on request, or was stopped here while PAUSED
+  std::string aside;                              // why it was set aside, and the way out; "" = it was not
   std::int64_t fetched_ms = 0;                    // when its model was fetched last, from any node; 0 = never
   std::string checkpoint;                         // the file that stands for the state if there is no other
   std::map<std::string, MemberOutcome> others;    // by node
@@ -92,6 +94,7 @@ void fields(schema::Is<RunRecord> auto& it, auto&& field) {
   field("global_batch", it.global_batch, schema::up_to(schema::kMaxBatch));
   field("view", it.view);
   field("from", it.from);
+  field("unasked", it.unasked);
   field("builds", it.builds, schema::line(schema::kMaxBuildBytes).noun("an object of builds"));
   field("stretches", it.intervals);
   field("initial_digest", it.initial_digest, schema::plain().digest());
@@ -108,6 +111,7 @@ void fields(schema::Is<RunRecord> auto& it, auto&& field) {
   field("key", it.key, schema::plain().digest());
   field("checkpoint", it.checkpoint, schema::word());
   field("left_by_order", it.left_by_order);
+  field("aside", it.aside, schema::line(schema::kMaxReasonBytes));
   field("fetched_ms", it.fetched_ms, schema::plain().time().null());
 }
 

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "daemon/store/vote_file.h"
+#include "kernels/base/hex.h"
 #include "kernels/base/log.h"
 #include "schema/limits.h"
 #include "schema/text.h"
@@ -17,6 +18,7 @@ namespace {
 namespace fs = std::filesystem;
 using schema::RunStatus;
 
+constexpr std::size_t kMaxUnrecorded = 1024;  // a run's intervals that wait for room on the disk
 constexpr std::array kFiles = {kRecordFile, kMetricsFile,  kViewsFile, kLogFile,
                                kModelFile,  kRawModelFile, kStateFile, "trace.json"};
 
@@ -118,6 +120,7 @@ Result<std::uint64_t> RunStore::remove(const std::string& id) {
                                           node_ + "; stop it first: tgctl stop " + id};
   const std::uint64_t bytes = files_->ended_run(*record).bytes;
   if (Status deleted = files_->remove(id, !schema::is_final(record->status.state)); !deleted) return deleted.error();
+  unrecorded_.erase(id);
   index_.erase(id);
   unsaved_.drop(id);
   return bytes;
@@ -153,7 +156,8 @@ Status RunStore::write(const RunRecord& record) {
   const bool ends = schema::has_ended(own.status.state);
   Status recorded;
   if (goes_on) {
-    recorded = files_->record_interval(*before);  // an older tgd has not written it
+    recorded = record_intervals(*before);
+    if (recorded.ok()) recorded = files_->record_interval(*before);  // an older tgd has not written it
     own.intervals = before->intervals;
   }
   if (ends) recorded = files_->record_interval(own);
@@ -186,15 +190,56 @@ Status RunStore::join(const RunRecord& record, const std::string& views, const V
   return {};
 }
 
+Result<RunRecord> RunStore::set_aside(const std::string& id, const std::string& why) {
+  const std::lock_guard writers(writing_);
+  std::optional<RunRecord> own = index_.written(id);
+  if (!own) return Error{ErrorKind::kNotFound, node_ + " has no run " + id};
+  if (unsaved_.ids().contains(id)) return Error{ErrorKind::kIo, "its state is not on the disk yet"};
+  own->id = own->status.id = schema::set_aside_id(id, hex_digest(own->key));
+  own->left_by_order = true;
+  own->aside = why;
+  if (Status moved = files_->rename(id, own->id); !moved) return moved.error();
+  const Status written = files_->write_record(*own);  // otherwise the next start does
+  index_.erase(id);
+  put(*own, written.ok());
+  return *std::move(own);
+}
+
 Status RunStore::change_view(const RunRecord& next, const ViewInterval& ended) {
   const std::lock_guard writers(writing_);
   RunRecord own = next;
   own.node = node_;
-  const Status recorded = files_->record_interval(own, ended);
+  std::deque<ViewInterval>& waiting = unrecorded_[own.id];
+  if (waiting.size() < kMaxUnrecorded) waiting.push_back(ended);
+  return write_active(std::move(own));
+}
+
+// The run is active: what status shows is newer than the record.
+Status RunStore::write_active(RunRecord own) {
+  const Status recorded = record_intervals(own);
   const Status written = files_->write_record(own);
   if (const std::optional<RunRecord> shown = index_.find(own.id)) own.status = shown->status;
   put(std::move(own), written.ok());
   return written.ok() ? recorded : written;
+}
+
+Status RunStore::record_intervals(RunRecord& record) {
+  const auto waiting = unrecorded_.find(record.id);
+  if (waiting == unrecorded_.end()) return {};
+  for (; !waiting->second.empty(); waiting->second.pop_front())
+    if (Status recorded = files_->record_interval(record, waiting->second.front()); !recorded.ok()) return recorded;
+  unrecorded_.erase(waiting);
+  return {};
+}
+
+std::string RunStore::history(const std::string& id) {
+  const std::lock_guard writers(writing_);
+  const Result<FileSlice> file = files_->read(id, kViewsFile, 0, kMaxViewsBytes);  // may be absent
+  std::string lines = file ? file->data : "";
+  lines.resize(lines.rfind('\n') + 1);  // npos + 1 = 0
+  if (const auto waiting = unrecorded_.find(id); waiting != unrecorded_.end())
+    for (const ViewInterval& one : waiting->second) lines += interval_to_line(one) + "\n";
+  return lines;
 }
 
 Status RunStore::persist(const RunRecord& record) {
@@ -204,9 +249,11 @@ Status RunStore::persist(const RunRecord& record) {
   Status recorded;
   if (schema::has_ended(own.status.state)) {
     files_->sweep(own.id);
-    recorded = files_->record_interval(own);
+    recorded = record_intervals(own);
+    if (recorded.ok()) recorded = files_->record_interval(own);
   } else if (const std::optional<RunRecord> before = index_.written(own.id)) {
     own.intervals = before->intervals;
+    if (unrecorded_.contains(own.id)) return write_active(std::move(own));
   }
   Status written = files_->write_record(own);
   return written.ok() ? recorded : written;
@@ -215,12 +262,25 @@ Status RunStore::persist(const RunRecord& record) {
 bool RunStore::amend(std::uint64_t key, const std::function<void(RunRecord&)>& change) {
   const std::lock_guard writers(writing_);
   RunIndex::Changed changed = index_.change(key, change);
-  if (!changed.record) return changed.found;
-  // A failed write is retried at the next start.
-  const bool recorded = files_->record_interval(*changed.record).ok();
-  const bool written = files_->write_record(*changed.record).ok();
-  index_.replace(*changed.record, on_disk(*changed.record, recorded && written));
-  return true;
+  if (changed.record) write_changed(*changed.record);
+  return changed.found;
+}
+
+// A failed write is retried at the next start.
+void RunStore::write_changed(RunRecord& record) {
+  const bool recorded = record_intervals(record).ok() && files_->record_interval(record).ok();
+  const bool written = files_->write_record(record).ok();
+  index_.replace(record, on_disk(record, recorded && written));
+}
+
+void RunStore::mark_left(std::uint64_t key, bool left) {
+  index_.change(key, [left](RunRecord& record) { record.left_by_order = left; });
+}
+
+void RunStore::rewrite(std::uint64_t key) {
+  const std::lock_guard writers(writing_);
+  for (RunRecord& record : records())
+    if (record.key == key) write_changed(record);
 }
 
 std::vector<RunRecord> RunStore::records() const {

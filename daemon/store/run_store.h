@@ -8,7 +8,9 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -45,6 +47,9 @@ class RunStore {
   // This node joins an active run: replaces what was known of the run here by its record and its past as a member has
   // it (views.jsonl, and the interval that ends there).
   Status join(const RunRecord& record, const std::string& views, const ViewInterval& ended);
+  // Another lineage of the run contradicts this node's: it becomes a run of its own, ID-KEY, which does not resume by
+  // itself. Returns its record.
+  Result<RunRecord> set_aside(const std::string& id, const std::string& why);
   // The run continues in its next view: writes a line for the interval that ended, and the new record. The status shown
   // stays the same. Called by the thread that writes the run's states.
   Status change_view(const RunRecord& next, const ViewInterval& ended);
@@ -54,6 +59,11 @@ class RunStore {
   // Changes the record of an ended run, in memory and then on disk. False if no ended run has that key; the earlier
   // keys of a run are not known any more.
   bool amend(std::uint64_t key, const std::function<void(RunRecord&)>& change);
+  // The same for the mark of a person's order, which counts from the call on; rewrite() brings it to the disk.
+  void mark_left(std::uint64_t key, bool left);
+  void rewrite(std::uint64_t key);
+  // Shows the record of a run that ended before it is on the disk, which stands still.
+  void show_ended(const RunRecord& record) { index_.put(record, {.record = false}); }
   std::vector<RunRecord> records() const;  // all runs that have begun
   // Keeps the state of an ended run that could not be saved: its files are read from memory until the run is deleted or
   // the disk has room (save_unsaved). Neither reading nor retention drops it. alive: keeps the memory that the images
@@ -83,6 +93,7 @@ class RunStore {
   Result<std::uint64_t> remove(const std::string& id);
   // The members that have not reported how an interrupted run ended for them, if this node votes in it.
   std::vector<std::string> voters_in_doubt(const std::string& id) const;
+  Status check_directory(std::uint64_t id) const { return files_->check_directory(id); }
   std::string vote_directory(const std::string& id) const { return files_->vote_directory(id); }
   std::vector<EndedRun> kept_votes() const { return files_->kept_votes(); }
   void delete_vote(const std::string& id) { files_->delete_vote(id); }
@@ -101,6 +112,8 @@ class RunStore {
   // All statuses, newest first; members has a row for every member, filled for this node only; for an ended run it has
   // the steps of the recovery points.
   std::vector<schema::RunStatus> statuses() const { return index_.statuses(); }
+  // The lines of views.jsonl, with those that the disk has no room for.
+  std::string history(const std::string& id);
   std::string directory(const std::string& id) const { return files_->directory(id); }
   bool exists(const std::string& id) const;
   // A slice of one of the run's files; unknown file names are refused, so no path leaves the run's directory.
@@ -116,7 +129,11 @@ class RunStore {
         unsaved_(*files_) {}
   void load(const std::string& id, std::vector<std::string>& warnings);
   void put(RunRecord record, bool is_written);
+  void write_changed(RunRecord& record);
   RunIndex::OnDisk on_disk(const RunRecord& record, bool is_written) const;
+  // Adds the intervals that could not be written before to views.jsonl, oldest first.
+  Status record_intervals(RunRecord& record);
+  Status write_active(RunRecord own);
   void delete_runs();  // applies retention; the caller holds `writing_`, or is the only thread
 
   const std::unique_ptr<RunFiles> files_;
@@ -124,6 +141,7 @@ class RunStore {
   const Retention retention_;
 
   std::mutex writing_;  // serializes disk access; the members below have locks of their own, taken after this one
+  std::map<std::string, std::deque<ViewInterval>> unrecorded_;  // by run, oldest first
   RunIndex index_;
   UnsavedStates unsaved_;
 };

@@ -29,10 +29,13 @@ std::set<std::string> UnsavedStates::ids() const {
 }
 
 Result<FileMarks> UnsavedStates::write(const std::string& id) const {
-  const std::lock_guard lock(mutex_);
-  const auto found = states_.find(id);
-  if (found == states_.end()) return Error{ErrorKind::kNotFound, id};
-  return write_artefacts(files_.directory(id), found->second.artefacts);
+  std::optional<State> held;  // no lock is held while a disk is waited for
+  {
+    const std::lock_guard lock(mutex_);
+    if (const auto found = states_.find(id); found != states_.end()) held = found->second;
+  }
+  if (!held) return Error{ErrorKind::kNotFound, id};
+  return write_artefacts(files_.directory(id), held->artefacts);
 }
 
 void UnsavedStates::drop(const std::string& id) {

@@ -30,7 +30,8 @@ struct ViewInterval {
   std::map<std::string, std::string> builds;  // the engines' builds by member, as far as known
   // The job's settings that a resume may change; empty in an older file.
   std::map<std::string, std::string> settings;
-  std::string ended;  // how and why: "COMPLETED", "FAILED: node-b ..."
+  bool unasked = false;  // the lineage began automatically
+  std::string ended;     // how and why: "COMPLETED", "FAILED: node-b ..."
 
   bool same_as(const ViewInterval& other) const {
     return lineage == other.lineage && key == other.key && view == other.view;
@@ -47,6 +48,7 @@ void fields(schema::Is<ViewInterval> auto& it, auto&& field) {
         schema::list(schema::kMaxMembers, schema::between(1, schema::kMaxWeight)).noun("a list of weights"));
   field("builds", it.builds, schema::line(schema::kMaxBuildBytes).noun("an object of builds"));
   field("settings", it.settings, schema::line(schema::kMaxReasonBytes).noun("an object of strings"));
+  field("unasked", it.unasked);
   field("ended", it.ended, schema::line(schema::kMaxReasonBytes));
 }
 

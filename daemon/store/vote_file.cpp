@@ -33,7 +33,7 @@ Result<VoterState> vote_from(const std::string& content) {
 
 Status write_vote(const std::string& run_directory, const VoterState& vote) {
   std::error_code ignored;  // the next call reports a failure
-  std::filesystem::create_directories(run_directory, ignored);
+  std::filesystem::create_directory(run_directory, ignored);
   std::string line = schema::to_json(vote, schema::JsonView::kKept)
                          .dump(-1, ' ', false, schema::OrderedJson::error_handler_t::replace);
   const std::size_t bytes = line.size() + 1 + hash_of("").size() + 1,

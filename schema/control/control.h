@@ -127,15 +127,31 @@ void fields(Is<FetchedRequest> auto& it, auto&& field) {
 struct VersionRequest {};
 void fields(Is<VersionRequest> auto&, auto&&) {}
 
+struct Origin {  // a state that a lineage descends from: the last of an earlier one
+  std::uint32_t lineage = 1;
+  std::uint64_t key = 0, step = 0;
+  bool operator==(const Origin&) const = default;
+};
+void fields(Is<Origin> auto& it, auto&& field) {
+  field("lineage", it.lineage);
+  field("key", it.key);
+  field("step", it.step);
+}
+
 struct Heartbeat {  // from node to node, without a reply
   std::string node;
   std::uint64_t incarnation = 0;
   std::string run_id;  // empty = none
   Phase phase = Phase::kIdle;
   std::uint64_t step = 0;
-  std::uint64_t progress = 0;  // grows with all work that the member gets done
-  std::uint32_t view = 0;      // the run's view
-  std::uint32_t lineage = 1;   // the number of times that the run has begun
+  std::uint64_t progress = 0;     // grows with all work that the member gets done
+  std::uint32_t view = 0;         // the run's view
+  std::uint32_t lineage = 1;      // the number of times that the run has begun
+  std::uint64_t key = 0;          // the lineage's run key
+  std::vector<Origin> line = {};  // what the lineage descends from, newest first
+  std::string ended_run = {};     // without a run: the one that lineage, key and line are of
+  std::uint32_t by_order = 1;     // the newest lineage that a person's start or resume began
+  const std::string& lineage_run() const { return run_id.empty() ? ended_run : run_id; }
 };
 void fields(Is<Heartbeat> auto& it, auto&& field) {
   field("node", it.node, node_name());
@@ -146,6 +162,10 @@ void fields(Is<Heartbeat> auto& it, auto&& field) {
   field("progress", it.progress);
   field("view", it.view);
   field("lineage", it.lineage);
+  field("key", it.key);
+  field("line", it.line, list(kMaxOrigins));
+  field("ended_run", it.ended_run, optional_run_id());
+  field("by_order", it.by_order);
 }
 
 // Resumes a run that has ended, from a state that all its members have.

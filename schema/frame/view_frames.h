@@ -20,6 +20,7 @@ struct ViewMember {
   std::uint16_t weight = 1;       // its share of a batch
   std::uint64_t incarnation = 0;  // its process's
   std::uint64_t directory = 0;    // drawn when its state directory was made
+  std::uint64_t vote = 0;         // the number of its newest promise
   bool operator==(const ViewMember&) const = default;
 };
 void fields(Is<ViewMember> auto& it, auto&& field) {
@@ -28,6 +29,7 @@ void fields(Is<ViewMember> auto& it, auto&& field) {
   field("weight", it.weight, between(1, kMaxWeight));
   field("incarnation", it.incarnation);
   field("directory", it.directory);
+  field("vote", it.vote);
 }
 
 inline std::string order_error(const std::vector<ViewMember>& members) {
@@ -95,6 +97,7 @@ struct Promise {
   std::vector<std::uint32_t> reachable = {};  // seats with frames both ways
   Ballot accepted_in = {};                    // the ballot of `accepted`; count 0: none
   NextView accepted = {};
+  std::uint64_t vote = 0, votes_before = 0;  // the writes of the sender's vote, and those before its process began
 };
 void fields(Is<Promise> auto& it, auto&& field) {
   field("ballot", it.ballot);
@@ -107,6 +110,8 @@ void fields(Is<Promise> auto& it, auto&& field) {
   field("reachable", it.reachable, list(kMaxMembers, up_to(kMaxMembers - 1)));
   field("accepted_in", it.accepted_in);
   field("accepted", it.accepted);
+  field("vote", it.vote);
+  field("votes_before", it.votes_before);
 }
 
 // The refusal of a Prepare or an Accept: the sender has promised this higher ballot.
@@ -126,11 +131,15 @@ void fields(Is<Accept> auto& it, auto&& field) {
 
 struct Accepted {
   Ballot ballot;
-  std::uint64_t directory = 0;  // the sender's
+  std::uint64_t directory = 0, incarnation = 0;  // the sender's
+  std::uint64_t vote = 0, votes_before = 0;      // as in Promise
 };
 void fields(Is<Accepted> auto& it, auto&& field) {
   field("ballot", it.ballot);
   field("directory", it.directory);
+  field("incarnation", it.incarnation);
+  field("vote", it.vote);
+  field("votes_before", it.votes_before);
 }
 
 // The decided view. A receiver that knows the sender as a member records it durably, passes it on, then installs it.

@@ -29,7 +29,7 @@ ROOMS = {
     "daemon/mesh": {"daemon/access"},
     "daemon/mesh/probe": {"daemon/mesh"},
     "daemon/store": {"daemon/membership/voter.h", "daemon/step/replica.h", "daemon/step/state_arrays.h"},
-    "daemon/control": {"daemon/membership/liveness.h", "daemon/store", "daemon/access", "daemon/step/threads/progress.h", "daemon/doctor/diagnose.h"},
+    "daemon/control": {"daemon/membership/lineage.h", "daemon/membership/liveness.h", "daemon/store", "daemon/access", "daemon/step/threads/job_queue.h", "daemon/step/threads/progress.h", "daemon/doctor/diagnose.h"},
     "daemon/doctor": {"daemon/mesh", "daemon/membership/choose_exchange.h", "daemon/run/memory_check.h", "daemon/access", "daemon/step/job_layout.h"},
     "daemon/run": {"daemon/step", "daemon/exchange", "daemon/membership", "daemon/mesh", "daemon/metrics", "daemon/store"},
     "daemon/simulate": {"daemon/step", "daemon/exchange", "daemon/membership/view.h", "daemon/run/first_record.h", "daemon/run/rebuild.h", "daemon/run/prepare.h", "daemon/run/preparation_options.h", "daemon/run/run_numbers.h", "daemon/run/shares.h", "daemon/run/state_metadata.h", "daemon/store"},

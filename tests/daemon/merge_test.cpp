@@ -72,13 +72,16 @@ TEST(Merge, TheLatestLineageIsTheRun) {
   RunStatus resumed = told("node-b", "r", RunState::kRunning, 5000);
   resumed.lineage = 2;
   resumed.from_step = 7;
-  for (const RunState before : {RunState::kInterrupted, RunState::kFailed, RunState::kCompleted}) {
+  for (const RunState before : {RunState::kInterrupted, RunState::kFailed, RunState::kCompleted, RunState::kRunning}) {
     const RunStatus old = told("node-a", "r", before);
     for (const MeshStatus& merged : {merge_statuses(mesh("node-a", {old}), {mesh("node-b", {resumed})}),
                                      merge_statuses(mesh("node-b", {resumed}), {mesh("node-a", {old})})}) {
       EXPECT_EQ(merged.runs[0].state, RunState::kRunning);
       EXPECT_EQ(merged.runs[0].lineage, 2u);
       EXPECT_EQ(merged.runs[0].from_step, 7u);
+      EXPECT_EQ(merged.runs[0].reason.find("node-a has lineage 1 of it at step 10; this is lineage 2, from step 7") !=
+                    std::string::npos,
+                before == RunState::kCompleted || before == RunState::kRunning);
       EXPECT_EQ(merged.runs[0].members[0].state, before) << "what a node says of itself";
       EXPECT_EQ(merged.runs[0].members[1].state, RunState::kRunning);
     }

@@ -33,6 +33,15 @@ class PendingRequestsTest : public testing::Test {
   PendingRequests requests{{"node-a", "node-b", "node-c"}};
 };
 
+TEST_F(PendingRequestsTest, ADiskThatDoesNotAnswerIsNamedInTime) {
+  const auto token = requests.disk_call({"one", 1}, 1000, "the disk is late");
+  EXPECT_TRUE(requests.take_expired(1000 + kDiskReplyMs - 1).empty());
+  const std::vector<Answer> late = requests.take_expired(1000 + kDiskReplyMs);
+  ASSERT_EQ(late.size(), 1u);
+  EXPECT_EQ(std::get<Error>(late[0].body).message, "the disk is late");
+  EXPECT_FALSE(requests.on_node_reply(*token, schema::DoneReply{}).has_value());
+}
+
 TEST_F(PendingRequestsTest, ACallIsAnsweredOnceAndOnlyByItsToken) {
   const auto first = requests.call({"one", 1}, 0), second = requests.call({"two", 2}, 0);
   EXPECT_FALSE(requests.on_node_reply(*second + 1, Error{}).has_value());

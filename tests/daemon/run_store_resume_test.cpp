@@ -424,5 +424,52 @@ TEST_F(RunStoreResumeTest, AViewChangeAddsALineAndTheRunContinues) {
   EXPECT_EQ(all[1].members, (std::vector<std::string>{"node-a", "node-c"}));
 }
 
+TEST_F(RunStoreResumeTest, AnIntervalThatTheDiskHasNoRoomForIsWrittenLater) {
+  open();
+  ASSERT_TRUE(store->write(record(RunState::kRunning)).ok());
+  std::filesystem::create_directory(run_file(kViewsFile));  // no file can be written there
+  RunRecord next = record(RunState::kRunning);
+  for (next.view = 1; next.view < 3;) {
+    const ViewInterval ended = interval_of(next);
+    ++next.view;
+    EXPECT_FALSE(store->change_view(next, ended).ok());
+  }
+  EXPECT_EQ(std::ranges::count(store->history("run-1"), '\n'), 2) << "for a joiner";
+  std::filesystem::remove(run_file(kViewsFile));
+  EXPECT_TRUE(store->persist(next).ok());
+  const std::vector<ViewInterval> past = intervals_in(run_file(kViewsFile));
+  ASSERT_EQ(past.size(), 2u);
+  EXPECT_EQ(past[0].view, 1u);
+  EXPECT_EQ(past[1].view, 2u);
+  EXPECT_EQ(store->recorded("run-1")->intervals, 2u);
+}
+
+// Another lineage contradicts what is here: it stays whole under an id of its own, whenever the process dies.
+TEST_F(RunStoreResumeTest, WhatIsSetAsideStaysWhole) {
+  open();
+  ASSERT_TRUE(store->write(record(RunState::kRunning)).ok());
+  put_checkpoint(20);
+  ASSERT_TRUE(store->write(record(RunState::kInterrupted)).ok());
+  const std::string kept = "run-1-000000000000004d";
+  const Result<RunRecord> aside = store->set_aside("run-1", "node-b continues it");
+  ASSERT_TRUE(aside.ok()) << aside.error().message;
+  EXPECT_EQ(aside->id, kept);
+  EXPECT_FALSE(store->exists("run-1"));
+  EXPECT_FALSE(store->set_aside("run-1", "").ok());
+  EXPECT_NE(store->recorded(kept)->aside.find("node-b continues it"), std::string::npos);
+  EXPECT_EQ(store->recovery_points(kept)->states.size(), 1u) << "it can be resumed";
+  store.reset();
+  std::filesystem::rename(directory.path() + "/runs/" + kept, directory.path() + "/runs/run-1");
+  std::string json = read_text(run_file(kRecordFile));
+  json.replace(json.find(kept), kept.size(), "run-1");
+  write_text(run_file(kRecordFile), json);
+  std::filesystem::rename(directory.path() + "/runs/run-1", directory.path() + "/runs/" + kept);
+  open();
+  EXPECT_EQ(warnings.size(), 0u) << "it died after the folder was renamed";
+  ASSERT_TRUE(store->recorded(kept));
+  EXPECT_TRUE(store->recorded(kept)->left_by_order);
+  EXPECT_EQ(store->recovery_points(kept)->states.size(), 1u);
+}
+
 }  // namespace
 }  // namespace tg::daemon

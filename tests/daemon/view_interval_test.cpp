@@ -58,10 +58,11 @@ TEST_F(ViewIntervalTest, EveryFieldComesBack) {
   EXPECT_EQ(schema::told(*read), schema::told(made));
   EXPECT_EQ(schema::rules_of<ViewInterval>().size(), schema::member_count<ViewInterval>());
   EXPECT_EQ(schema::rules_of<schema::StateId>().size(), schema::member_count<schema::StateId>());
-  EXPECT_EQ(interval_to_line(interval(2)),
-            R"({"lineage":2,"key":"0000000000000048","view":1,"from":{"lineage":1,"view":1,"step":100,)"
-            R"("digest":"00000000000000ab"},"to_step":200,"members":["node-a","node-b"],"weights":[1,3],)"
-            R"("builds":{"node-a":"cpu oneDNN 2.6.3"},"settings":{},"ended":"INTERRUPTED: node-a ended"})");
+  EXPECT_EQ(
+      interval_to_line(interval(2)),
+      R"({"lineage":2,"key":"0000000000000048","view":1,"from":{"lineage":1,"view":1,"step":100,)"
+      R"("digest":"00000000000000ab"},"to_step":200,"members":["node-a","node-b"],"weights":[1,3],)"
+      R"("builds":{"node-a":"cpu oneDNN 2.6.3"},"settings":{},"unasked":false,"ended":"INTERRUPTED: node-a ended"})");
 }
 
 TEST_F(ViewIntervalTest, LinesAreAddedAndTheSameIntervalIsOneLine) {

@@ -37,7 +37,7 @@
      before, after which it is recorded by a process that is no member.
 
    Bounds. N seats, of which the first M are the first view; V views; B ballots a change; S steps; C crashes of one, W of them
-   with the directory wiped; J quiesces; Q leaves; KA kills of all; L run keys; LEAVEOUT: one promiser may be left out; ORDER: a
+   with the directory wiped, R with an older copy of it; J quiesces; Q leaves; KA kills of all; L run keys; LEAVEOUT: one promiser may be left out; ORDER: a
    person orders `tgctl resume`. PROGRESS: what has to happen happens; SP: ballots without a reason (without PROGRESS they are
    free); RETURN: a node that has left is started again (without PROGRESS it always may be). C + Q + KA is 3 at most.
 
@@ -67,6 +67,9 @@
 #endif
 #ifndef W
 #define W 0
+#endif
+#ifndef R
+#define R 0
 #endif
 #ifndef J
 #define J 0
@@ -181,11 +184,17 @@ byte leaving;      /* is being shut down */
 
 byte rising; /* is down, and will be started again */
 
-byte crashes, wipes, quiesces, leaves, kills, suspicions;
+byte old;             /* seats with an older vote than they have told */
+byte crashes, wipes, restores, quiesces, leaves, kills, suspicions;
 
 hidden byte x, y, z, k, ok, w, c;
 
-#define OF_VOTER(i, v) (HAS(members[v], i) && born[i] <= PAIR(incarnations[v], i))
+#ifdef MUTANT_old_votes
+#define HAS_OLD_VOTE(i) 0
+#else
+#define HAS_OLD_VOTE(i) HAS(old, i)
+#endif
+#define OF_VOTER(i, v) (HAS(members[v], i) && born[i] <= PAIR(incarnations[v], i) && !HAS_OLD_VOTE(i))
 #ifdef MUTANT_wiped_votes
 #define VOTER(i, v) HAS(members[v], i)
 #elif defined(MUTANT_joiner_votes)
@@ -728,7 +737,7 @@ inline accept(i, b) {
 #ifdef MUTANT_wiped_votes
 #define CONCERNED(i, u) HAS(members[u], i)
 #else
-#define CONCERNED(i, u) ((view[i] && VOTER(i, view[i])) || OF_VOTER(i, u) || snapshot[i])
+#define CONCERNED(i, u) ((view[i] && VOTER(i, view[i])) || OF_VOTER(i, u) || snapshot[i] || HAS(old, i))
 #endif
 
 #if defined(MUTANT_joiner_keeps_nothing) || defined(MUTANT_checkpoint_newer_than_memory) || defined(MUTANT_checkpoint_of_any_key)
@@ -786,6 +795,7 @@ inline learn(i, u) {
     :: u > 1 && key[u] != key[u - 1] && STORES(i, u) -> STORE_UNDER_KEY(i, u)
     :: else
     fi;
+    if :: HAS(members[u], i) && !HAS(members[u - 1], i) -> old = old & ~BIT(i) :: else fi; /* it has joined */
     view[i] = u;
     promised[i] = 0;
     accepted[i] = 0;
@@ -953,6 +963,23 @@ inline wipe(i) {
   }
 }
 
+/* The directory is put back as it was before the promise, or a view before. What it told since was heard: where it was not,
+   nobody alive can refuse the vote (daemon/membership/view_change.h). */
+inline restore(i) {
+  d_step {
+    R && HAS(up, i) && crashes < C && restores < R && view[i] && (promised[i] || view[i] > 1) ->
+    crashes++;
+    restores++;
+    restarted(i);
+    GOES_DOWN(i);
+    if :: promised[i] == 0 -> view[i]-- :: else fi;
+    promised[i] = 0;
+    accepted[i] = 0;
+    old = old | BIT(i);
+    printf("= %c crashes, its directory is restored\n", NAME(i))
+  }
+}
+
 inline kill_all() {
   d_step {
     KA && kills < KA ->
@@ -1057,6 +1084,9 @@ end:
 #endif
 #if W > 0
   :: wipe(me)
+#endif
+#if R > 0
+  :: restore(me)
 #endif
   od
 }

@@ -143,6 +143,8 @@ class Trial:
 
         def all_in():
             for node in self.mesh.nodes:
+                if not os.path.exists(node.run_file(self.run, "run.json")):
+                    return False  # set aside: the others resumed by themselves without its state
                 record = node.record(self.run)
                 seen[node.name] = record["state"] in ("RUNNING", "PAUSED") and record["members"] == names and record["view"]
             return len(set(seen.values())) == 1 and all(seen.values())

@@ -56,6 +56,25 @@ class Joining(unittest.TestCase):
 
 
 class ComesBack(Joining):
+    def test_a_run_that_resumed_by_itself_from_an_older_state(self):
+        """What the node that comes back has of the run is not lost, and it is in."""
+        with Mesh(2, MESH) as mesh:
+            _, run = self.begin(mesh)
+            mesh[1].end()  # and keeps its state
+            step = mesh[1].record(run)["step"]
+            self.assertGreater(step, 0)
+            wait_for_change(mesh[0], run, members=1)
+            self.kill(mesh[0])
+            mesh[0].start()
+            mesh.wait_for_step(run, 5)
+            mesh[1].start()
+            self.wait_until_all_are_in(mesh, run, 1)
+            kept = next(one for one in mesh.status(node=1)["runs"] if one["id"].startswith(f"{run}-"))
+            self.assertEqual((kept["state"], kept["step"]), ("INTERRUPTED", step))
+            self.assertIn("node-a continues it as lineage 2, from step 0; node-b has lineage 1", kept["reason"])
+            self.assertIn(f"set aside from run {run}, which node-b joins again", kept["reason"])
+            self.finish(mesh, run, None)
+
     def test_a_killed_member(self):
         """Any of them, the most senior one too; once more: it has to wait, but not for ever; with a wiped directory."""
         with Mesh(3, MESH) as mesh:

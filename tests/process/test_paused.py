@@ -118,6 +118,56 @@ class LostVotes(TwoNodes):
                 wait_until(f"both are in it: {mesh[SENIOR].log}", lambda: [one["node"] for one in mesh.run(run, node=SENIOR)["members"]] == ["node-a", "node-b"])
                 mesh.ctl("wait", run, node=SENIOR).ends(0)
 
+    def test_an_old_vote_is_refused_by_name(self):
+        """node-a's vote, or its whole directory, is put back from an older copy, while node-b knows what node-a has told since."""
+        for whole in (False, True):
+            with self.subTest(whole=whole), Mesh(2) as mesh:
+                run = mesh.detach(JOB | {"steps": 1000000, "join-limit": "60s", "auto-resume": "true"})
+                mesh.wait_for_step(run, 5)
+                what = mesh[SENIOR].state_dir if whole else mesh[SENIOR].run_file(run, "vote")
+                copy = os.path.join(mesh.folder, "older")
+                shutil.copytree(what, copy, ignore=shutil.ignore_patterns("*.sock")) if whole else shutil.copy(what, copy)
+                mesh[JUNIOR].kill()
+                mesh[JUNIOR].start()
+                wait_until(f"node-b is in again: {mesh[JUNIOR].log}", lambda: mesh.run(run)["view"] == 3 and len(mesh.run(run)["members"]) == 2)
+                mesh[SENIOR].kill()
+                wait_until(f"node-b is PAUSED: {mesh[JUNIOR].log}", lambda: self.paused(mesh, run))
+                if whole:
+                    shutil.rmtree(what)
+                os.rename(copy, what)
+                mesh[SENIOR].start()
+                way = f"the vote of node-a is lost, and no node's return helps; `tgctl stop {run}` keeps step "
+                for node in (JUNIOR, SENIOR):
+                    shown = wait_until(
+                        lambda: f"the old vote is named: {mesh.run(run, node=JUNIOR)}",
+                        lambda at=node: way in (one := mesh.run(run, node=at))["reason"] and one["state"] == "PAUSED" and one,
+                    )
+                    self.assertRegex(shown["reason"], r"\(node-a: the vote of node-a is old: \d+, but it has told \d+; was its state-dir restored or copied\?\)")
+                mesh.ctl("stop", run, node=JUNIOR).ends(10)
+                mesh.ctl("resume", run, "--detach", node=JUNIOR).ends(0, f"run {run} resumes at step ")
+                mesh.wait_for_step(run, shown["step"] + 5)
+                self.assertEqual(mesh.run(run)["lineage"], 2)
+
+    def test_no_vote_is_written_where_the_directory_is_not_the_one(self):
+        """A mount goes away below a running tgd: nothing is made in its place, and the run goes on when it is back."""
+        with Mesh(3) as mesh:
+            run = mesh.detach(JOB | {"steps": 1000000, "join-limit": None})
+            mesh.wait_for_step(run, 5)
+            at, away = mesh[1].state_dir, os.path.join(mesh.folder, "away")
+            os.rename(at, away)
+            os.mkdir(at)
+            mesh[2].kill()
+            why = f"node-b cannot write its vote: state-dir {at} is not the directory that tgd began with"
+            for node in (0, 1):
+                wait_until(lambda: f"node-b's directory is named: {mesh.run(run)}", lambda here=node: why in mesh.run(run, node=here)["reason"])
+            self.assertEqual(os.listdir(at), [])
+            os.rmdir(at)
+            os.rename(away, at)
+            step = mesh.run(run)["step"]
+            mesh.wait_for_step(run, step + 5)
+            self.assertEqual([one["node"] for one in mesh.run(run)["members"]], ["node-a", "node-b"])
+            mesh.ctl_ok("stop", run)
+
     def test_a_vote_that_may_be_needed_is_not_deleted(self):
         """Not even by one that does not hear the PAUSED member; and without its run it is still a vote."""
         with Mesh(2) as mesh:

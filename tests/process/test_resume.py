@@ -298,6 +298,7 @@ class Damage(unittest.TestCase):
             self.put_back(mesh, run, newest)
             start_all(mesh)
             self.assertEqual(intervals(mesh[1], run)[-1]["from"]["step"], whole_one)
+            wait_until("each record has the other's end", lambda: all([one["save"] for one in node.record(run)["others"].values()] == ["saved"] for node in mesh.nodes))
             self.refuses(mesh, run, step_of(newest), f"{newest} was given up when the run was resumed from an earlier state")
 
     def refuses(self, mesh, run, step, *words):

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "schema/limits.h"
+
 namespace tg::schema {
 namespace {
 
@@ -11,6 +13,12 @@ TEST(Text, Names) {
   for (const char* good : {"a", "Run_1", "2017.12-x"}) EXPECT_TRUE(is_run_id(good)) << good;
   for (const char* bad : {"", ".", "..", "_a", "a/b", "a b", "a\n"}) EXPECT_FALSE(is_run_id(bad)) << bad;
   EXPECT_FALSE(is_run_id(std::string_view("a\0b", 3)));
+  EXPECT_EQ(set_aside_id("a", "000000000000004d"), "a-000000000000004d");
+  const std::string longest(kMaxRunIdBytes, 'a');
+  EXPECT_TRUE(is_run_id(set_aside_id(longest, "000000000000004d")));
+  EXPECT_TRUE(is_set_aside(set_aside_id(longest, "000000000000004d"), longest));
+  EXPECT_FALSE(is_set_aside("a", "a"));
+  EXPECT_FALSE(is_set_aside("b-000000000000004d", "a"));
 }
 
 TEST(Text, PrintableKeepsTerminalsSafe) {

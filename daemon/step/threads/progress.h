@@ -15,7 +15,6 @@ struct Progress {
   std::atomic<schema::Phase> phase{schema::Phase::kIdle};
   std::atomic<std::uint64_t> step{0};
   std::atomic<std::uint32_t> view{0};                    // the run's; 0 outside one
-  std::atomic<std::uint32_t> lineage{1};                 // the same; meaningless outside one
   std::atomic<std::uint64_t> count{0};                   // grows whenever anything gets done
   std::atomic<std::uint64_t> images_done{0}, images{0};  // while a set is read, for a run or a dry run; else 0 of 0
   OrphanedThreads orphaned_threads;                      // left by earlier runs

@@ -282,12 +282,23 @@ TEST(Paused, ARunResumedElsewhereIsLeft) {
   c.waits(20'000);
   EXPECT_EQ(c->state(), schema::RunState::kPaused);
   c.connects(kA);
-  EXPECT_EQ(c.receives_heartbeat(kA, 1, 1), "");
-  EXPECT_NE(c.receives_heartbeat(kA, 1, 2).find(
-                "save run-1: INTERRUPTED: node-c was evicted: the run was resumed without it"),
-            std::string::npos);
-  Machine b = running(kB, 3);
-  EXPECT_EQ(b.receives_heartbeat(kA, 1, 2), "") << "it goes on itself";
+  EXPECT_EQ(c.receives_heartbeat(kA, 1), "");
+  const daemon::Lineage second{2, 99, {{1, kKey, 5}}};
+  const std::string evicted = "save run-1: INTERRUPTED: node-c was evicted: the run was resumed without it";
+  EXPECT_NE(c.receives_heartbeat(kA, 1, second).find(evicted), std::string::npos);
+  EXPECT_NE(running(kC, 3).receives_heartbeat(kA, 1, second).find(evicted), std::string::npos) << "RUNNING, too";
+}
+
+// A person ordered it while this part of the mesh was cut off and continued.
+TEST(Lineages, TheLowerOneEndsWhereItIsContradicted) {
+  const daemon::Lineage second{2, 99, {{1, kKey, 4}}};
+  EXPECT_NE(
+      running(kC, 3)
+          .receives_heartbeat(kA, 1, second)
+          .find(
+              "save run-1: INTERRUPTED: node-a continues it as lineage 2, from step 4; node-c has lineage 1 at step 5"),
+      std::string::npos);
+  EXPECT_EQ(running(kC, 3).receives_heartbeat(kA, 1, {1, kKey - 1, {}}), "") << "the lower one ends";
 }
 
 TEST(Leaving, ARefusalSaysWhy) {
@@ -403,9 +414,9 @@ TEST(Joiner, AVoterBelievesALaterLineageOfThoseThatItKnows) {
   b.waits(0);
   const Invite now{"run-1", schema::canonical_job({}), {1, 1, 1, 1}, 64, 2, next_view({kD}, 20, 5), {}};
   EXPECT_EQ(b.receives(kD, now, 78, 5).find("hint: node-d invites it"), 0u);
-  b.receives_heartbeat(kD, 5, 2);
+  b.receives_heartbeat(kD, 5, {2, 78, {}});
   EXPECT_EQ(b.receives(kD, now, 78, 5), "") << "its own word";
-  b.receives_heartbeat(kC, 5, 2);
+  b.receives_heartbeat(kC, 5, {2, 78, {}});
   EXPECT_EQ(b.receives(kD, now, 78, 5).find("prepare run-1 with b d"), 0u);
 }
 

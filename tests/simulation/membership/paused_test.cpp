@@ -75,8 +75,10 @@ TEST(Paused, ALostVoteIsNamedWithTheWayOut) {
   const schema::Promise lost = a.sent<schema::Promise>();
   for (Machine* one : {&c, &d}) {
     one->receives(kA, lost);
-    EXPECT_EQ((*one)->pause_reason(),
-              "quorum lost: 2 of 4 voters reachable; resumes when node-b returns; `tgctl stop` keeps step 12");
+    EXPECT_EQ(
+        (*one)->pause_reason(),
+        "quorum lost: 2 of 4 voters reachable; resumes when node-b returns (node-a: it has no record of the run: its "
+        "state directory was replaced or emptied); `tgctl stop` keeps step 12");
     one->receives(kB, lost);
     EXPECT_EQ((*one)->state(), RunState::kPaused);
     const std::string node = one == &c ? "node-c" : "node-d";

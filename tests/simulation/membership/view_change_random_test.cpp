@@ -1,7 +1,7 @@
 // View changes on a network that loses and reorders: nodes die and come back with their disks or without, connections
-// break, cables carry one way, disks are full, nodes are shut down. Whatever happens the promises of DESIGN.md, section
-// 6b, hold (P1 to P4 at every moment), and when it is quiet again a quorum continues (P5). A toy training commits and
-// confirms by the rule of the gate. TGD_SEED=N runs one again, TGD_SEEDS=N as many as asked.
+// break, cables carry one way, disks are full or stand still, nodes are shut down. Whatever happens the promises of
+// DESIGN.md, section 6b, hold (P1 to P4 at every moment), and when it is quiet again a quorum continues (P5). A toy
+// training commits and confirms by the rule of the gate. TGD_SEED=N runs one again, TGD_SEEDS=N as many as asked.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -41,7 +41,7 @@ class World;
 struct Disk {
   std::uint64_t directory = 0;
   std::optional<VoterState> vote;
-  bool full = false;
+  bool full = false, stands = false;
 };
 
 class Process {
@@ -87,7 +87,9 @@ class Process {
   Peers peers_;
   Outbox out_;
   std::unique_ptr<ViewChange> change_;
-  std::deque<WriteVote> writes_;
+  void finish_write();
+  std::optional<WriteVote> writing_;
+  std::uint64_t writing_since_ms_ = 0;
   bool leaving_ = false, gone_ = false, fit_ = true;
   std::uint64_t leaving_ms_ = 0;
 
@@ -227,27 +229,32 @@ void Process::apply(const Seal&) {
 }
 
 void Process::apply(const WriteVote& action) {
-  writes_.push_back(action);
-  after(world_.random().between(0, 20), [this] {
-    const WriteVote write = writes_.front();
-    writes_.pop_front();
-    const bool full = disk_.full;
-    if (!full) {
-      world_.wrote(self_, write.vote);
-      disk_.vote = write.vote;
-    }
-    // The worst moment to die: this node alone has written the vote, and has not sent it.
-    if (world_.strikes()) world_.strike(self_);
-    if (world_.process(self_) != this) return;
-    event([&](ViewChange& change) { change.on_vote_written(!full, world_.now_ms()); });
-    if (world_.strikes()) world_.strike(self_);
-  });
+  ASSERT_FALSE(writing_) << "two votes are being written";
+  if (action.vote.promised.count > 0) sealed_ = true;
+  writing_ = action;
+  writing_since_ms_ = world_.now_ms();
+  after(world_.random().between(0, 20), [this] { finish_write(); });
+}
+
+void Process::finish_write() {
+  if (disk_.stands) return after(kTickMs, [this] { finish_write(); });
+  const bool full = disk_.full;
+  if (!full) {
+    world_.wrote(self_, writing_->vote);
+    disk_.vote = writing_->vote;
+  }
+  writing_.reset();
+  // The worst moment to die: this node alone has written the vote, and has not sent it.
+  if (world_.strikes()) world_.strike(self_);
+  if (world_.process(self_) != this) return;
+  event([&](ViewChange& change) { change.on_vote_written(full ? "its disk is full" : "", world_.now_ms()); });
+  if (world_.strikes()) world_.strike(self_);
 }
 
 void Process::killed() {
-  if (writes_.empty() || disk_.full || world_.random().one_in(2)) return;
-  world_.wrote(self_, writes_.front().vote);
-  disk_.vote = writes_.front().vote;
+  if (!writing_ || disk_.full || world_.random().one_in(2)) return;
+  world_.wrote(self_, writing_->vote);
+  disk_.vote = writing_->vote;
 }
 
 void Process::apply(const InstallView& action) {
@@ -327,6 +334,8 @@ void Process::break_down() {
 }
 
 void Process::tick() {
+  if (writing_ && world_.now_ms() >= writing_since_ms_ + kShortTimeoutMs)
+    event([&](ViewChange& change) { change.on_disk_problem("its disk stands still", world_.now_ms()); });
   event([&](ViewChange& change) { change.tick(world_.now_ms()); });
   if (leaving_ && change_ && (change_->is_alone() || world_.now_ms() >= leaving_ms_ + ViewChange::kLeavingMs))
     gone_ = true;
@@ -525,7 +534,7 @@ void World::heal() {
 
 void World::disturb() {
   const Seat a = any(), b = any();
-  switch (random_.between(0, 13)) {
+  switch (random_.between(0, 14)) {
     case 0:
     case 1:
       return kill(a, random_.one_in(3));
@@ -554,6 +563,9 @@ void World::disturb() {
       disks_[a].full = !disks_[a].full;
       return;
     case 12:
+      disks_[a].stands = !disks_[a].stands;
+      return;
+    case 13:
       if (random_.one_in(3) && process(a) != nullptr) process(a)->break_down();
       return;
     default:
@@ -576,7 +588,7 @@ void World::calm_down() {
   heal();
   frames_for_one_lost_ = most_delay_ms_ = 20;
   strikes_ = false;
-  for (Disk& disk : disks_) disk.full = false;
+  for (Disk& disk : disks_) disk.full = disk.stands = false;
   const bool all = random_.one_in(2);
   for (const Seat seat : seats())
     if (all || random_.one_in(2)) restart(seat, false);

@@ -105,7 +105,7 @@ TEST(ViewChange, TheWordOfANodeOfNoKnownViewIsAHint) {
       alone->pause_reason().find("; node-d says that another view was decided, but is in no view that node-b knows"),
       std::string::npos)
       << alone->pause_reason();
-  alone.receives_heartbeat(kD, 5, 2);
+  alone.receives_heartbeat(kD, 5, {2, 78, {}});
   EXPECT_EQ(alone->state(), schema::RunState::kPaused) << "another lineage";
 }
 
@@ -204,6 +204,19 @@ TEST(ViewChange, ADecideBeyondOneUndoEvictsTheNode) {
   }
   Machine b = running(kB, 3);
   EXPECT_EQ(b.receives(kA, Decide{next_view({kA, kB})}), left(12)) << "it has promised nothing";
+}
+
+// An old vote, which nobody alive could refuse, decided another view 2 in a part that was cut off.
+TEST(ViewChange, OfTwoViewsOfOneNumberTheHigherContinues) {
+  Machine b = promised(), c = promised();
+  b.receives(kA, Decide{next_view({kA, kB})});
+  EXPECT_EQ(b.receives(kC, Decide{next_view({kB, kC})}),
+            "write view 2"
+            "\ndecide to a c: view 2 of b c from 12"
+            "\nleave for view 2 of b c from 12"
+            "\nsave run-1: INTERRUPTED: node-b was evicted: ; the run continues without it");
+  c.receives(kA, Decide{next_view({kA, kB})});
+  EXPECT_EQ(c.receives(kC, Decide{next_view({kA, kC}, 11)}), "decide to c: view 2 of a b from 12") << "it is lower";
 }
 
 TEST(ViewChange, TwoMembersThatDieAtOnceAreEvicted) {
@@ -378,6 +391,28 @@ TEST(ViewChange, AnAcceptFreezesAVoterWithoutAPromise) {
   EXPECT_EQ(b.receives(kC, Accept{ballot(1, kC), next_view({kB, kC}, 12, 3)}), "") << "not the next view";
 }
 
+// A process whose state directory was restored from a snapshot began with fewer writes than its seat has told.
+TEST(ViewChange, AnOldVoteIsNone) {
+  Machine a = leading();
+  Promise told = promise(kB, ballot(1, kA));
+  told.vote = 7;
+  EXPECT_EQ(a.receives(kB, told).find("accept 1a"), 0u);
+  Accepted restored = accepted(kB, ballot(1, kA));
+  restored.incarnation += 1;
+  restored.votes_before = restored.vote = 6;
+  EXPECT_EQ(a.receives(kB, restored),
+            "suspect b to b c: the vote of node-b is old: 6, but it has told 7; was its state-dir restored or copied?");
+  EXPECT_NE(a->pause_reason().find("(node-b: the vote of node-b is old: 6, but it has told 7;"), std::string::npos)
+      << a->pause_reason();
+  restored.votes_before = restored.vote = 7;
+  EXPECT_EQ(a.receives(kB, restored).find("write view 2"), 0u) << "it has all that it told";
+
+  Machine again = leading();
+  told.votes_before = 7;
+  EXPECT_EQ(again.receives(kB, told).find("accept 1a"), 0u);
+  EXPECT_EQ(again.receives(kB, accepted(kB, ballot(1, kA))).find("write view 2"), 0u) << "the same process";
+}
+
 TEST(ViewChange, AWipedDirectoryIsNoVoter) {
   Machine a = leading();
   Promise wiped = promise(kB, ballot(1, kA));
@@ -476,7 +511,7 @@ TEST(ViewChange, AReconnectBeforeTheGraceEndsEvictsNoMember) {
 }
 
 TEST(ViewChange, AVoteThatIsNotWrittenIsNotSent) {
-  const std::string full = "node-b cannot write its vote; make room on its disk";
+  const std::string full = "node-b cannot write its vote: its disk is full";
   Machine b = running(kB, 3);
   EXPECT_EQ(b.disk_is_full().receives(kA, Prepare{ballot(1, kA)}),
             "write view 1, promised 1a\nsuspect b to a c: " + full);
@@ -504,16 +539,47 @@ TEST(ViewChange, AVoteThatIsNotWrittenIsNotSent) {
   EXPECT_EQ(left_out.waits(1).find("write view 2\ndecide to a c: view 2 of a c from 12\nleave for view 2 of a c"), 0u);
 }
 
+TEST(ViewChange, OneVoteIsWrittenAtATime) {
+  Machine b = running(kB, 3);
+  EXPECT_EQ(b.disk_stands_still().receives(kA, Prepare{ballot(1, kA)}), "write view 1, promised 1a");
+  EXPECT_EQ(b.receives(kA, Prepare{ballot(1, kA)}), "") << "it is being written";
+  EXPECT_EQ(b.receives(kC, Prepare{ballot(2, kC)}), "");
+  EXPECT_EQ(b.receives(kC, Accept{ballot(2, kC), next_view({kB, kC})}), "");
+  EXPECT_EQ(b.disk_goes_on(), "write view 1, promised 2c, accepted 2c\nseal\naccepted 2c to c")
+      << "all at once, and the promise that was exceeded is not told";
+}
+
+TEST(ViewChange, ADiskThatStandsStillIsNamed) {
+  const std::string stands = "the disk of node-b stands still";
+  Machine b = running(kB, 3);
+  b.disk_stands_still().receives(kA, Prepare{ballot(1, kA)});
+  EXPECT_EQ(b->pause_reason(), "");
+  EXPECT_EQ(b.disk_is_late(stands), "suspect b to a c: " + stands);
+  EXPECT_EQ(b->pause_reason(), stands);
+  EXPECT_EQ(b.disk_is_late(stands), "") << "said once";
+
+  // The others go on without it; it learns that, and does it once it is written.
+  EXPECT_EQ(b.receives(kA, Decide{next_view({kA, kC})}), "");
+  EXPECT_EQ(b.disk_is_late(stands), "");
+  EXPECT_EQ(b->pause_reason(), stands);
+  EXPECT_EQ(b.disk_goes_on().find("write view 2\ndecide to a c: view 2 of a c from 12\nleave for view 2 of a c"), 0u);
+
+  // In a view that has it, too.
+  Machine c = running(kC, 3);
+  c.disk_stands_still().receives(kA, Decide{next_view({kA, kC})});
+  EXPECT_EQ(c.disk_is_late(stands), "suspect c to a (view 2): " + stands);
+  EXPECT_EQ(c->pause_reason(), stands);
+}
+
 TEST(ViewChange, ACoordinatorWithAFullDiskStepsAside) {
   Machine a = running(kA, 3);
-  EXPECT_EQ(a.disk_is_full().disconnects(kC),
-            "suspect c to b c: " + kNoC +
-                "\nwrite view 1, promised 1a"
-                "\nsuspect a to b c: node-a cannot write its vote; make room on its disk");
+  EXPECT_EQ(a.disk_is_full().disconnects(kC), "suspect c to b c: " + kNoC +
+                                                  "\nwrite view 1, promised 1a"
+                                                  "\nsuspect a to b c: node-a cannot write its vote: its disk is full");
   // Node-b does not wait for it.
   Machine b = running(kB, 3);
   b.receives(kA, Suspect{2, kNoC});
-  EXPECT_EQ(b.receives(kA, Suspect{0, "node-a cannot write its vote; make room on its disk"}),
+  EXPECT_EQ(b.receives(kA, Suspect{0, "node-a cannot write its vote: its disk is full"}),
             "write view 1, promised 1b\nseal\nprepare 1b to a c");
 }
 

@@ -57,6 +57,8 @@ void cut(Promises& promises, Seat from, Seat to) {
 TEST(ChooseView, AllEligibleMembersStartAtTheLeastStep) {
   Promises promises = all_promise();
   EXPECT_EQ(chosen(promises), "abcd from 12");
+  promises[1].second.vote = 5;
+  EXPECT_EQ(choose_view(View(first_view(4)), promises, "why")->members[1].vote, 5u);
   promises[2].second.step = 11;
   EXPECT_EQ(chosen(promises), "abcd from 11");
   promises[2].second.unfit = "node-c is stuck";

@@ -238,6 +238,11 @@ Machine& Machine::disk_is_full(bool full) {
   return *this;
 }
 
+Machine& Machine::disk_stands_still() {
+  circumstances_.stands = true;
+  return *this;
+}
+
 void Machine::answer(const MembershipAction& action, std::uint64_t now_ms) {
   if (const auto* seal = std::get_if<Seal>(&action)) {
     SealReport report = circumstances_.report;
@@ -245,9 +250,9 @@ void Machine::answer(const MembershipAction& action, std::uint64_t now_ms) {
       if (seat != options_.self && !circumstances_.deaf_to.contains(seat)) report.reachable.push_back(seat);
     machine_->on_sealed(seal->run_key, report, now_ms);
   }
-  if (const auto* write = std::get_if<WriteVote>(&action)) {
+  if (const auto* write = std::get_if<WriteVote>(&action); write && !circumstances_.stands) {
     if (!circumstances_.full) vote_ = write->vote;
-    machine_->on_vote_written(write->run_key, !circumstances_.full, now_ms);
+    machine_->on_vote_written(write->run_key, circumstances_.full ? "its disk is full" : "", now_ms);
   }
 }
 
@@ -271,6 +276,15 @@ std::string Machine::after(Happens event) {
     }
   }
   return lines;
+}
+
+std::string Machine::disk_goes_on() {
+  circumstances_.stands = false;
+  return after([](Membership& machine, std::uint64_t now_ms) { machine.on_vote_written(kKey, "", now_ms); });
+}
+
+std::string Machine::disk_is_late(const std::string& why) {
+  return after([=](Membership& machine, std::uint64_t now_ms) { machine.on_disk_problem(why, now_ms); });
 }
 
 std::string Machine::start(const std::string& id, std::uint64_t key, const std::string& spec) {
@@ -359,9 +373,13 @@ std::string Machine::remembers(PastRun run, std::uint64_t key) {
 std::string Machine::remembers_voter(const VoterState& vote) {
   return after([=](Membership& machine, std::uint64_t) { machine.add_past_voter(vote, "run-1"); });
 }
-std::string Machine::receives_heartbeat(Seat from, std::uint32_t view, std::uint32_t lineage) {
-  return after(
-      [=](Membership& machine, std::uint64_t now_ms) { machine.on_heartbeat(from, "run-1", lineage, view, now_ms); });
+std::string Machine::receives_heartbeat(Seat from, std::uint32_t view, const daemon::Lineage& lineage,
+                                        const daemon::Held& own) {
+  schema::Heartbeat beat{.node = options_.names[from], .run_id = "run-1", .view = view};
+  beat.lineage = lineage.number;
+  beat.key = lineage.key;
+  beat.line = lineage.line;
+  return after([=](Membership& machine, std::uint64_t now_ms) { machine.on_heartbeat(from, beat, own, now_ms); });
 }
 std::string Machine::discovers_run() {
   return after([](Membership& machine, std::uint64_t now_ms) { machine.on_run_discovered("run-1", now_ms); });
@@ -466,7 +484,9 @@ schema::Promise promise(Seat from, schema::Ballot ballot, std::uint64_t step) {
     if (seat != from) promise.reachable.push_back(static_cast<std::uint32_t>(seat.index()));
   return promise;
 }
-schema::Accepted accepted(Seat from, schema::Ballot ballot) { return {ballot, directory_of(from)}; }
+schema::Accepted accepted(Seat from, schema::Ballot ballot) {
+  return {ballot, directory_of(from), incarnation_of(from)};
+}
 
 Machine preparing() {
   Machine b(kB, 3);

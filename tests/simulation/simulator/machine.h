@@ -36,9 +36,12 @@ class Machine {
   Machine& has_committed(std::uint64_t step);
   Machine& does_not_reach(Seat peer);
   Machine& disk_is_full(bool full = true);
+  Machine& disk_stands_still();  // until disk_goes_on()
   const Membership* operator->() const { return machine_.get(); }
 
   // --- events ---
+  std::string disk_goes_on();
+  std::string disk_is_late(const std::string& why);
   std::string start(const std::string& id = "run-1", std::uint64_t key = kKey,
                     const std::string& spec = schema::canonical_job({}));
   std::string starts_with(const std::vector<Seat>& asked);  // run-1, of these nodes
@@ -63,15 +66,17 @@ class Machine {
   std::string stopping();           // the union of flags says stop
   std::string finished(Seat peer);  // its last report is in
   std::string remembers(PastRun run, std::uint64_t key = kKey);
-  std::string remembers_voter(const VoterState& vote);                                       // run-1's
-  std::string receives_heartbeat(Seat from, std::uint32_t view, std::uint32_t lineage = 1);  // run-1's
-  std::string saves(const schema::Ended& own);                                               // run-1's state, or not
-  std::string discovers_run();                                                               // run-1, without this node
-  std::string is_quiesced();                                                                 // with all members
-  std::string offers_snapshot(const schema::SnapshotOffer& offer);                           // what it can give
-  std::string has_snapshot(const std::string& why_not = "");                                 // it has the state
-  std::string stops(const std::string& id = "run-1");  // a client's stop; "no: ..." where it is refused
-  std::string leaves();                                // a client's leave; "no: ..." where it is refused
+  std::string remembers_voter(const VoterState& vote);  // run-1's
+  // The run is run-1. own: what this node holds of it.
+  std::string receives_heartbeat(Seat from, std::uint32_t view, const daemon::Lineage& lineage = {1, kKey},
+                                 const daemon::Held& own = {{1, kKey}, 5});
+  std::string saves(const schema::Ended& own);                      // run-1's state, or not
+  std::string discovers_run();                                      // run-1, without this node
+  std::string is_quiesced();                                        // with all members
+  std::string offers_snapshot(const schema::SnapshotOffer& offer);  // what it can give
+  std::string has_snapshot(const std::string& why_not = "");        // it has the state
+  std::string stops(const std::string& id = "run-1");               // a client's stop; "no: ..." where it is refused
+  std::string leaves();                                             // a client's leave; "no: ..." where it is refused
   std::string shuts_down();
   std::string stays_out();
   std::string waits(std::uint64_t ms);
@@ -92,7 +97,7 @@ class Machine {
   struct Circumstances {
     SealReport report;
     std::set<Seat> deaf_to;
-    bool full = false;
+    bool full = false, stands = false;
   };
   std::string after(Happens event);  // what it does then
   void answer(const MembershipAction& action, std::uint64_t now_ms);
@@ -106,7 +111,7 @@ class Machine {
   };
   std::vector<Happened> past_;
   std::uint64_t now_ms_ = 1'000;
-  Circumstances circumstances_{{true, 12, "", false, {}}, {}, false};
+  Circumstances circumstances_{{true, 12, "", false, {}}, {}};
   std::vector<MembershipAction> actions_;
   VoterState vote_;
 

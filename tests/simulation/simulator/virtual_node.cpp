@@ -125,7 +125,7 @@ void VirtualNode::on_connection(Seat peer, bool up) {
 void VirtualNode::on_beat(Seat from, const schema::Heartbeat& beat) {
   liveness_.on_heartbeat(from, beat, network_.now_ms());
   if (stuck_ || beat.view == 0) return;
-  membership_.on_heartbeat(from, beat.run_id, beat.lineage, beat.view, network_.now_ms());
+  membership_.on_heartbeat(from, beat, {lineage_, confirmed_step()}, network_.now_ms());
   if (!running_ && !leaving_ && beat.run_id != left_by_order_)
     membership_.on_run_discovered(beat.run_id, network_.now_ms());
   apply_actions();
@@ -143,7 +143,9 @@ void VirtualNode::on_tick() {
                                  step_,
                                  progress_,
                                  running_ ? membership_.view().number() : 0,
-                                 membership_.current() != nullptr ? membership_.current()->lineage() : 1};
+                                 lineage_.number,
+                                 lineage_.key,
+                                 lineage_.line};
     for (const Seat peer : others()) network_.send_beat(options_.self, peer, beat);
     liveness_.on_heartbeat(options_.self, beat, now_ms);
   }
@@ -205,15 +207,21 @@ Outcome& VirtualNode::begin(const daemon::RunIdentity& run) {
   if (options_.on_begin_or_end) options_.on_begin_or_end(options_.self, run.run_key, true);
   running_ = run;
   view_links_.begin_view();
+  lineage_ = {run.lineage(), run.run_key};
   std::vector<Seat> known = membership_.view().seats();
-  for (const auto& [key, before] : options_.disk->runs)
+  for (const auto& [key, before] : options_.disk->runs) {
     if (before.id == run.id) known.insert(known.end(), before.known.begin(), before.known.end());
+    if (before.id != run.id || !run.resume || !run.resume->start) continue;
+    lineage_.line = before.line;
+    lineage_.line.insert(lineage_.line.begin(), {before.lineage, key, run.resume->start->step});
+  }
   // A record is of the newest beginning.
   std::erase_if(options_.disk->runs, [&](const auto& record) { return record.second.id == run.id; });
   VirtualDisk::Record& record = options_.disk->runs[run.run_key];
   record.id = run.id;
   record.lineage = run.lineage();
   record.known = std::move(known);
+  record.line = lineage_.line;
   Outcome& one = outcomes_[run.id];
   one = {};
   one.began = true;
@@ -354,7 +362,7 @@ void VirtualNode::apply(const daemon::WriteVote& action) {
   written = vote;
   reaches(decides ? Moment::kDecided : accepts ? Moment::kAccepted : Moment::kPromised);
   if (dead()) return;
-  membership_.on_vote_written(action.run_key, true, network_.now_ms());
+  membership_.on_vote_written(action.run_key, "", network_.now_ms());
 }
 
 void VirtualNode::apply(const daemon::InstallView& action) {

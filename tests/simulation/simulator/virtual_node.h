@@ -24,7 +24,8 @@ struct VirtualDisk {
     bool ended = false;
     daemon::RunOutcome end;
     std::uint32_t lineage = 1;
-    std::vector<Seat> known = {};  // the members of all its views
+    std::vector<Seat> known = {};      // the members of all its views
+    std::vector<schema::Origin> line;  // what it descends from
   };
   std::uint64_t directory = 0;
   std::map<std::uint64_t, daemon::VoterState> votes;           // by key
@@ -137,6 +138,7 @@ class VirtualNode : public Machine {
     std::uint64_t step = 0, digest = 0;
   };
   virtual State held() const { return {1, 0xd1}; }
+  virtual std::uint64_t confirmed_step() const { return 0; }
   // It commits nothing more in its view; returns what it has committed, and why it could not continue.
   struct Sealed {
     std::uint64_t step = 0;
@@ -172,6 +174,7 @@ class VirtualNode : public Machine {
   daemon::Liveness liveness_;
   daemon::ViewLinks view_links_;
   std::optional<daemon::RunIdentity> running_;
+  daemon::Lineage lineage_;  // the newest run's
   schema::Phase phase_ = schema::Phase::kIdle;
   std::uint64_t step_ = 0;
   std::uint64_t progress_ = 0;
