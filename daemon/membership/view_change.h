@@ -27,7 +27,7 @@
 // - Where nobody alive has heard what an old vote told, two views may have one number, or a newer view take back what
 // is
 //   confirmed here. Of the first the higher by (start, members) continues, of the second the newer one; the node that
-//   gives way keeps its state and stays out until a user lets it join.
+//   gives way sets its state aside.
 // - What a node of no known view says is a hint: this node sends its own newest Decide to the voters of its view, which
 //   answer with a newer one. If none is heard the run is PAUSED and says so.
 // - A member that was disconnected between its promise and the install is suspected again in v+1, even if it is back:

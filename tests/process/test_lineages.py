@@ -137,16 +137,16 @@ class OldVoteInACut(unittest.TestCase):
             self.assertEqual([node.record(run)["view"] for node in (first, other)], [2, 2])
             mesh.wait_for_step(run, mesh.run(run, node=1)["step"] + 20, node=1)
             network.heal()
-            kept = wait_until(
-                lambda: f"one gives way: {[(node.record(run)['state'], node.record(run)['aside']) for node in (first, other)]}",
-                lambda: next((node for node in (first, other) if "a voter had an old vote; fetch what is here" in node.record(run)["aside"]), None),
-            )
-            states = {node.name: node.record(run)["state"] for node in (first, other)}
-            self.assertEqual(sorted(states.values()), ["INTERRUPTED", "RUNNING"], states)
-            self.assertEqual(states[kept.name], "INTERRUPTED")
-            self.assertRegex(kept.record(run)["aside"], rf"^view 2 takes step \d+ of {kept.name} back to \d+: ")
-            wait_until("its log says so", lambda: "event=two-views" in kept.log_text())
-            folder = mesh.fetch(run, "--partial", node=mesh.nodes.index(kept))
+            def aside():
+                return next(((node, one) for node in (first, other) for one in os.listdir(os.path.join(node.state_dir, "runs")) if one.startswith(f"{run}-")), None)
+
+            gave_way, kept = wait_until(lambda: f"one gives way: {mesh.status()['runs']}", aside)
+            why = rf"view 2 takes step \d+ of {gave_way.name} back to \d+, for a voter had an old vote; set aside from run {run}"
+            wait_until("its record says why", lambda: re.search(why, gave_way.record(kept)["aside"]))
+            wait_recorded(gave_way, kept, "INTERRUPTED")
+            winner = other if gave_way is first else first
+            self.assertEqual(winner.record(run)["state"], "RUNNING")
+            folder = mesh.fetch(kept, "--partial", node=mesh.nodes.index(winner))
             self.assertTrue(os.path.exists(os.path.join(folder, "model.safetensors")))
 
 
