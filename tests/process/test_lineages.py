@@ -146,6 +146,7 @@ class OldVoteInACut(unittest.TestCase):
             wait_recorded(gave_way, kept, "INTERRUPTED")
             winner = other if gave_way is first else first
             self.assertEqual(winner.record(run)["state"], "RUNNING")
+            mesh.wait_ready()
             folder = mesh.fetch(kept, "--partial", node=mesh.nodes.index(winner))
             self.assertTrue(os.path.exists(os.path.join(folder, "model.safetensors")))
 
