@@ -113,9 +113,9 @@ class Network:
     def _refuse(self, index, chain, *match, target=("DROP",)):
         _do(*self.prefixes[index], "iptables", "-A", chain, *match, "-j", *target)
 
-    def heal(self):
-        """Everything arrives again."""
-        for prefix in self.prefixes:
+    def heal(self, *indices):
+        """Everything arrives again; or what these nodes cut off themselves."""
+        for prefix in [self.prefixes[index] for index in indices] or self.prefixes:
             _do(*prefix, "iptables", "-F")
         for space in self.spaces:
             subprocess.run(["tc", "-n", space, "qdisc", "del", "dev", self.INTERFACE, "root"], capture_output=True)  # refused where none is slow
