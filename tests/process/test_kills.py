@@ -26,7 +26,9 @@ class Random(unittest.TestCase):
     def test_of_four(self):
         self.trials(4, ("training", "returning"), threads=2)
 
-    def test_in_a_storm(self):
+
+class InAStorm(unittest.TestCase):
+    def test_of_three(self):
         counts = collections.Counter()
         storm("process", 0, nodes=3, seconds=15, counts=counts, times=collections.defaultdict(list), without=("disk",))
         print(", ".join(f"{count} {what}" for what, count in sorted(counts.items())))
