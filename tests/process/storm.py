@@ -7,7 +7,7 @@ kill, term, freeze, flap   a node is killed, shut down, stopped (SIGCONT later, 
 wipe                       killed, and back with an empty state directory
 kill all                   and started again in some order; half of the times somebody resumes the run as well
 leave, stop                tgctl leave, and join later; tgctl stop, and resume later
-key                        the next step of a rotation of the cluster key, whoever is there to read it
+key                        the next step of a rotation of the cluster key, at the nodes that are up
 disk                       full, and free later (as root)
 cut, one way, part, halves, loss, slow
                            links: a node's, in both directions or in one; between two nodes; between two halves; a tenth of what a node sends is lost; 2
