@@ -657,7 +657,7 @@ void Node::apply_actions() {
 void Node::report_outcome() {
   if (!run_ || !run_->is_active()) return;
   const Member& member = run_->view().member();
-  if (run_->quiesced()) membership_.on_quiesced(run_->identity().run_key, steady_ms());
+  if (run_->quiesced() && !member.is_sealed()) membership_.on_quiesced(run_->identity().run_key, steady_ms());
   if (member.stopping()) membership_.on_stopping();
   if (member.failed())
     report_failure(*member.failed());
