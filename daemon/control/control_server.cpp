@@ -487,6 +487,8 @@ std::string ControlServer::State::unfinished_run(Seat seat, const std::vector<sc
         });
     return over ? "it is still in run " + its + ", which is over" : "";
   }
+  const auto run = std::ranges::find(runs, ours, &schema::RunStatus::id);
+  if (run != runs.end() && run->state == schema::RunState::kPaused) return "";  // and says itself what it lacks
   for (const Seat peer : names.places())
     if (peer != self && watching.has(peer) && runs_of_peers[peer] != ours && liveness.phase_time(peer, steady_ms()))
       return "it is still in run " + ours + ", which " + names[peer] + " has left";

@@ -88,12 +88,11 @@ std::string ViewChange::lost_votes_text(const std::string& run_id) const {
 }
 
 std::string ViewChange::pause_reason(const std::string& run_id) const {
-  const bool waits = applied_view_ != view_.number();
-  if (!has_state_ || !(in_progress() || waits)) return "";
+  if (!has_state_ || !in_progress()) return "";
   std::string stop = (hint_.empty() ? "" : "; " + hint_) +
                      (sealed_ ? "; `tgctl stop` keeps step " + std::to_string(seal_report_.step) : "");
   if (!write_problem_.empty()) return write_problem_ + stop;
-  if (!in_progress()) return "";
+  if (!is_deciding()) return "";
   const bool asked = phase_ == Phase::kGathering && waited_enough_ && has_reachable_quorum();
   const auto is_lost = [](const PeerState& one) { return one.status == kWithoutVote; };
   const auto is_absent = [&](const PeerState& one) {
@@ -116,7 +115,7 @@ std::string ViewChange::pause_reason(const std::string& run_id) const {
 
 void ViewChange::on_connected(Seat peer, std::uint64_t now_ms) {
   set_status(peer, kReachable, now_ms);
-  if (view_.number() > View::kFirst && applied_view_ == view_.number()) send_decision({peer});
+  if (view_.number() > View::kFirst && is_installed()) send_decision({peer});
   if (!view_.has(peer) || !is_voter()) return;
   if (!has_state_) send_ineligible({peer});
   if (is_coordinator()) return repeat(now_ms);  // the others report anew which peers they reach
@@ -126,7 +125,7 @@ void ViewChange::on_connected(Seat peer, std::uint64_t now_ms) {
 void ViewChange::on_peer_lost(Seat peer, Loss loss, const std::string& why, std::uint64_t now_ms, bool is_needed) {
   set_status(peer, loss == Loss::kReconnected ? kReachable : loss == Loss::kLeaving ? kLeaving : kUnreachable, now_ms);
   if (!peer_states_[peer].suspected) peer_states_[peer].why = why;  // a suspicion's cause is more precise
-  peer_states_[peer].disconnected |= sealed_ || applied_view_ != view_.number();
+  peer_states_[peer].disconnected |= sealed_ || !is_installed();
   is_needed ? suspect(peer, why, now_ms, true) : advance(now_ms);
 }
 
@@ -150,7 +149,7 @@ void ViewChange::leave(const std::string& why, std::uint64_t now_ms) {
 // --- a joiner ---
 
 void ViewChange::admit(ReadyJoiner joiner, std::uint64_t now_ms) {
-  if (in_progress() || applied_view_ != view_.number() || !has_state_) return;
+  if (in_progress() || !has_state_) return;
   joiner_ = std::move(joiner);
   times_.noticed_ms = coordinator_heard_ms_ = now_ms;
   advance(now_ms);
@@ -174,7 +173,7 @@ void ViewChange::drop_state() {
 // A reason for a change. is_own: this node has seen it, and tells the others.
 void ViewChange::suspect(Seat seat, const std::string& why, std::uint64_t now_ms, bool is_own) {
   if (!view_.has(seat) || !is_voter() || !has_state_) return;
-  if (is_own && applied_view_ != view_.number()) return;  // apply_decision() looks again
+  if (is_own && !is_installed()) return;  // apply_decision() looks again
   PeerState& one = peer_states_[seat];
   if (!has_reason()) {
     times_.noticed_ms = now_ms;
@@ -200,8 +199,7 @@ void ViewChange::on_message(Seat from, const schema::Suspect& frame, std::uint64
 // --- the coordinator ---
 
 bool ViewChange::must_start_ballot(std::uint64_t now_ms) const {
-  if (is_coordinator() || leaving_ || !has_state_ || !is_voter() || !in_progress() || applied_view_ != view_.number())
-    return false;
+  if (is_coordinator() || leaving_ || !has_state_ || !is_voter() || !is_deciding() || !is_installed()) return false;
   std::uint64_t place = 0;  // among the voters that could coordinate
   for (const Seat seat : view_.by_seniority()) {
     if (is_self(seat)) break;
@@ -247,12 +245,12 @@ void ViewChange::repeat(std::uint64_t now_ms) {
 }
 
 void ViewChange::tick(std::uint64_t now_ms) {
-  const bool behind = applied_view_ != view_.number() || !write_problem_.empty();
+  const bool behind = !is_installed() || !write_problem_.empty();
   if (behind && !writing_ && now_ms >= failed_ms_ + kRepeatMs) write_vote({});
   if (is_coordinator() && now_ms >= sent_ms_ + kRepeatMs) repeat(now_ms);
   advance(now_ms);
   const std::uint64_t since_ms = std::max({times_.noticed_ms, times_.promised_ms, quorum_back_ms_});
-  overdue_ = in_progress() && now_ms >= since_ms + 2 * self_.peer_timeout_ms;
+  overdue_ = is_deciding() && now_ms >= since_ms + 2 * self_.peer_timeout_ms;
 }
 
 void ViewChange::try_to_propose(std::uint64_t now_ms) {
@@ -414,13 +412,13 @@ void ViewChange::on_vote_written(const std::string& problem, std::uint64_t now_m
   if (!problem.empty()) {
     failed_ms_ = coordinator_heard_ms_ = now_ms;
     phase_ = Phase::kNone;
-    if (answer.kind == Answer::Kind::kNothing && applied_view_ == view_.number()) return;
+    if (answer.kind == Answer::Kind::kNothing && is_installed()) return;
     return on_disk_problem(peers_.own_name() + " cannot write its vote: " + problem, now_ms);
   }
   write_problem_.clear();
   written_ = vote_.writes;
   if (answer.view == view_.number()) {
-    if (applied_view_ != view_.number()) apply_decision(now_ms);
+    if (!is_installed()) apply_decision(now_ms);
     promise_written_ = std::max(promise_written_, answer.ballot);
     if (answer.kind == Answer::Kind::kAccepted) accept_written_ = std::max(accept_written_, answer.ballot);
   }
@@ -431,7 +429,7 @@ void ViewChange::on_vote_written(const std::string& problem, std::uint64_t now_m
 void ViewChange::on_disk_problem(const std::string& why, std::uint64_t now_ms) {
   if (why == write_problem_ && writing_) return;  // it is told already
   write_problem_ = why;
-  if (applied_view_ != view_.number() &&
+  if (!is_installed() &&
       view_.has(peers_.self()))  // the others have installed a view that has this node
     send(others(), schema::Suspect{view_.number_of(peers_.self()), why});
   suspect(peers_.self(), why, now_ms, true);
@@ -509,7 +507,7 @@ bool ViewChange::knows_members(const schema::NextView& next) {
 }
 
 void ViewChange::record_decision(const schema::NextView& next, std::uint64_t now_ms) {
-  if (applied_view_ == view_.number()) {
+  if (is_installed()) {
     previous_view_ = view_;
     decision_times_ = times_;
     decision_times_.decided_ms = now_ms;
@@ -566,7 +564,7 @@ void ViewChange::apply_decision(std::uint64_t now_ms) {
 }
 
 void ViewChange::on_stale_view(Seat from, std::uint32_t view, std::uint64_t now_ms) {
-  if (view == 0 || view >= view_.number() || applied_view_ != view_.number()) return;
+  if (view == 0 || view >= view_.number() || !is_installed()) return;
   std::optional<std::uint64_t>& answered_ms = peer_states_[from].answered_ms;
   if (answered_ms && now_ms < *answered_ms + kAnswerMs) return;
   answered_ms = now_ms;
@@ -574,7 +572,7 @@ void ViewChange::on_stale_view(Seat from, std::uint32_t view, std::uint64_t now_
 }
 
 void ViewChange::on_hint(Seat from, const std::string& what, std::uint64_t now_ms) {
-  if (applied_view_ != view_.number() || (hinted_ms_ > 0 && now_ms < hinted_ms_ + kRepeatMs)) return;
+  if (!is_installed() || (hinted_ms_ > 0 && now_ms < hinted_ms_ + kRepeatMs)) return;
   hinted_ms_ = now_ms;
   const std::string hint = peers_.name(from) + " " + what + ", but is in no view that " + peers_.own_name() + " knows";
   note_hint(hint, "; asking " + peers_.names_of(others()));
@@ -591,7 +589,7 @@ void ViewChange::on_frame(Seat from, const schema::FrameHeader& header, const sc
     if (decide->view.number != header.view + 1 || decide->view.members.empty()) return;
     if (peer_states_[from].status == kUnreachable) set_status(from, kReachable, now_ms);
     on_stale_view(from, decide->view.number, now_ms);
-    const bool installed = view_.number() > View::kFirst && applied_view_ == view_.number();
+    const bool installed = view_.number() > View::kFirst && is_installed();
     if (!installed || decide->view.number != view_.number()) return on_decided(decide->view, now_ms);
     if (rank_of(decide->view) < rank_of(vote_.view)) return send_decision({from});
     if (rank_of(decide->view) == rank_of(vote_.view) || !knows_members(decide->view)) return;

@@ -27,7 +27,7 @@
 // - Where nobody alive has heard what an old vote told, two views may have one number, or a newer view take back what
 // is
 //   confirmed here. Of the first the higher by (start, members) continues, of the second the newer one; the node that
-//   gives way keeps its state and stays out until a user lets it join.
+//   gives way sets its state aside.
 // - What a node of no known view says is a hint: this node sends its own newest Decide to the voters of its view, which
 //   answer with a newer one. If none is heard the run is PAUSED and says so.
 // - A member that was disconnected between its promise and the install is suspected again in v+1, even if it is back:
@@ -105,8 +105,8 @@ class ViewChange {
   const schema::NextView& newest() const { return vote_.view; }  // view(), as it was decided
   bool has_state() const { return has_state_; }
   // This view is decided, or follows one that is, and the decision is not written yet: its frames wait for that.
-  bool is_ahead(std::uint32_t view) const { return applied_view_ != view_.number() && view >= view_.number(); }
-  bool in_progress() const { return sealed_ || has_reason(); }
+  bool is_ahead(std::uint32_t view) const { return !is_installed() && view >= view_.number(); }
+  bool in_progress() const { return is_deciding() || !is_installed(); }  // until the new view is installed
   bool is_alone() const;  // no other voter is reachable
   // What is missing for a quorum and the way out; "" while the run, of this id, is not paused.
   std::string pause_reason(const std::string& run_id) const;
@@ -149,6 +149,8 @@ class ViewChange {
   bool is_voter() const { return view_.has_voter(peers_.self(), self_.directory); }
   bool is_coordinator() const { return phase_ != Phase::kNone; }
   bool has_reason() const { return times_.noticed_ms > 0; }
+  bool is_deciding() const { return sealed_ || has_reason(); }
+  bool is_installed() const { return applied_view_ == view_.number(); }  // or left
   std::vector<Seat> others() const;
   template <class Condition>
   std::vector<Seat> voters(Condition condition) const;

@@ -356,7 +356,7 @@ void Node::on_event(RecordWritten& event) {
   if (run_ == nullptr) publish_last_run();
   if (const std::optional<RunRecord> record = context_.storage.store.recorded(event.run_id);
       record && record->key == contradiction_.key)
-    contradiction_.of_own_lineage ? stay_out(*record) : set_aside(*record);
+    set_aside(*record);
   if (std::optional<ListSavedStates> unlisted = std::exchange(unlisted_, std::nullopt)) apply(*unlisted);
 }
 
@@ -451,19 +451,11 @@ void Node::on_lower_lineage(const schema::Heartbeat& beat, const RunRecord& reco
 }
 
 void Node::set_aside(const RunRecord& record) {
-  const Result<RunRecord> aside = lineages_.set_aside(record, contradiction_.why, contradiction_.by_order);
+  const Result<RunRecord> aside =
+      lineages_.set_aside(record, record.key + contradiction_.view, contradiction_.why, contradiction_.by_order);
   if (!aside.ok()) return;
   if (const auto voted = voted_runs_.find(aside->key); voted != voted_runs_.end()) voted->second = aside->id;
   membership_.set_aside(aside->key, past_run(*aside, context_.self.names, context_.self.config.seat()));
-}
-
-void Node::stay_out(const RunRecord& record) {
-  context_.news.log.warning("two-views", {{"run", record.id}, {"what", contradiction_.why}});
-  context_.storage.store.amend(record.key, [&](RunRecord& one) {
-    one.left_by_order = true;
-    one.aside = contradiction_.why;
-  });
-  contradiction_ = {};
 }
 
 void Node::on_event(ShutDown&) {
@@ -667,7 +659,7 @@ void Node::apply_actions() {
 void Node::report_outcome() {
   if (!run_ || !run_->is_active()) return;
   const Member& member = run_->view().member();
-  if (run_->quiesced()) membership_.on_quiesced(run_->identity().run_key, steady_ms());
+  if (run_->quiesced() && !member.is_sealed()) membership_.on_quiesced(run_->identity().run_key, steady_ms());
   if (member.stopping()) membership_.on_stopping();
   if (member.failed())
     report_failure(*member.failed());
@@ -981,9 +973,8 @@ void Node::apply(LeaveView& action) {
     contradiction_ = {action.run_key,
                       "view " + std::to_string(action.next.number) + " takes step " + std::to_string(step) + " of " +
                           context_.self.config.node + " back to " + std::to_string(action.next.start) +
-                          ": a voter had an old vote; fetch what is here, then tgctl join " +
-                          context_.self.config.node + " gives it up",
-                      true, true};
+                          ", for a voter had an old vote",
+                      false, action.next.number};
   run_->leave(Round(action.next.start));
 }
 

@@ -98,7 +98,6 @@ class Node {
   void log_run(const std::string& id);
   void on_lower_lineage(const schema::Heartbeat& beat, const RunRecord& record, const Held& own);
   void set_aside(const RunRecord& record);
-  void stay_out(const RunRecord& record);
 
   // --- what Membership has decided ---
   void apply_actions();  // until membership and the run have no more actions
@@ -152,7 +151,7 @@ class Node {
     std::uint64_t key = 0;  // the run's that ends for it
     std::string why;
     bool by_order = false;
-    bool of_own_lineage = false;  // another view of it
+    std::uint32_t view = 0;  // the other view, where that is of the same lineage
   } contradiction_;
   BurstMeter bursts_;
   DisconnectGrace disconnect_grace_;

@@ -28,11 +28,12 @@ std::string OtherLineages::on_lower(const schema::Heartbeat& beat, const Held& o
   return text;
 }
 
-Result<RunRecord> OtherLineages::set_aside(const RunRecord& record, const std::string& why, bool by_order) const {
+Result<RunRecord> OtherLineages::set_aside(const RunRecord& record, std::uint64_t key, const std::string& why,
+                                           bool by_order) const {
   const std::string& node = context_.self.config.node;
   const std::string way = "set aside from run " + record.id + ", which " + node +
                           (by_order ? " joins by tgctl join " + node : " joins again");
-  Result<RunRecord> aside = context_.storage.store.set_aside(record.id, why + "; " + way);
+  Result<RunRecord> aside = context_.storage.store.set_aside(record.id, key, why + "; " + way);
   if (aside.ok())
     context_.news.log.warning("two-lineages", {{"run", record.id}, {"kept-as", aside->id}, {"what", aside->aside}});
   else

@@ -22,8 +22,9 @@ class OtherLineages {
   Held held(const RunRecord& record);
   // A peer has a lower lineage. Returns what to show once, if that lineage is contradicted; "" otherwise.
   std::string on_lower(const schema::Heartbeat& beat, const Held& own);
-  // by_order: a person began the other lineage. An error (logged) leaves the run as it is.
-  Result<RunRecord> set_aside(const RunRecord& record, const std::string& why, bool by_order) const;
+  // key: the run's that it becomes. by_order: a person began the other lineage. An error (logged) leaves the run as it
+  // is.
+  Result<RunRecord> set_aside(const RunRecord& record, std::uint64_t key, const std::string& why, bool by_order) const;
   // Whether a lineage of the run older than by_order was set aside here and no user let this node join the other one.
   bool stays_out(const std::string& run, std::uint32_t by_order) const;
   bool let_in(const std::string& run);  // false if no lineage of it was set aside

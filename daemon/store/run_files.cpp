@@ -18,6 +18,7 @@
 #include "daemon/store/view_interval.h"
 #include "daemon/store/vote_file.h"
 #include "engine/storage/atomic_file.h"
+#include "kernels/base/hex.h"
 #include "kernels/base/log.h"
 #include "kernels/base/regular_file.h"
 #include "schema/limits.h"
@@ -106,6 +107,7 @@ Result<RunRecord> RunFiles::read_record(const std::string& id) const {
   if (!record) return record.error();
   if (schema::is_set_aside(id, record->id)) {  // it died before it had written the new one
     record->id = record->status.id = id;
+    record->key = parse_hex_digest(id.substr(id.rfind('-') + 1)).value_or(record->key);
     record->left_by_order = true;
     record->aside = "set aside when another lineage of it was heard";
   }

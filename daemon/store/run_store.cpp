@@ -190,12 +190,13 @@ Status RunStore::join(const RunRecord& record, const std::string& views, const V
   return {};
 }
 
-Result<RunRecord> RunStore::set_aside(const std::string& id, const std::string& why) {
+Result<RunRecord> RunStore::set_aside(const std::string& id, std::uint64_t key, const std::string& why) {
   const std::lock_guard writers(writing_);
   std::optional<RunRecord> own = index_.written(id);
   if (!own) return Error{ErrorKind::kNotFound, node_ + " has no run " + id};
   if (unsaved_.ids().contains(id)) return Error{ErrorKind::kIo, "its state is not on the disk yet"};
-  own->id = own->status.id = schema::set_aside_id(id, hex_digest(own->key));
+  own->key = key;
+  own->id = own->status.id = schema::set_aside_id(id, hex_digest(key));
   own->left_by_order = true;
   own->aside = why;
   if (Status moved = files_->rename(id, own->id); !moved) return moved.error();

@@ -49,7 +49,7 @@ class RunStore {
   Status join(const RunRecord& record, const std::string& views, const ViewInterval& ended);
   // Another lineage of the run contradicts this node's: it becomes a run of its own, ID-KEY, which does not resume by
   // itself. Returns its record.
-  Result<RunRecord> set_aside(const std::string& id, const std::string& why);
+  Result<RunRecord> set_aside(const std::string& id, std::uint64_t key, const std::string& why);
   // The run continues in its next view: writes a line for the interval that ended, and the new record. The status shown
   // stays the same. Called by the thread that writes the run's states.
   Status change_view(const RunRecord& next, const ViewInterval& ended);

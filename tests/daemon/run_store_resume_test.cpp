@@ -451,11 +451,11 @@ TEST_F(RunStoreResumeTest, WhatIsSetAsideStaysWhole) {
   put_checkpoint(20);
   ASSERT_TRUE(store->write(record(RunState::kInterrupted)).ok());
   const std::string kept = "run-1-000000000000004d";
-  const Result<RunRecord> aside = store->set_aside("run-1", "node-b continues it");
+  const Result<RunRecord> aside = store->set_aside("run-1", 0x4d, "node-b continues it");
   ASSERT_TRUE(aside.ok()) << aside.error().message;
   EXPECT_EQ(aside->id, kept);
   EXPECT_FALSE(store->exists("run-1"));
-  EXPECT_FALSE(store->set_aside("run-1", "").ok());
+  EXPECT_FALSE(store->set_aside("run-1", 0x4d, "").ok());
   EXPECT_NE(store->recorded(kept)->aside.find("node-b continues it"), std::string::npos);
   EXPECT_EQ(store->recovery_points(kept)->states.size(), 1u) << "it can be resumed";
   store.reset();

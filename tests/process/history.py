@@ -20,6 +20,7 @@ import collections
 import json
 import os
 import sys
+import time
 
 from asking import FINAL
 
@@ -62,6 +63,8 @@ class Story:
             return None
         with open(path) as file:
             record = json.load(file)
+        if record["state"] not in FINAL:
+            record["digest"] = ""  # compared before the average had moved: another one than that of the state
         return cls(node.name, record, _lines(node.run_file(run, "views.jsonl")), _lines(node.run_file(run, "metrics.jsonl")))
 
     @classmethod
@@ -89,6 +92,15 @@ class History:
     def simulated(cls, lives):
         digests = {int(step): format(digest, "016x") for life in reversed(lives) for step, digest in life["states"].items()}
         return cls([Story.simulated(life, digests) for life in lives])
+
+    @classmethod
+    def live(cls, nodes, run, looks=5):
+        """Of nodes that write meanwhile: what files of two moments seem to break is looked at again; a broken promise stays broken."""
+        history = cls.of(nodes, run)
+        if looks == 1 or not history.problems():
+            return history.check()
+        time.sleep(0.3)
+        return cls.live(nodes, run, looks - 1)
 
     def check(self):
         problems = self.problems()
@@ -123,14 +135,22 @@ class History:
 
     def _states(self):
         told = {}
+        digests, beginnings = {}, {interval.lineage: interval.start for interval in self.views().values() if interval.view == 1}
+
+        def stale(story, step):
+            """A later lineage began further back, and this node has not come into it yet."""
+            newest = max(interval.lineage for interval in story.intervals())
+            return any(lineage > newest and start < step for lineage, start in beginnings.items())
+
         for story in self.stories:
             for row in story.metrics:
+                if stale(story, row["step"]):
+                    break
                 facts = {"loss": row["loss"], "learning_rate": row["learning_rate"]} | ({"evaluation": row["evaluation"]} if row.get("evaluation") else {})
                 for what, value in facts.items():
                     who, first = told.setdefault((what, row["step"]), (story.name, value))
                     if first != value:
                         yield f"P2: {what} of step {row['step']}: {who} has {first}, {story.name} has {value}"
-        digests, beginnings = {}, {interval.lineage: interval.start for interval in self.views().values() if interval.view == 1}
 
         def given_up(interval):
             """A later lineage began further back: no node's checkpoint had that state."""
@@ -138,8 +158,9 @@ class History:
 
         for story in self.stories:
             known = [(interval.start, interval.digest) for interval in story.intervals() if interval.view > 1 and not given_up(interval)]
-            known.append((story.record["digest_step"], story.record["digest"]))
-            for step, digest in known:
+            if not stale(story, story.record["digest_step"]):
+                known.append((story.record["digest_step"], story.record["digest"]))
+            for step, digest in [one for one in known if one[1].strip("0")]:  # a process that was killed early has told none
                 who, first = digests.setdefault(step, (story.name, digest))
                 if first != digest:
                     yield f"P2: state {step}: {who} has digest {first}, {story.name} has {digest}"
@@ -164,14 +185,15 @@ class History:
                     yield f"P3: view {following.view} begins with step {following.start}, the one before with {interval.start}"
 
     def _lines_once(self):
+        last = max((interval.lineage, interval.view) for interval in self.views().values()) if self.stories else None
         for story in self.stories:
             steps = [row["step"] for row in story.metrics]
             if steps != list(range(1, len(steps) + 1)):
                 missing = sorted(set(range(1, max(steps, default=0) + 1)) - set(steps))
                 twice = sorted(step for step, count in collections.Counter(steps).items() if count > 1)
                 yield f"metrics.jsonl of {story.name}: of {len(steps)} lines, missing steps {missing}, twice {twice}, in order: {steps == sorted(steps)}"
-            was_there_at_its_end = max(self.views()) in {(interval.key, interval.view) for interval in story.past}
-            if story.record["state"] in ("COMPLETED", "STOPPED") and was_there_at_its_end and len(steps) != story.record["step"]:
+            was_there_at_its_end = last in {(interval.lineage, interval.view) for interval in story.past}
+            if story.record["state"] in ("COMPLETED", "STOPPED") and story.record["own"]["save"] == "saved" and was_there_at_its_end and len(steps) != story.record["step"]:
                 yield f"metrics.jsonl of {story.name} has {len(steps)} lines, the run came to step {story.record['step']}"
 
     def _files(self):

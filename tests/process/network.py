@@ -102,13 +102,23 @@ class Network:
         target = ("REJECT", "--reject-with", "tcp-reset") if reset else ("DROP",)
         self._refuse(one, "OUTPUT", "-d", self.addresses[other], "-p", "tcp", "--dport", str(port), target=target)
 
+    def lose(self, index):
+        """A tenth of what this node sends is lost."""
+        self._refuse(index, "OUTPUT", "-o", self.INTERFACE, "-m", "statistic", "--mode", "random", "--probability", "0.1")
+
+    def slow(self, index):
+        """This node sends 2 Mbit/s."""
+        _do("tc", "-n", self.spaces[index], "qdisc", "replace", "dev", self.INTERFACE, "root", "tbf", "rate", "2mbit", "burst", "16kb", "latency", "200ms")
+
     def _refuse(self, index, chain, *match, target=("DROP",)):
         _do(*self.prefixes[index], "iptables", "-A", chain, *match, "-j", *target)
 
-    def heal(self):
-        """Everything arrives again."""
-        for prefix in self.prefixes:
+    def heal(self, *indices):
+        """Everything arrives again; or what these nodes cut off themselves."""
+        for prefix in [self.prefixes[index] for index in indices] or self.prefixes:
             _do(*prefix, "iptables", "-F")
+        for space in self.spaces:
+            subprocess.run(["tc", "-n", space, "qdisc", "del", "dev", self.INTERFACE, "root"], capture_output=True)  # refused where none is slow
 
     def write_hosts(self, *lines):
         """The names that every node knows: its own /etc/hosts, by `ip netns exec`."""

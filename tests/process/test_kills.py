@@ -1,9 +1,12 @@
-"""Random deaths, a few of each kind (kills.py). tests/hostile/kills and tests/hostile/power have more of the same, from a seed."""
+"""Random deaths, a few of each kind (kills.py), and a short storm (storm.py). tests/hostile/kills, power and storm have more of the same,
+from a seed."""
 
+import collections
 import unittest
 
 from kills import Kills, settings, table
 from mesh import Mesh
+from storm import storm
 
 
 class Random(unittest.TestCase):
@@ -22,6 +25,13 @@ class Random(unittest.TestCase):
 
     def test_of_four(self):
         self.trials(4, ("training", "returning"), threads=2)
+
+
+class InAStorm(unittest.TestCase):
+    def test_of_three(self):
+        counts = collections.Counter()
+        storm("process", 0, nodes=3, seconds=15, counts=counts, times=collections.defaultdict(list), without=("disk",))
+        print(", ".join(f"{count} {what}" for what, count in sorted(counts.items())))
 
 
 if __name__ == "__main__":

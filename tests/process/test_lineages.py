@@ -3,6 +3,7 @@ lineage ends, both are named, and neither is lost."""
 
 import os
 import re
+import shutil
 import unittest
 
 from changes import wait_recorded
@@ -104,6 +105,49 @@ class TwoLineages(unittest.TestCase):
             self.network.heal()
             self.aside(mesh, run, "INTERRUPTED")
             self.assertEqual(mesh[JUNIOR].record(run)["state"], "COMPLETED")
+
+
+class OldVoteInACut(unittest.TestCase):
+    """A voter is set back to a copy of its disk where nobody alive has heard what it told since: two views of one number."""
+
+    def test_one_of_two_views_ends(self):
+        try:
+            network = Network(3, cut=True).__enter__()
+        except NetworkUnavailable as reason:
+            self.skipTest(str(reason))
+        self.addCleanup(network.__exit__)
+        with Mesh(3, MESH, hosts=network.addresses, prefixes=network.prefixes) as mesh:
+            first, other, voter = mesh.nodes
+            run = mesh.detach(JOB)
+            mesh.wait_for_step(run, 3)
+            older = os.path.join(mesh.folder, "older")
+            shutil.copytree(voter.state_dir, older, ignore=shutil.ignore_patterns("*.sock"))
+            network.isolate(1)
+            voter.kill()  # back at once it votes, without a state
+            voter.start()
+            wait_until(lambda: f"node-a goes on alone: {mesh.run(run)}", lambda: first.record(run)["members"] == ["node-a"])
+            network.isolate(0)
+            voter.kill()
+            shutil.rmtree(voter.state_dir)
+            os.rename(older, voter.state_dir)
+            network.heal(1)
+            voter.start()
+            wait_until(lambda: f"node-b goes on alone: {mesh.run(run, node=1)}", lambda: other.record(run)["members"] == ["node-b"])
+            self.assertEqual([node.record(run)["view"] for node in (first, other)], [2, 2])
+            mesh.wait_for_step(run, mesh.run(run, node=1)["step"] + 20, node=1)
+            network.heal()
+            def aside():
+                return next(((node, one) for node in (first, other) for one in os.listdir(os.path.join(node.state_dir, "runs")) if one.startswith(f"{run}-")), None)
+
+            gave_way, kept = wait_until(lambda: f"one gives way: {mesh.status()['runs']}", aside)
+            why = rf"view 2 takes step \d+ of {gave_way.name} back to \d+, for a voter had an old vote; set aside from run {run}"
+            wait_until("its record says why", lambda: re.search(why, gave_way.record(kept)["aside"]))
+            wait_recorded(gave_way, kept, "INTERRUPTED")
+            winner = other if gave_way is first else first
+            self.assertEqual(winner.record(run)["state"], "RUNNING")
+            mesh.wait_ready()
+            folder = mesh.fetch(kept, "--partial", node=mesh.nodes.index(winner))
+            self.assertTrue(os.path.exists(os.path.join(folder, "model.safetensors")))
 
 
 if __name__ == "__main__":

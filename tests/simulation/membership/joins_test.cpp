@@ -234,6 +234,16 @@ TEST(Leaving, TheSeniorQuiescesTheRunForItself) {
   EXPECT_EQ(a.is_quiesced().find("suspect a to b: node-a left on request"), 0u);
 }
 
+// Its node asks again and again: an answer each time would keep it from ever hearing that the decision is written.
+TEST(Leaving, ADecisionThatIsNotWrittenYetEndsTheQuiesceOnlyOnce) {
+  Machine b = running(kB, 3);
+  b.receives(kA, schema::Prepare{ballot(1, kA)});
+  b.disk_stands_still();
+  EXPECT_EQ(b.receives(kA, Decide{next_view({kB, kC})}).find("write view 2"), 0u);
+  EXPECT_EQ(b.is_quiesced(), "");
+  EXPECT_NE(b.disk_goes_on().find("install view 2"), std::string::npos);
+}
+
 // A member leaves on request, and rejoins without being restarted: from then on it is as good as any other.
 TEST(Leaving, AMemberThatLeftMayRejoin) {
   Machine c = running(kC, 3);
