@@ -429,8 +429,7 @@ void ViewChange::on_vote_written(const std::string& problem, std::uint64_t now_m
 void ViewChange::on_disk_problem(const std::string& why, std::uint64_t now_ms) {
   if (why == write_problem_ && writing_) return;  // it is told already
   write_problem_ = why;
-  if (!is_installed() &&
-      view_.has(peers_.self()))  // the others have installed a view that has this node
+  if (!is_installed() && view_.has(peers_.self()))  // the others have installed a view that has this node
     send(others(), schema::Suspect{view_.number_of(peers_.self()), why});
   suspect(peers_.self(), why, now_ms, true);
 }

@@ -107,7 +107,7 @@ class ViewChange {
   // This view is decided, or follows one that is, and the decision is not written yet: its frames wait for that.
   bool is_ahead(std::uint32_t view) const { return !is_installed() && view >= view_.number(); }
   bool in_progress() const { return is_deciding() || !is_installed(); }  // until the new view is installed
-  bool is_alone() const;  // no other voter is reachable
+  bool is_alone() const;                                                 // no other voter is reachable
   // What is missing for a quorum and the way out; "" while the run, of this id, is not paused.
   std::string pause_reason(const std::string& run_id) const;
   // The committed step, once sealed.
