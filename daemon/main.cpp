@@ -230,7 +230,7 @@ MeshHooks mesh_hooks(const schema::NodeConfig& config, EventQueue& queue, Contro
     const auto result = queue.post_frame(
         {.from = from, .frame = std::move(frame), .keep = std::move(keep), .at = std::chrono::steady_clock::now()});
     if (result != EventQueue::PostResult::kFloodBegins) return;
-    const std::string& peer = config.peers[from].name;
+    const std::string& peer = config.nodes[from];
     log.warning("flood-refused", {{"peer", peer}, {"most-bytes", schema::kMaxQueuedBytesPerPeer}});
     on_lost(from, peer + " floods " + config.node + ": " + std::to_string(schema::kMaxQueuedBytesPerPeer >> 20) +
                       " MiB of its frames are queued");
@@ -288,12 +288,14 @@ void log_ready(const RunContext& context) {
 // never returned, the watch over a device that hangs, CivetWeb's threads, which take up to two seconds to end.
 struct ProcessScope {
   const schema::NodeConfig& config;
+  const std::string& path;  // of the configuration file
+  const PeerFile::Read read_config;
   const kernels::Kernels& kernels;
   const engine::ComputeDevice& compute;
   const DeviceWatch device{compute};
   Progress progress{};
-  Metrics metrics{config.peers.size()};
-  HttpResponder responder{{.names = config.names(),
+  Metrics metrics{config.nodes.kMaxNodes};
+  HttpResponder responder{{.names = config.nodes,
                            .self = config.seat(),
                            .build = schema::build_id(),
                            .kernels = std::string(kernels.name),
@@ -320,7 +322,7 @@ int run_node(ProcessScope& scope, EndSignals& end_signals, const std::vector<std
   const std::uint64_t incarnation = draw_bits() | 1;  // never 0
   const std::uint64_t threads = compute_threads(config, log);
   const FaultInjection fault(config.fault);
-  EventQueue queue(config.peers.size());
+  EventQueue queue(config.nodes.kMaxNodes);
   LinkTable links(config, log);
   std::string metrics_problem;  // written before the control server starts
   schema::FramePool pool;
@@ -334,7 +336,7 @@ int run_node(ProcessScope& scope, EndSignals& end_signals, const std::vector<std
   Mesh mesh(config, links, incarnation, build, **keyring, pool, log, mesh_hooks(config, queue, control, log));
   const RunContext context{
       .self = {.config = config,
-               .names = config.names(),
+               .names = config.nodes,
                .build = build,
                .directory = *directory,
                .incarnation = incarnation},
@@ -345,7 +347,8 @@ int run_node(ProcessScope& scope, EndSignals& end_signals, const std::vector<std
       .hooks = run_hooks(queue)};
   ServiceManager service_manager(std::getenv("NOTIFY_SOCKET"), std::getenv("WATCHDOG_USEC"),
                                  std::getenv("WATCHDOG_PID"));
-  Node node(context, queue, control, service_manager);
+  PeerFile peer_file(scope.path, scope.read_config, queue);
+  Node node(context, queue, control, service_manager, peer_file);
   if (const Status served = start_metrics(config, scope.metrics_server, log); !served.ok())
     metrics_problem = served.error().message;
 
@@ -365,7 +368,8 @@ int run_node(ProcessScope& scope, EndSignals& end_signals, const std::vector<std
 }
 
 // The objects made here are never destroyed: see ProcessScope.
-[[noreturn]] void run_daemon(const schema::NodeConfig& config, const std::vector<std::string>& config_warnings) {
+[[noreturn]] void run_daemon(const schema::CommandLine& line, const PeerFile::Read& read_config) {
+  const schema::NodeConfig& config = line.config;
   EndSignals end_signals;  // before all other threads
   if (const Status enough = engine::reserve_descriptors(schema::descriptors_of(config.peers.size()),
                                                         "a mesh of " + std::to_string(config.peers.size()) + " nodes");
@@ -378,8 +382,9 @@ int run_node(ProcessScope& scope, EndSignals& end_signals, const std::vector<std
   const Result<engine::ComputeDevice> compute =
       engine::ComputeDevice::choose(device_choice(config), host, schema::build_id());
   if (!compute.ok()) exit_process(print_error(compute.error()));
-  ProcessScope scope{.config = config, .kernels = **kernels, .compute = *compute};
-  exit_process(run_node(scope, end_signals, config_warnings));
+  ProcessScope scope{
+      .config = config, .path = line.path, .read_config = read_config, .kernels = **kernels, .compute = *compute};
+  exit_process(run_node(scope, end_signals, line.warnings));
 }
 
 // Prints all problems. A thread that asks the resolver may still run.
@@ -455,5 +460,9 @@ int main(int argc, char** argv) {
   if (parsed->check_config) check_config(*parsed);
   make_openmp_passive(argv);
   limit_freed_memory();
-  run_daemon(parsed->config, parsed->warnings);
+  run_daemon(*parsed, [argc, argv]() -> Result<schema::NodeConfig> {
+    const Result<schema::CommandLine> again = schema::parse_node_command_line(argc, argv);
+    if (!again.ok()) return again.error();
+    return again->config;
+  });
 }

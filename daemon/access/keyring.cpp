@@ -1,7 +1,5 @@
 #include "daemon/access/keyring.h"
 
-#include <sys/stat.h>
-
 #include <cstring>
 #include <utility>
 
@@ -10,23 +8,17 @@ namespace tg::daemon {
 using schema::Key;
 using schema::KeyPair;
 
-Keyring::Keyring(const schema::NodeConfig& config)
-    : path_(config.key_file), node_(config.node), names_(config.names()) {}
+Keyring::Keyring(const schema::NodeConfig& config) : path_(config.key_file), node_(config.node), nodes_(config.nodes) {}
 
 Result<std::unique_ptr<Keyring>> Keyring::open(const schema::NodeConfig& config) {
   std::unique_ptr<Keyring> keyring(new Keyring(config));
   if (!keyring->has_keys()) return keyring;
-  keyring->stamp_ = keyring->file_stamp();
+  keyring->stamp_ = file_stamp(keyring->path_);
+  keyring->nodes_version_ = keyring->nodes_.version();
   Result<Keys> keys = keyring->read_file();
   if (!keys) return keys.error();
   keyring->keys_ = *std::move(keys);
   return keyring;
-}
-
-Keyring::FileStamp Keyring::file_stamp() const {
-  struct stat status {};
-  if (::stat(path_.c_str(), &status) != 0) return {};
-  return {status.st_mtim.tv_sec, status.st_mtim.tv_nsec, status.st_ino, static_cast<std::uint64_t>(status.st_size)};
 }
 
 Result<Keyring::Keys> Keyring::read_file() const {
@@ -38,8 +30,10 @@ Result<Keyring::Keys> Keyring::read_file() const {
   for (const schema::Operator& listed : keys.file.operators)
     keys.users[listed.public_key] = {User::Kind::kOperator, listed.name, listed.rights};
   for (const Key& cluster : keys.file.clusters) {
-    for (const std::string& name : names_)
+    for (const Seat seat : nodes_.places()) {
+      const std::string& name = nodes_[seat];
       keys.users[schema::node_keys(cluster, name).public_key] = {User::Kind::kNode, name, schema::Rights::kFull};
+    }
     keys.users[schema::member_keys(cluster).public_key] = {User::Kind::kMember, "", schema::Rights::kFull};
   }
   return keys;
@@ -98,18 +92,23 @@ Keyring::ConnectionKeys Keyring::to_control(std::size_t which) const {
 
 void Keyring::refresh(Log& log) {
   if (!has_keys()) return;
-  const FileStamp now = file_stamp();
+  const FileStamp now = file_stamp(path_);
   const std::lock_guard lock(mutex_);
-  if (now == stamp_) return;
+  const std::uint64_t version = nodes_.version();
+  const bool changed = now != stamp_;
+  if (!changed && version == nodes_version_) return;
   stamp_ = now;  // a bad file is reported once
+  nodes_version_ = version;
   Result<Keys> keys = read_file();
   if (!keys) {
     log.warning("keys-kept", {{"why", keys.error().message}, {"next", "the previous keys stay in use"}});
     return;
   }
   keys_ = *std::move(keys);
-  log.info("keys-read",
-           {{"file", path_}, {"cluster-keys", keys_.file.clusters.size()}, {"operators", keys_.file.operators.size()}});
+  if (changed)
+    log.info(
+        "keys-read",
+        {{"file", path_}, {"cluster-keys", keys_.file.clusters.size()}, {"operators", keys_.file.operators.size()}});
 }
 
 }  // namespace tg::daemon

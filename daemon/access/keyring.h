@@ -9,6 +9,7 @@
 #include <optional>
 #include <string>
 
+#include "daemon/access/file_stamp.h"
 #include "daemon/access/user.h"
 #include "kernels/base/log.h"
 #include "kernels/base/status.h"
@@ -56,21 +57,16 @@ class Keyring {
     schema::ClusterKeys file;
     std::map<schema::Key, User> users;
   };
-  struct FileStamp {  // tells one version of the file from another
-    std::int64_t seconds = 0, nanoseconds = 0;
-    std::uint64_t inode = 0, size = 0;
-    bool operator==(const FileStamp&) const = default;
-  };
   explicit Keyring(const schema::NodeConfig& config);
-  FileStamp file_stamp() const;
   Result<Keys> read_file() const;
   const schema::Key& cluster(std::size_t which) const;  // called with the lock held
 
   const std::string path_, node_;
-  const Per<Seat, std::string> names_;
+  const schema::NodeList nodes_;
   mutable std::mutex mutex_;
   Keys keys_;
   FileStamp stamp_;
+  std::uint64_t nodes_version_ = 0;  // that of the nodes whose keys are known
 };
 
 }  // namespace tg::daemon

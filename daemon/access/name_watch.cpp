@@ -24,9 +24,13 @@ std::string problem_text(const std::string& name, const Lookup& found) {
 std::string name_problem(const std::string& host) { return problem_text(host, look_up(host)); }
 
 NameWatch::NameWatch(const std::vector<std::string>& hosts) {
-  for (const std::string& host : hosts)
-    if (!is_address_literal(host)) names_[host];
-  for (std::size_t i = 0; i < std::min(names_.size(), kMaxThreads); ++i) threads_.emplace_back([this, i] { loop(i); });
+  const std::lock_guard lock(mutex_);
+  for (const std::string& host : hosts) watch(host);
+}
+
+void NameWatch::watch(const std::string& host) {
+  if (is_address_literal(host) || !names_.try_emplace(host).second) return;
+  if (const std::size_t i = threads_.size(); i < kMaxThreads) threads_.emplace_back([this, i] { loop(i); });
 }
 
 NameWatch::~NameWatch() {
@@ -44,8 +48,9 @@ std::string NameWatch::problem(const std::string& host) const {
   return found == names_.end() ? "" : found->second.problem;
 }
 
-std::string NameWatch::next_address(const std::string& host, const std::string& tried) const {
+std::string NameWatch::next_address(const std::string& host, const std::string& tried) {
   const std::lock_guard lock(mutex_);
+  watch(host);
   const auto found = names_.find(host);
   if (found == names_.end()) return host;
   const std::vector<std::string>& all = found->second.addresses;

@@ -17,7 +17,8 @@ std::string name_problem(const std::string& host);
 
 class NameWatch {
  public:
-  // Hosts given as addresses are ignored; without names there is no thread.
+  // Hosts given as addresses are ignored; without names there is no thread. Others are taken up when they are asked
+  // for.
   explicit NameWatch(const std::vector<std::string>& hosts);
   ~NameWatch();
 
@@ -25,7 +26,7 @@ class NameWatch {
   std::string problem(const std::string& host) const;
   // The address to try after that one, the first after the last; "" while none is known. Those of a name that no longer
   // resolves are kept.
-  std::string next_address(const std::string& host, const std::string& tried) const;
+  std::string next_address(const std::string& host, const std::string& tried);
   // Whether it is one of the host's addresses; IPv4-mapped ones are IPv4.
   bool has_address(const std::string& host, const std::string& address) const;
 
@@ -34,11 +35,12 @@ class NameWatch {
     std::vector<std::string> addresses;
     std::string problem;
   };
+  void watch(const std::string& host);  // called with the lock held
   void loop(std::size_t first);
 
   mutable std::mutex mutex_;
   std::condition_variable changed_;
-  std::map<std::string, Name> names_;  // the set of names never changes
+  std::map<std::string, Name> names_;  // only grows
   bool ending_ = false;
   std::vector<std::thread> threads_;
 };

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cstring>
+#include <utility>
 
 #include "daemon/access/socket_options.h"
 
@@ -110,7 +111,19 @@ Lookup look_up(const std::string& host) {
   return all;
 }
 
-Networks::Networks(const std::vector<std::string>& hosts) {
+Networks::Networks(std::vector<std::string> hosts) : Networks(schema::NodeList(), std::move(hosts)) {}
+
+Networks::Networks(schema::NodeList nodes, std::vector<std::string> others)
+    : nodes_(std::move(nodes)), others_(std::move(others)) {}
+
+void Networks::read_hosts() {
+  if (version_ == nodes_.version()) return;
+  version_ = nodes_.version();
+  std::vector<std::string> hosts = nodes_.hosts();
+  hosts.insert(hosts.end(), others_.begin(), others_.end());
+  fixed_.clear();
+  names_.clear();
+  next_resolve_ = {};
   for (const std::string& host : hosts) {
     if (const std::optional<Network> network = parse_network(host))
       fixed_.push_back(*network);
@@ -120,6 +133,7 @@ Networks::Networks(const std::vector<std::string>& hosts) {
 }
 
 bool Networks::contains(const std::string& address) {
+  read_hosts();
   const std::optional<Network> known = parse_network(address);
   if (!known) return false;
   const auto holds = [&](const std::vector<Network>& all) {

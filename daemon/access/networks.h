@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "kernels/base/status.h"
+#include "schema/options/node_list.h"
 
 namespace tg::daemon {
 
@@ -51,12 +52,18 @@ std::string no_answer_text(const std::string& place);
 class Networks {
  public:
   // hosts: addresses, networks or names.
-  explicit Networks(const std::vector<std::string>& hosts);
+  explicit Networks(std::vector<std::string> hosts);
+  // Those of the peer lines, as they are now, and others.
+  Networks(schema::NodeList nodes, std::vector<std::string> others);
   bool contains(const std::string& address);
 
  private:
+  void read_hosts();
   void resolve();
 
+  schema::NodeList nodes_;
+  std::vector<std::string> others_;
+  std::optional<std::uint64_t> version_;  // that of nodes_ that was read
   std::vector<Network> fixed_, resolved_;
   std::vector<std::string> names_;
   std::chrono::steady_clock::time_point next_resolve_{};

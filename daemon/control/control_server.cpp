@@ -120,7 +120,7 @@ struct ControlServer::State {
   std::string read_progress() const;
 
   const NodeConfig config;
-  const Per<Seat, std::string> names;
+  const schema::NodeList names;
   const Seat self;
   const std::uint64_t incarnation;
   const std::string build;
@@ -158,7 +158,7 @@ ControlServer::State::State(const NodeConfig& node_config, std::uint64_t own_inc
                             Keyring& own_keyring, RunStore& run_store, Progress& own_progress, Log& own_log,
                             Hooks own_hooks)
     : config(node_config),
-      names(node_config.names()),
+      names(node_config.nodes),
       self(node_config.seat()),
       incarnation(own_incarnation),
       build(std::move(own_build)),
@@ -169,11 +169,11 @@ ControlServer::State::State(const NodeConfig& node_config, std::uint64_t own_inc
       log(own_log),
       hooks(std::move(own_hooks)),
       liveness({names, self, node_config.peer_timeout_ms}),
-      runs_of_peers(names.size()),
-      view_reported_ms(names.size(), 0),
+      runs_of_peers(names.kMaxNodes),
+      view_reported_ms(names.kMaxNodes, 0),
       requests(names),
-      mesh_traffic(names.size()),
-      reached(names.size()) {}
+      mesh_traffic(names.kMaxNodes),
+      reached(names.kMaxNodes) {}
 
 // --- any thread ---
 
@@ -328,7 +328,7 @@ void ControlServer::State::on_client_message(const ClientMessage& message) {
 
 // Whether a heartbeat is from another process than that of the peer's mesh link, which is up.
 bool ControlServer::State::is_impostor(const schema::Heartbeat& beat) const {
-  const std::optional<Seat> peer = names.place_of(beat.node);
+  const std::optional<Seat> peer = names.listed(beat.node);
   if (!peer || !hooks.link) return false;
   const LinkView link = hooks.link(*peer);
   return link.up && link.incarnation != 0 && link.incarnation != beat.incarnation;
@@ -367,7 +367,12 @@ void ControlServer::State::handle(const Client& client, const schema::StatusRequ
 
 void ControlServer::State::handle(const Client& client, const schema::ExamineRequest& request) {
   if (request.local) return forward_to_node(client, request);
-  const auto token = requests.survey(client, {names, self, request.seconds, request.line_mbps, {}}, steady_ms());
+  Survey survey;
+  survey.seconds = request.seconds;
+  survey.line_mbps = request.line_mbps;
+  for (const schema::PeerAddress& line : names.lines()) survey.names.push_back(line.name);
+  survey.self = survey.names.place_of(config.node).value();
+  const auto token = requests.survey(client, std::move(survey), steady_ms());
   if (!token) return refuse(client);
   schema::ExamineRequest one = request;
   one.local = true;
@@ -382,8 +387,9 @@ void ControlServer::State::handle(const Client& client, const schema::ExamineReq
 }
 
 void ControlServer::State::add_refusals(schema::Examination& own) const {
-  for (std::size_t i = 0; i < own.links.size(); ++i)
-    if (Seat(i) != self) own.links[i].refusal = sockets->refusal(Seat(i));
+  for (schema::LinkFacts& link : own.links)
+    if (const std::optional<Seat> peer = names.listed(link.peer); peer && *peer != self)
+      link.refusal = sockets->refusal(*peer);
 }
 
 void ControlServer::State::handle(const Client& client, schema::LogsRequest request) {
@@ -425,7 +431,7 @@ std::string ControlServer::State::vote_needed_text(const std::string& run,
                                                    const std::vector<std::string>& elsewhere) const {
   std::vector<std::string> in_doubt = store.voters_in_doubt(run);
   std::erase_if(in_doubt, [&](const std::string& node) {
-    return !names.place_of(node) || std::ranges::count(elsewhere, node) > 0;
+    return !names.listed(node) || std::ranges::count(elsewhere, node) > 0;
   });
   if (in_doubt.empty()) return "";
   const std::string doubtful = schema::joined(in_doubt);
@@ -460,7 +466,7 @@ void ControlServer::State::handle(const Client& client, schema::VersionRequest) 
 
 void ControlServer::State::handle(const Client& client, const schema::Heartbeat& beat) {
   (void)client;  // a heartbeat has no answer
-  const std::optional<Seat> found = names.place_of(beat.node);
+  const std::optional<Seat> found = names.listed(beat.node);
   if (!found) return log_bad(beat.node, "a heartbeat of a node that no peer line names");
   const Seat peer = *found;
   if (peer == self) return log_bad(beat.node, "a heartbeat under our own name; do two nodes have this name?");
@@ -513,7 +519,7 @@ void ControlServer::State::slice(const Client& client, SliceRequest request, con
 }
 
 void ControlServer::State::relay(const Client& client, const std::string& node, schema::RequestBody body) {
-  const std::optional<Seat> seat = names.place_of(node);
+  const std::optional<Seat> seat = names.listed(node);
   if (!seat) {
     return answer(client,
                   Error{ErrorKind::kNotFound, "no node '" + node + "'; the nodes are " + schema::joined(names)});
@@ -581,7 +587,7 @@ MeshStatus ControlServer::State::own_status() {
   status.runs = store.statuses();
   const std::uint64_t now_ms = steady_ms();
   for (const Seat peer : names.places()) {
-    const schema::PeerAddress& address = config.peers[peer];
+    const schema::PeerAddress address = names.line(peer);
     schema::NodeStatus node{address.name, host_and_port(address.host, static_cast<std::uint16_t>(address.port + 1)),
                             schema::NodeState::kUp, ""};
     if (peer == self) {
@@ -604,6 +610,7 @@ MeshStatus ControlServer::State::own_status() {
     }
     status.nodes.push_back(std::move(node));
   }
+  std::ranges::sort(status.nodes, {}, &schema::NodeStatus::name);
   for (schema::RunStatus& run : status.runs) {
     if (schema::has_ended(run.state)) continue;
     if (run.state == schema::RunState::kStarting && run.id == watching.run_id)

@@ -152,6 +152,7 @@ struct PeerLink {
   Connection link;
   std::size_t cluster = 0;  // the next cluster key to try
   std::string host;         // its address, in digits
+  std::string line;         // the host:port of its peer line that was dialled
   std::string problem;
   bool redial = false, refused = false;
   std::chrono::steady_clock::time_point dialled{};
@@ -167,12 +168,6 @@ std::string place_of(const schema::PeerAddress& peer) {
   return schema::host_and_port(peer.host, static_cast<std::uint16_t>(peer.port + 1));
 }
 
-std::vector<std::string> allowed_hosts(const schema::NodeConfig& config) {
-  std::vector<std::string> hosts = config.hosts();
-  hosts.insert(hosts.end(), config.control_allow.begin(), config.control_allow.end());
-  return hosts;
-}
-
 // The first letter of the client identities that the owner uses.
 constexpr char kTcp = 't', kLocal = 'l';
 
@@ -183,10 +178,10 @@ struct ControlSockets::Impl {
       : config(node),
         keyring(ring),
         log(node_log),
-        names(node.hosts()),
-        authenticator(context, "control", keyring, Networks(allowed_hosts(node)), log),
+        names(node.nodes.hosts()),
+        authenticator(context, "control", keyring, Networks(node.nodes, node.control_allow), log),
         wake_fd(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)),
-        links(node.peers.size()) {
+        links(node.nodes.kMaxNodes) {
     TG_CHECK(wake_fd >= 0, std::strerror(errno));
   }
   ~Impl() {
@@ -265,7 +260,7 @@ Status ControlSockets::Impl::bind_local() {
 
 void ControlSockets::Impl::dial(Seat peer) {
   PeerLink& link = links[peer];
-  const schema::PeerAddress& address = config.peers[peer];
+  const schema::PeerAddress address = config.nodes.line(peer);
   link.dialled = std::chrono::steady_clock::now();
   if (link.problem.empty()) link.problem = no_answer_text(place_of(address));
   link.redial = false;
@@ -283,6 +278,13 @@ void ControlSockets::Impl::dial(Seat peer) {
 
 void ControlSockets::Impl::watch(Seat peer) {
   PeerLink& link = links[peer];
+  const schema::PeerAddress address = config.nodes.line(peer);
+  const std::string place = config.nodes.is_listed(peer) ? place_of(address) : "";
+  if (place != std::exchange(link.line, place)) {
+    link = {};
+    link.line = place;
+  }
+  if (place.empty()) return;
   while (link.link.dealer) {
     const std::optional<ConnectionEvent> event = next_event(link.link.monitor);
     if (!event) break;
@@ -291,12 +293,12 @@ void ControlSockets::Impl::watch(Seat peer) {
       link.refused = false;
     }
     if (*event == ConnectionEvent::kDisconnected && link.problem.empty())  // a refusal has set a problem already
-      link.problem = no_answer_text(place_of(config.peers[peer]));
+      link.problem = no_answer_text(place);
     if (*event == ConnectionEvent::kConnected || *event == ConnectionEvent::kDisconnected) continue;
     link.redial = true;
     link.refused = *event != ConnectionEvent::kKeyRefused;  // in that case the names differ
-    link.problem = explain_failure(*event, {.place = place_of(config.peers[peer]),
-                                            .peer = config.peers[peer].name,
+    link.problem = explain_failure(*event, {.place = place,
+                                            .peer = address.name,
                                             .own = config.node,
                                             .has_keys = keyring.has_keys(),
                                             .key_of_peer = false});
@@ -308,7 +310,7 @@ void ControlSockets::Impl::watch(Seat peer) {
   const bool again = link.redial && now - link.dialled >= pause;
   if (link.link.dealer && !again && now - link.dialled < std::chrono::milliseconds(kNextAddressMs)) return;
   const bool next_key = again && keyring.has_keys() && link.cluster % keyring.cluster_count() != 0;
-  std::string host = next_key ? link.host : names.next_address(config.peers[peer].host, link.host);
+  std::string host = next_key ? link.host : names.next_address(address.host, link.host);
   if (host == link.host && !again) return;
   link.host = std::move(host);
   dial(peer);
@@ -409,7 +411,7 @@ Result<std::unique_ptr<ControlSockets>> ControlSockets::open(const schema::NodeC
     impl->authenticator.start();
     if (Status bound = impl->bind(); !bound) return bound.error();
     if (Status bound = impl->bind_local(); !bound) return bound.error();
-    for (const Seat peer : config.peers.places())
+    for (const Seat peer : config.nodes.places())
       if (peer != config.seat()) impl->watch(peer);
   } catch (const zmq::error_t& error) {
     return Error{ErrorKind::kIo, std::string("cannot set up the control port: ") + error.what()};
@@ -446,7 +448,7 @@ void ControlSockets::tick() {
   impl_->ticked = now;
   try {
     impl_->watch_clients();
-    for (const Seat peer : impl_->links.places())
+    for (const Seat peer : impl_->config.nodes.all())
       if (peer != impl_->config.seat()) impl_->watch(peer);
     impl_->rebind_port();
   } catch (const zmq::error_t& error) {

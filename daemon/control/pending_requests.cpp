@@ -91,11 +91,12 @@ Answer PendingRequests::finish_gather(Waiting::iterator at) {
 }
 
 // Adds a node's part. A node that refuses to be examined gives its reason; a refusal by the asked node ends the survey.
-std::optional<Answer> PendingRequests::add_part(Waiting::iterator at, Seat node, Part part) {
+std::optional<Answer> PendingRequests::add_part(Waiting::iterator at, const std::string& node, Part part) {
   auto& [survey, missing] = std::get<PendingSurvey>(at->second.kind);
-  if (!missing[node]) return std::nullopt;
-  missing[node] = false;
-  survey.parts[node] = std::move(part);
+  const std::optional<Seat> row = survey.names.place_of(node);
+  if (!row || !missing[*row]) return std::nullopt;
+  missing[*row] = false;
+  survey.parts[*row] = std::move(part);
   if (--at->second.outstanding > 0) return std::nullopt;
   return finish(at, diagnose(survey));
 }
@@ -116,8 +117,8 @@ std::optional<Answer> PendingRequests::on_node_reply(std::uint64_t token, ReplyB
   if (at == waiting_.end()) return std::nullopt;
   if (const auto* survey_state = std::get_if<PendingSurvey>(&at->second.kind)) {
     if (std::holds_alternative<Error>(body)) return finish(at, std::move(body));
-    const Seat self = survey_state->survey.self;
-    return add_part(at, self, part_of(body, names_[self], 0));
+    const std::string self = survey_state->survey.names[survey_state->survey.self];
+    return add_part(at, self, part_of(body, self, 0));
   }
   if (!std::holds_alternative<NodeCall>(at->second.kind)) return std::nullopt;
   return finish(at, std::move(body));
@@ -140,7 +141,7 @@ std::optional<Answer> PendingRequests::on_peer_reply(Seat peer, schema::Reply re
   if (std::holds_alternative<PendingSurvey>(at->second.kind)) {
     if (!reserve(at->second, bytes))
       reply.body = Error{ErrorKind::kRefused, "too many requests are pending; ask again"};
-    return add_part(at, peer, part_of(reply.body, names_[peer], arrived_ms));
+    return add_part(at, names_[peer], part_of(reply.body, names_[peer], arrived_ms));
   }
   Gather* gather = std::get_if<Gather>(&at->second.kind);
   if (gather == nullptr) return std::nullopt;
@@ -159,7 +160,7 @@ std::optional<Answer> PendingRequests::on_peer_unavailable(std::uint64_t token, 
   const auto at = waiting_.find(token);
   if (at == waiting_.end()) return std::nullopt;
   if (std::holds_alternative<PendingSurvey>(at->second.kind))
-    return add_part(at, peer, {std::nullopt, 0, "its control port cannot be reached"});
+    return add_part(at, names_[peer], {std::nullopt, 0, "its control port cannot be reached"});
   Gather* gather = std::get_if<Gather>(&at->second.kind);
   if (gather == nullptr) return std::nullopt;
   const auto part = gather->parts.find(peer);

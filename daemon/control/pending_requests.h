@@ -22,6 +22,7 @@
 #include "daemon/doctor/diagnose.h"
 #include "schema/control/control.h"
 #include "schema/limits.h"
+#include "schema/options/node_list.h"
 #include "schema/place.h"
 
 namespace tg::daemon {
@@ -47,7 +48,7 @@ struct PeerRequest {
 
 class PendingRequests {
  public:
-  explicit PendingRequests(Per<Seat, std::string> names) : names_(std::move(names)) {}
+  explicit PendingRequests(schema::NodeList names) : names_(std::move(names)) {}
 
   // Each returns the token; no value if too many requests are pending.
   std::optional<std::uint64_t> call(Client client, std::uint64_t now_ms);
@@ -109,9 +110,9 @@ class PendingRequests {
   bool reserve(Pending& pending, std::size_t bytes);
   Answer finish(Waiting::iterator at, schema::ReplyBody body);
   Answer finish_gather(Waiting::iterator at);
-  std::optional<Answer> add_part(Waiting::iterator at, Seat node, Part part);
+  std::optional<Answer> add_part(Waiting::iterator at, const std::string& node, Part part);
 
-  const Per<Seat, std::string> names_;
+  const schema::NodeList names_;
   std::uint64_t last_token_ = 0;
   Waiting waiting_;
   std::size_t gathered_bytes_ = 0;

@@ -18,7 +18,8 @@ namespace tg::daemon {
 
 void Examiner::examine(const schema::ExamineRequest& request, const std::string& busy, std::uint64_t key,
                        Answer answer) {
-  const schema::NodeConfig& config = context_.config;
+  schema::NodeConfig config = context_.config;
+  config.peers = context_.config.nodes.lines();
   if (current_)
     return answer(Error{ErrorKind::kRefused, config.node + " is being examined already; ask again when that ends"});
   if (!last_.expired())
@@ -52,6 +53,7 @@ void Examiner::examine(const schema::ExamineRequest& request, const std::string&
                                                         "; raise TasksMax= of the service (ulimit -u)"});
   }
   last_ = current.progress;
+  current.config = std::move(config);
   current_ = std::move(current);
 }
 
@@ -60,16 +62,20 @@ void Examiner::send(const LinkStream::Frames& frames) {
   const std::vector<std::byte> filler(LinkStream::kFrameBytes);
   for (std::uint32_t i = 0; i < frames.count; ++i)
     context_.mesh.send(
-        {*current_->receiver},
+        {seat_of(*current_->receiver)},
         schema::encode_frame({current_->key, 0, 0}, schema::Probe{frames.first + i, true, filler}, context_.pool));
 }
 
+Seat Examiner::seat_of(Seat number) const {
+  return *context_.config.nodes.place_of(current_->config.peers[number].name);
+}
+
 void Examiner::begin_slot(std::size_t slot, double now) {
-  const std::size_t nodes = context_.config.peers.size();
+  const std::size_t nodes = current_->config.peers.size();
   current_->slot = slot;
-  current_->receiver = slot < slots_for(nodes) ? receiver_in(slot, context_.config.seat(), nodes) : std::nullopt;
+  current_->receiver = slot < slots_for(nodes) ? receiver_in(slot, current_->config.seat(), nodes) : std::nullopt;
   if (!current_->receiver) return;
-  const bool up = context_.mesh.links().is_up(*current_->receiver);
+  const bool up = context_.mesh.links().is_up(seat_of(*current_->receiver));
   current_->was_down[*current_->receiver] = !up;
   current_->stream = {};
   if (up) send(current_->stream.begin(now, current_->request.seconds / 2.0));
@@ -81,13 +87,13 @@ void Examiner::end_slot() {
 }
 
 void Examiner::on_probe_reply(std::uint64_t key, Seat from, std::uint32_t number) {
-  if (current_ && current_->key == key && current_->receiver == from)
+  if (current_ && current_->key == key && current_->receiver && seat_of(*current_->receiver) == from)
     send(current_->stream.acknowledged(number, now_seconds()));
 }
 
 void Examiner::tick() {
   if (!current_) return;
-  const std::size_t nodes = context_.config.peers.size(), slots = slots_for(nodes);
+  const std::size_t nodes = current_->config.peers.size(), slots = slots_for(nodes);
   const double now = now_seconds(), ms = 1000 * (now - current_->began);
   const double in_slots = ms - schema::examine_checks_ms(nodes);
   if (measuring() && in_slots >= 0) {
@@ -107,8 +113,7 @@ void Examiner::tick() {
 
 void Examiner::finish() {
   end_slot();
-  Current ended = *std::move(current_);
-  current_.reset();
+  const Current ended = *std::exchange(current_, std::nullopt);
   schema::Examination facts = ended.progress->facts();
   facts.node = context_.config.node;
   facts.build = context_.build;
@@ -116,14 +121,14 @@ void Examiner::finish() {
   facts.received_ms = ended.facts.received_ms;
   facts.busy = ended.facts.busy;
   for (std::size_t i = 0; i < facts.links.size(); ++i) {
-    const Seat peer(i);
+    const Seat number(i), peer = *context_.config.nodes.place_of(facts.links[i].peer);
     schema::LinkFacts& link = facts.links[i];
-    link.up = context_.mesh.links().is_up(peer) && !ended.was_down[peer];
+    link.up = context_.mesh.links().is_up(peer) && !ended.was_down[number];
     if (const std::optional<LinkProblem> problem = context_.mesh.links().problem(peer)) {
       link.problem = problem->why;
       link.waiting_helps = problem->may_recover;
     }
-    link.mbps = ended.mbps[peer];
+    link.mbps = ended.mbps[number];
   }
   facts.answered_ms = unix_time_ms();
   ended.answer(std::move(facts));

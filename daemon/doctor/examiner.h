@@ -49,6 +49,7 @@ class Examiner {
  private:
   struct Current {
     schema::ExamineRequest request;
+    schema::NodeConfig config;  // with the peer lines of now, which number the nodes of this examination
     Answer answer;
     std::uint64_t key = 0;
     double began = 0;  // seconds of a steady clock
@@ -60,6 +61,7 @@ class Examiner {
     Per<Seat, double> mbps;
     Per<Seat, bool> was_down;  // when its slot began
   };
+  Seat seat_of(Seat number) const;  // of a node of this examination
   void begin_slot(std::size_t slot, double now);
   void end_slot();
   void send(const LinkStream::Frames& frames);

@@ -17,8 +17,8 @@ struct Part {  // one node's
 };
 
 struct Survey {
-  Per<Seat, std::string> names;
-  Seat self;  // the node that was asked
+  Per<Seat, std::string> names;  // sorted
+  Seat self;                     // the node that was asked
   std::uint64_t seconds = 0;
   double line_mbps = 0;  // what a link should carry, 0 = not given
   Per<Seat, Part> parts;

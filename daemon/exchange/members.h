@@ -11,6 +11,7 @@
 #include "daemon/membership/view.h"
 #include "kernels/base/check.h"
 #include "schema/frame/frame.h"
+#include "schema/options/node_list.h"
 #include "schema/place.h"
 #include "schema/step.h"
 
@@ -24,7 +25,7 @@ struct Members {
   std::vector<std::string> segment_names;  // for messages; the statistics' names follow
 
   // names: the names of all nodes.
-  static Members of(std::uint64_t run_key, View view, Seat self, const Per<Seat, std::string>& names,
+  static Members of(std::uint64_t run_key, View view, Seat self, const schema::NodeList& names,
                     std::vector<std::string> segment_names) {
     Members members{run_key, std::move(view), {}, {}, std::move(segment_names)};
     TG_CHECK(members.view.rank(self).has_value(), self.index());

@@ -48,7 +48,7 @@ class Admission {
         run_(run),
         choice_(std::move(choice)),
         options_(std::move(options)),
-        pauses_(peers.size()) {}
+        pauses_(Peers::kMax) {}
 
   // --- events ---
   void on_join(Seat from, const schema::Join& join, const ViewChange& change, bool stops, std::uint64_t now_ms);

@@ -74,7 +74,7 @@ struct Offered {
   const std::string& run_id;
   const std::vector<Seat>& nodes;
   const Per<Seat, Offer>& offers;
-  const Per<Seat, std::string>& names;
+  const schema::NodeList& names;
   const Offer& newest = newest_of(nodes, offers);
 };
 
@@ -135,7 +135,7 @@ std::vector<std::string> newest_voters(const Offered& all) {
 std::optional<StateRefusal> may_know_more(const Offered& all) {
   for (const std::string& node : newest_voters(all)) {
     if (std::ranges::any_of(all.nodes, [&](Seat seat) { return all.names[seat] == node; })) continue;
-    const bool listed = all.names.place_of(node).has_value();
+    const bool listed = all.names.listed(node).has_value();
     return StateRefusal{
         node,
         {ErrorKind::kUnreachable, node + " was a member of the last view and " +
@@ -149,7 +149,7 @@ std::optional<StateRefusal> may_know_more(const Offered& all) {
 }  // namespace
 
 ChosenState choose_state(const std::string& run_id, const schema::Resume& asked, const std::vector<Seat>& nodes,
-                         const Per<Seat, Offer>& offers, const Per<Seat, std::string>& names, const ResumePolicy& how) {
+                         const Per<Seat, Offer>& offers, const schema::NodeList& names, const ResumePolicy& how) {
   const Offered all{run_id, nodes, offers, names};
   if (how.unasked)
     if (std::optional<StateRefusal> more = may_know_more(all)) return *std::move(more);

@@ -17,6 +17,7 @@
 
 #include "kernels/base/status.h"
 #include "schema/frame/frame.h"
+#include "schema/options/node_list.h"
 #include "schema/place.h"
 
 namespace tg::daemon {
@@ -39,7 +40,7 @@ struct ResumePolicy {
 };
 // offers: by seat; only those of `nodes` count.
 ChosenState choose_state(const std::string& run_id, const schema::Resume& asked, const std::vector<Seat>& nodes,
-                         const Per<Seat, schema::Offer>& offers, const Per<Seat, std::string>& names,
+                         const Per<Seat, schema::Offer>& offers, const schema::NodeList& names,
                          const ResumePolicy& how = {});
 
 }  // namespace tg::daemon

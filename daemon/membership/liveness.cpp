@@ -27,8 +27,8 @@ std::string place(const schema::Heartbeat& beat) {
 }  // namespace
 
 Liveness::Liveness(LivenessOptions options) : options_(std::move(options)) {
-  TG_CHECK(options_.self.index() < options_.names.size(), options_.self.index(), options_.names.size());
-  members_.resize(options_.names.size());
+  TG_CHECK(options_.self.index() < options_.names.known(), options_.self.index(), options_.names.known());
+  members_.resize(options_.names.kMaxNodes);
 }
 
 void Liveness::on_data(Seat peer, std::uint64_t now_ms) {

@@ -24,12 +24,13 @@
 #include <vector>
 
 #include "schema/control/control.h"
+#include "schema/options/node_list.h"
 #include "schema/place.h"
 
 namespace tg::daemon {
 
 struct LivenessOptions {
-  Per<Seat, std::string> names;
+  schema::NodeList names;
   Seat self;
   std::uint64_t peer_timeout_ms = 10'000;
 };

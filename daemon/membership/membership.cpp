@@ -76,7 +76,7 @@ bool Membership::is_key_of_another(std::uint64_t run_key, const std::string& run
 
 void Membership::know_members(const std::string& run_id, const std::vector<Seat>& members) {
   Per<Seat, bool>& known = known_[run_id];
-  known.resize(peers_.size());
+  known.resize(Peers::kMax);
   for (const Seat seat : members) known[seat] = true;
 }
 
@@ -206,7 +206,7 @@ void Membership::retry_join(std::uint64_t now_ms) {
 }
 
 void Membership::on_connection_changed(Seat peer, bool up, std::uint64_t now_ms, bool rekeys) {
-  TG_CHECK(peers_.is_other(peer), peer.index());
+  TG_CHECK(peers_.knows(peer) && peer != peers_.self(), peer.index());
   if (peers_.connected(peer) == up) return;
   peers_.set_connected(peer, up);
   if (up) {
@@ -220,7 +220,7 @@ void Membership::on_connection_changed(Seat peer, bool up, std::uint64_t now_ms,
 }
 
 void Membership::on_link_lost(Seat peer, const std::string& message, bool up_again, std::uint64_t now_ms) {
-  TG_CHECK(peers_.is_other(peer), peer.index());
+  TG_CHECK(peers_.knows(peer) && peer != peers_.self(), peer.index());
   start_.on_peer_lost(peer, message);
   start_.on_disconnected(peer);
   peers_.set_connected(peer, up_again);
@@ -245,12 +245,12 @@ void Membership::report_loss(Seat peer, ViewChange::Loss loss, const std::string
 }
 
 void Membership::set_weight(Seat peer, std::uint16_t weight) {
-  TG_CHECK(peers_.is_other(peer) && weight > 0, peer.index(), weight);
+  TG_CHECK(peers_.knows(peer) && weight > 0, peer.index(), weight);
   peers_.set_weight(peer, weight);
 }
 
 void Membership::on_incompatible_peer(Seat peer, const std::string& why, std::uint64_t now_ms) {
-  TG_CHECK(peers_.is_other(peer), peer.index());
+  TG_CHECK(peers_.knows(peer), peer.index());
   start_.on_incompatible_peer(peer, why, now_ms);
 }
 

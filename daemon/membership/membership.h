@@ -25,12 +25,13 @@
 #include "kernels/base/status.h"
 #include "schema/control/control.h"
 #include "schema/frame/frame.h"
+#include "schema/options/node_list.h"
 #include "schema/place.h"
 
 namespace tg::daemon {
 
 struct MembershipOptions {
-  Per<Seat, std::string> names;  // every node's
+  schema::NodeList names;
   Seat self;
   std::uint16_t weight = 1;                               // this node's share of a batch
   std::uint64_t directory = 0;                            // the state directory's number

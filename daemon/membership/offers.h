@@ -8,18 +8,19 @@
 
 #include "daemon/membership/choose_state.h"
 #include "schema/frame/frame.h"
+#include "schema/options/node_list.h"
 #include "schema/place.h"
 
 namespace tg::daemon {
 
 class Offers {
  public:
-  explicit Offers(Per<Seat, std::string> names) : names_(std::move(names)), offers_(names_.size()) {}
+  explicit Offers(schema::NodeList names) : names_(std::move(names)), offers_(names_.kMaxNodes) {}
 
   // asked: by seat.
   void begin(std::vector<Seat> asked) {
     participants_ = std::move(asked);
-    offers_.assign(names_.size(), std::nullopt);
+    offers_.assign(offers_.size(), std::nullopt);
   }
   // A seat's first offer counts; false for a later one.
   bool take(Seat from, schema::Offer offer) {
@@ -36,13 +37,13 @@ class Offers {
   }
   // Once none is missing.
   ChosenState choose(const std::string& run_id, const schema::Resume& asked, const ResumePolicy& how) const {
-    Per<Seat, schema::Offer> all(names_.size());
+    Per<Seat, schema::Offer> all(offers_.size());
     for (const Seat seat : participants_) all[seat] = offers_[seat].value();
     return choose_state(run_id, asked, participants_, all, names_, how);
   }
 
  private:
-  Per<Seat, std::string> names_;
+  schema::NodeList names_;
   std::vector<Seat> participants_;
   Per<Seat, std::optional<schema::Offer>> offers_;
 };

@@ -1,5 +1,5 @@
-// Peers is the list of nodes as membership sees it: names, this node's seat, connections, weights. After those of the
-// peer lines come the names that only votes know: nodes that were taken out, which are absent. Pure.
+// Peers is the list of nodes as membership sees it: names, this node's seat, connections, weights. Pure, but for the
+// list, which grows and shrinks between two calls.
 #pragma once
 
 #include <algorithm>
@@ -11,30 +11,24 @@
 
 #include "kernels/base/check.h"
 #include "schema/frame/view_frames.h"
+#include "schema/options/node_list.h"
 #include "schema/place.h"
 
 namespace tg::daemon {
 
 class Peers {
  public:
-  Peers(Per<Seat, std::string> names, Seat self)
-      : names_(std::move(names)),
-        self_(self),
-        listed_(names_.size()),
-        connected_(names_.size()),
-        weights_(names_.size(), 1) {
-    TG_CHECK(knows(self), self.index(), names_.size());
+  Peers(schema::NodeList nodes, Seat self)
+      : nodes_(std::move(nodes)), self_(self), connected_(kMax), weights_(kMax, 1) {
+    TG_CHECK(knows(self), self.index(), nodes_.known());
     connected_[self] = true;
   }
-  void add_absent(const std::string& name) {
-    names_.push_back(name);
-    connected_.push_back(false);
-    weights_.push_back(1);
-  }
+  static constexpr std::size_t kMax = schema::NodeList::kMaxNodes;  // tables by seat have as many rows
 
-  const Per<Seat, std::string>& names() const { return names_; }
-  std::size_t size() const { return names_.size(); }
-  bool knows(Seat seat) const { return seat.index() < names_.size(); }
+  void add_absent(const std::string& name) { nodes_.add_absent(name); }
+
+  const schema::NodeList& names() const { return nodes_; }
+  bool knows(Seat seat) const { return seat.index() < nodes_.known(); }
   // The first of the view's members without a peer line here; "" if there is none.
   std::string unknown_in(const schema::NextView& view) const {
     for (const schema::ViewMember& member : view.members)
@@ -42,15 +36,12 @@ class Peers {
     return "";
   }
   Seat self() const { return self_; }
-  bool is_other(Seat seat) const { return seat.index() < listed_ && seat != self_; }
-  const std::string& name(Seat seat) const { return names_[seat]; }
-  const std::string& own_name() const { return names_[self_]; }
+  bool is_other(Seat seat) const { return nodes_.is_listed(seat) && seat != self_; }
+  const std::string& name(Seat seat) const { return nodes_[seat]; }
+  const std::string& own_name() const { return nodes_[self_]; }
 
   // Returns the seat of a node that the peer lines name.
-  std::optional<Seat> seat_of(const std::string& name) const {
-    const std::optional<Seat> seat = names_.place_of(name);
-    return seat && seat->index() < listed_ ? seat : std::nullopt;
-  }
+  std::optional<Seat> seat_of(const std::string& name) const { return nodes_.listed(name); }
 
   bool connected(Seat peer) const { return connected_[peer]; }
   void set_connected(Seat peer, bool up) { connected_[peer] = up; }
@@ -58,14 +49,9 @@ class Peers {
   const Per<Seat, std::uint16_t>& weights() const { return weights_; }
   void set_weight(Seat seat, std::uint16_t weight) { weights_[seat] = weight; }
 
-  std::vector<Seat> all() const {
-    return names_.places_where([this](Seat seat) { return seat.index() < listed_; });
-  }
+  std::vector<Seat> all() const { return nodes_.places(); }
   std::vector<Seat> others() const {
-    return names_.places_where([this](Seat seat) { return is_other(seat); });
-  }
-  std::vector<Seat> disconnected() const {
-    return names_.places_where([this](Seat seat) { return !connected_[seat]; });
+    return nodes_.places_where([this](Seat seat) { return seat != self_; });
   }
   // The first by name, on every node the same.
   Seat first_of(const std::vector<Seat>& seats) const {
@@ -85,9 +71,8 @@ class Peers {
   }
 
  private:
-  Per<Seat, std::string> names_;
+  schema::NodeList nodes_;
   Seat self_;
-  std::size_t listed_;  // in the peer lines
   Per<Seat, bool> connected_;
   Per<Seat, std::uint16_t> weights_;
 };

@@ -22,9 +22,9 @@ void RunLifecycle::enter(RunIdentity run, View view, Seat proposer, const schema
   view_ = std::move(view);
   proposer_ = proposer;
   stop_asked_ = false;
-  finished_.assign(peers_.size(), false);
-  unreachable_.assign(peers_.size(), false);
-  end_reports_.assign(peers_.size(), std::nullopt);
+  finished_.assign(Peers::kMax, false);
+  unreachable_.assign(Peers::kMax, false);
+  end_reports_.assign(Peers::kMax, std::nullopt);
   blamed_.clear();
   outcome_sync_.forget(run_.id);
 }
@@ -53,7 +53,7 @@ void RunLifecycle::on_peer_finished(Seat peer) {
 void RunLifecycle::on_view_installed(View view) {
   if (!is_running()) return;
   view_ = std::move(view);
-  finished_.assign(peers_.size(), false);
+  finished_.assign(Peers::kMax, false);
   for (const Seat seat : view_.seats()) end_reports_[seat].reset();  // members that have rejoined report again
   if (stop_asked_ || phase_ == Phase::kStopping) out_.emit(RequestStop{run_.run_key});
 }
@@ -88,7 +88,7 @@ void RunLifecycle::say_goodbye() {
 void RunLifecycle::interrupt(FailureCause cause, const std::string& reason) {
   if (!is_running()) return;
   by_user_ = cause == FailureCause::kStopWhilePaused || cause == FailureCause::kLeaveRequested;
-  if (cause != FailureCause::kLocalShutdown) unreachable_.assign(peers_.size(), true);
+  if (cause != FailureCause::kLocalShutdown) unreachable_.assign(Peers::kMax, true);
   begin_saving(policy_for(cause).end.value(), reason);
 }
 
@@ -131,7 +131,8 @@ void RunLifecycle::try_to_conclude(std::uint64_t now_ms) {
     if (peers_.name(peer) != blamed_ || now_ms < saved_ms_ + timeouts_.blamed_ms) return;
   }
   phase_ = Phase::kNone;
-  Per<Seat, bool> members(peers_.size(), true);
+  Per<Seat, bool> members(Peers::kMax);
+  for (const Seat seat : peers_.all()) members[seat] = true;
   const RunOutcome end = resolve_outcome(end_reports_, peers_.self());
   out_.emit(EndRun{run_.run_key, run_.id, end.truth.state, end.truth.reason, end,
                    by_user_ && end.truth.state == schema::RunState::kInterrupted});

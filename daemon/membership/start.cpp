@@ -285,8 +285,6 @@ void Start::propose(std::uint64_t now_ms) {
   RunIdentity run = start.run();
   const bool finds = run.resume.has_value();
   if (!finds) run.weights = peers_.weights();
-  if (!finds)
-    for (const Seat seat : peers_.all()) run_seat(run.names, name(seat));
   reserve(finds ? Phase::kFinding : Phase::kProposing, std::move(run), peers_.self(), now_ms + timeouts_.prepare_ms);
   token_ = start.token();
   give_up_ms_ = start.deadline_ms();
@@ -427,7 +425,7 @@ void Start::on_propose(Seat from, std::uint64_t run_key, const schema::Propose& 
   const std::optional<PendingStart> own = std::exchange(pending_, std::nullopt);
   if (own && own->claiming()) give_grant_back(own->granter(peers_), own->run().run_key);
   RunIdentity run{run_key, proposal.run_id, proposal.spec};
-  run.weights.assign(peers_.size(), 1);
+  run.weights.assign(Peers::kMax, 1);
   run.names = proposal.names;
   run.resume = proposal.resume;
   for (const Seat number : proposal.weights.places())
@@ -497,8 +495,9 @@ void Start::on_prepared(std::uint64_t run_key, const schema::Vote& vote, std::ui
 
 void Start::try_to_vote(std::uint64_t now_ms) {
   schema::Vote vote = *own_vote_;
-  std::vector<Seat> disconnected = peers_.disconnected();
-  std::erase_if(disconnected, [this](Seat seat) { return !is_member(seat) && seat != proposer_; });
+  std::vector<Seat> disconnected = view_.seats();
+  disconnected.push_back(proposer_);
+  std::erase_if(disconnected, [this](Seat seat) { return peers_.connected(seat); });
   if (vote.accepted && early_failure_) {
     vote = {false, early_failure_->kind, early_failure_->message};
   } else if (vote.accepted && !disconnected.empty()) {

@@ -13,6 +13,7 @@
 
 #include "schema/frame/start_frames.h"
 #include "schema/frame/view_frames.h"
+#include "schema/options/node_list.h"
 #include "schema/place.h"
 
 namespace tg::daemon {
@@ -22,11 +23,14 @@ class View {
   static constexpr std::uint32_t kFirst = 1;  // the number of a run's first view
 
   View() = default;
-  // known: the names that this node knows, all members' among them; none: it numbers nodes as the run does.
-  explicit View(const schema::NextView& decided, const Per<Seat, std::string>& known = {})
+  // known: the nodes that this one knows, all members among them; none: nodes are numbered as the run does.
+  explicit View(const schema::NextView& decided)
       : number_(decided.number), members_(decided.members), names_(decided.names) {
-    for (const schema::ViewMember& member : members_)
-      seats_.push_back(known.empty() ? Seat(member.seat) : known.place_of(names_[member.seat]).value());
+    for (const schema::ViewMember& member : members_) seats_.emplace_back(member.seat);
+  }
+  View(const schema::NextView& decided, const schema::NodeList& known)
+      : number_(decided.number), members_(decided.members), names_(decided.names) {
+    for (const schema::ViewMember& member : members_) seats_.push_back(known.place_of(names_[member.seat]).value());
   }
   // Members with a weight and nothing else.
   View(std::uint32_t number, const std::vector<Seat>& seats, const Per<Rank, std::uint16_t>& weights)

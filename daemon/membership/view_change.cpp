@@ -33,7 +33,7 @@ ViewChange::ViewChange(const Peers& peers, Outbox& out, const Self& self, VoterS
       votes_before_(vote_.writes),
       written_(vote_.writes),
       has_state_(has_state),
-      peer_states_(peers.size()),
+      peer_states_(Peers::kMax),
       highest_ballot_(vote_.promised) {
   for (const Seat seat : peer_states_.places())
     if (!peers.connected(seat)) peer_states_[seat].status = kUnreachable;

@@ -13,16 +13,17 @@
 #include "engine/data/file_sums.h"
 #include "kernels/base/status.h"
 #include "schema/frame/frame.h"
+#include "schema/options/node_list.h"
 #include "schema/place.h"
 
 namespace tg::daemon {
 
 class Votes {
  public:
-  explicit Votes(Per<Seat, std::string> names) : names_(std::move(names)), votes_(names_.size()) {}
+  explicit Votes(schema::NodeList names) : names_(std::move(names)), votes_(names_.kMaxNodes) {}
 
   void clear() {
-    votes_.assign(names_.size(), std::nullopt);
+    votes_.assign(votes_.size(), std::nullopt);
     data_names_ = nullptr;
   }
   // The names of this node's data files. Data are compared only once they are known, to name what differs.
@@ -39,7 +40,7 @@ class Votes {
   std::optional<schema::Fail> difference() const;
   std::string differing_files(Seat one, Seat other) const;
 
-  Per<Seat, std::string> names_;
+  schema::NodeList names_;
   Per<Seat, std::optional<schema::Vote>> votes_;
   engine::EachName data_names_;
 };

@@ -32,10 +32,8 @@ Inbound::Inbound(const MeshIdentity& self, LinkTable& links, zmq::context_t& con
       log_(log),
       hooks_(std::move(hooks)),
       outbound_(outbound),
-      authenticator_(context, "mesh", keyring, Networks(self.config.hosts()), log),
-      peers_(self.config.peers.size()) {
-  for (const Seat seat : peers_.places()) seats_[name(seat)] = seat;
-}
+      authenticator_(context, "mesh", keyring, Networks(self.config.nodes, {}), log),
+      peers_(self.config.nodes.kMaxNodes) {}
 
 Status Inbound::bind() {
   const schema::NodeConfig& config = self_.config;
@@ -121,7 +119,7 @@ void Inbound::take_monitors() {
 
 void Inbound::watch_connections() {
   take_monitors();
-  for (const Seat peer : peers_.places())
+  for (const Seat peer : self_.config.nodes.all())
     if (peers_[peer].monitor) watch_connection(peer);
   connections_->process_events();
   if (const auto now = Clock::now(); now - counted_ >= kConnectionTick) {
@@ -163,7 +161,7 @@ void Inbound::watch_connection(Seat seat) {
       link.redial = true;
     if (*event == ConnectionEvent::kDisconnected) continue;
     link.redial = true;
-    const schema::PeerAddress& address = self_.config.peers[seat];
+    const schema::PeerAddress address = self_.config.nodes.line(seat);
     const bool changes = is_rekeying(seat);
     const ConnectFailure failure{.place = schema::host_and_port(address.host, address.port),
                                  .peer = name(seat),
@@ -191,15 +189,16 @@ void Inbound::tick(Clock::time_point now) {
   if (!prepares_ && key_changed()) rebind_port();
   // After a pause of this process itself the silence proves nothing: what was sent may still wait to be read.
   if (now - std::exchange(ticked_, now) > kMaxPause) {
-    for (const Seat seat : peers_.places()) links_[seat].received_at = links_[seat].echoed_at = now;
+    for (const Seat seat : self_.config.nodes.all()) links_[seat].received_at = links_[seat].echoed_at = now;
     return;
   }
   const auto most = max_silence();
-  for (const Seat seat : peers_.places()) {
+  for (const Seat seat : self_.config.nodes.all()) {
     const Link& link = links_[seat];
     // Only hellos that were sent have an echo.
     const bool no_input = now - link.received_at.load() >= most,
                no_echo = now - link.echoed_at.load() >= most && link.hello_sent >= peers_[seat].echo + 2;
+    if (link.up && link.connection == 0) mark_down(seat);
     if (!link.up || (!no_input && !no_echo)) continue;
     links_.note_problem(seat,
                         no_input ? "no data from " + name(seat) + " on its mesh connection"
@@ -216,7 +215,11 @@ std::chrono::milliseconds Inbound::max_silence() const {
   return in_run_ ? std::max(peer_timeout, kMaxLinkSilence) : kMaxLinkSilence;
 }
 
+// Those of nodes whose peer line has gone, too.
 void Inbound::close_revoked() {
+  for (const auto& [id, sender] : senders_)
+    if (sender.seat && !self_.config.nodes.is_listed(*sender.seat))
+      connections_->close(sender.descriptor, "no peer line of " + self_.config.node + " names it any more");
   for (const auto& [id, sender] : senders_)
     if (!keyring_.find_user(sender.identity)) connections_->close(sender.descriptor, Keyring::kKeyRevoked);
 }
@@ -230,7 +233,7 @@ bool Inbound::key_changed() const {
 // Marks the links down before they are cut, so that no operation begins that could not end. Our hellos tell the peers.
 void Inbound::take_links_down() {
   links_.rebinding = true;
-  for (const Seat seat : peers_.places()) {
+  for (const Seat seat : self_.config.nodes.all()) {
     if (links_[seat].up) links_[seat].rekeying = true;
     if (!links_[seat].up.exchange(false)) continue;
     links_.note_problem(seat, "the mesh port of " + self_.config.node + " is being bound with the new cluster key",
@@ -349,11 +352,11 @@ void Inbound::on_hello(const std::string& id, Sender& sender, const schema::Hell
   if (hello.node == config.node)
     return turn_away("two nodes are called " + config.node + ": the one at " + config.self().host + ", and one at " +
                      from);
-  const auto known = seats_.find(hello.node);
-  if (known == seats_.end())
+  const std::optional<Seat> known = config.nodes.listed(hello.node);
+  if (!known)
     return turn_away("no peer line of " + config.node + " names " + hello.node + "; add that line to the tgd.conf of " +
                      config.node);
-  const Seat seat = known->second;
+  const Seat seat = *known;
   if (const std::optional<std::string> why = incompatibility(hello)) {
     links_.note_problem(seat, *why);
     if (!std::exchange(sender.refused, true))

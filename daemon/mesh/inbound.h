@@ -82,7 +82,7 @@ class Inbound {
   void on_bad_frame(Sender& sender, const std::string& why);
   void refuse(const std::string& id, const std::string& why);
   void report_unknown(const std::string& from, const std::string& why);
-  const std::string& name(Seat peer) const { return self_.config.peers[peer].name; }
+  const std::string& name(Seat peer) const { return self_.config.nodes[peer]; }
 
   const MeshIdentity& self_;
   LinkTable& links_;
@@ -98,7 +98,6 @@ class Inbound {
   mutable std::mutex bound_mutex_;
   schema::KeyPair bound_;  // the key pair of the bound ROUTER
   Per<Seat, Peer> peers_;
-  std::map<std::string, Seat> seats_;
   std::map<std::string, Sender> senders_;  // open connections, by routing id
   Clock::time_point ticked_{}, counted_{}, rebound_ = Clock::now() - std::chrono::hours(1);
   LogThrottle unknown_throttle_;

@@ -15,7 +15,7 @@ MeshIdentity::MeshIdentity(const schema::NodeConfig& c, std::uint64_t i, std::st
     : config(c), incarnation(i), build(std::move(b)) {}
 
 LinkTable::LinkTable(const schema::NodeConfig& config, Log& log)
-    : config_(config), log_(log), links_(config.peers.size()), name_watch_(config.hosts()) {}
+    : config_(config), log_(log), links_(config.nodes.kMaxNodes), name_watch_(config.nodes.hosts()) {}
 
 bool LinkTable::is_responsive(Seat peer, std::chrono::milliseconds silence) const {
   const Link& link = links_[peer];
@@ -46,7 +46,7 @@ void LinkTable::note_refusal(Seat peer, const std::string& why) {
 }
 
 void LinkTable::note_name(Seat peer, const std::string& name) {
-  const schema::PeerAddress& line = config_.peers[peer];
+  const schema::PeerAddress line = config_.nodes.line(peer);
   if (name == line.name || links_[peer].up) return;
   const std::string called = "the node at " + schema::host_and_port(line.host, line.port) + " is called " + name;
   const std::string why =
@@ -61,7 +61,7 @@ void LinkTable::record(Seat peer, Note note) {
   Note& known = problems_[peer];
   if (note.source < known.source && known.is_current()) return;
   if (known.problem.why != note.problem.why)
-    log_.warning("link-problem", {{"peer", config_.peers[peer].name}, {"why", note.problem.why}});
+    log_.warning("link-problem", {{"peer", config_.nodes[peer]}, {"why", note.problem.why}});
   known = std::move(note);
 }
 
@@ -87,7 +87,7 @@ std::optional<LinkProblem> LinkTable::problem(Seat peer) const {
   }
   const Link& link = links_[peer];
   if (link.up) return std::nullopt;
-  const schema::PeerAddress& address = config_.peers[peer];
+  const schema::PeerAddress address = config_.nodes.line(peer);
   if (const std::string unresolved = name_watch_.problem(address.host); !unresolved.empty())
     return LinkProblem{unresolved, true};
   const std::string port = schema::host_and_port(address.host, address.port);

@@ -65,7 +65,7 @@ class LinkTable {
   bool is_responsive(Seat peer, std::chrono::milliseconds silence) const;
   std::uint16_t weight(Seat seat) const;
   std::uint64_t sent_bytes() const;  // the sum over all peers
-  const NameWatch& names() const { return name_watch_; }
+  NameWatch& names() { return name_watch_; }
 
   // True while our mesh port is being bound with another key: no link is up until it is.
   std::atomic<bool> rebinding{false};

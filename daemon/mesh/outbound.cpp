@@ -22,26 +22,45 @@ Outbound::Outbound(const MeshIdentity& self, LinkTable& links, zmq::context_t& c
       keyring_(keyring),
       pool_(pool),
       log_(log),
-      peers_(self.config.peers.size()) {}
+      peers_(self.config.nodes.kMaxNodes) {}
 
 void Outbound::dial_all() {
-  for (const Seat peer : peers_.places())
-    if (peer != self_.config.seat()) dial_next(peer, 0, false);
+  for (const Seat peer : self_.config.nodes.places())
+    if (peer != self_.config.seat()) follow_line(peer, 0);
 }
 
 // Dials the next address of the peer's name, if it has another one; `again`: even if it has not.
 void Outbound::dial_next(Seat peer, std::uint64_t now_ms, bool again) {
-  std::string next = links_.names().next_address(self_.config.peers[peer].host, peers_[peer].host);
+  std::string next = links_.names().next_address(self_.config.nodes.line(peer).host, peers_[peer].host);
   if (next == peers_[peer].host && !again) return;
   peers_[peer].host = std::move(next);
   dial(peer, now_ms);
+}
+
+// A peer line may have changed, or gone: then there is no connection, and false.
+bool Outbound::follow_line(Seat peer, std::uint64_t now_ms) {
+  Peer& out = peers_[peer];
+  const schema::PeerAddress line = self_.config.nodes.line(peer);
+  const std::string place = self_.config.nodes.is_listed(peer) ? schema::host_and_port(line.host, line.port) : "";
+  if (place == out.line) return !place.empty();
+  if (!out.line.empty()) {  // the other half finds the link without a connection
+    ++links_[peer].dials;
+    links_[peer].connection = 0;
+    Connection::stop_events(out.dealer);
+    out.dealer = {};
+    out.queue.clear();
+  }
+  out.line = place;
+  out.host.clear();
+  if (!place.empty()) dial_next(peer, now_ms, false);
+  return !place.empty();
 }
 
 // Replaces the connection to the peer by a new one, with the next of our keys. A port that had the current key and was
 // cut has the other key by now.
 void Outbound::dial(Seat peer, std::uint64_t now_ms) {
   Peer& out = peers_[peer];
-  const schema::PeerAddress& address = self_.config.peers[peer];
+  const schema::PeerAddress address = self_.config.nodes.line(peer);
   out.dialled_ms = now_ms;
   const std::uint64_t dial = ++links_[peer].dials;  // first, so that events of the previous connection are ignored
   links_[peer].redial = false;
@@ -78,7 +97,7 @@ bool Outbound::write_frame(Seat peer, const schema::SharedFrame& frame) {
   try {
     if (!peers_[peer].dealer.send(message, zmq::send_flags::dontwait)) return false;
   } catch (const zmq::error_t& error) {
-    log_.warning("send-failed", {{"peer", self_.config.peers[peer].name}, {"error", error.what()}});
+    log_.warning("send-failed", {{"peer", self_.config.nodes[peer]}, {"error", error.what()}});
     return false;
   }
   links_[peer].sent_bytes += wire_bytes(size);
@@ -140,11 +159,12 @@ std::optional<Seat> Outbound::send(const std::vector<Seat>& to, const schema::Sh
 }
 
 void Outbound::tick(std::uint64_t now_ms) {
-  for (const Seat peer : peers_.places()) {
+  for (const Seat peer : self_.config.nodes.all()) {
     if (peer == self_.config.seat()) continue;
     Link& link = links_[peer];
     Peer& out = peers_[peer];
     try {
+      if (!follow_line(peer, now_ms)) continue;
       if (out.dealer) read_refusals(peer);
       if (link.connection != 0) {
         out.attempts = 0;
@@ -157,7 +177,7 @@ void Outbound::tick(std::uint64_t now_ms) {
       else if (link.redial ? now_ms - out.dialled_ms >= kRedialMs : !out.dealer || waited_ms >= kNextAddressMs)
         dial_next(peer, now_ms, link.redial);
     } catch (const zmq::error_t& error) {
-      log_.warning("dial-failed", {{"peer", self_.config.peers[peer].name}, {"error", error.what()}});
+      log_.warning("dial-failed", {{"peer", self_.config.nodes[peer]}, {"error", error.what()}});
       out.dialled_ms = now_ms;
       link.redial = true;
     }

@@ -43,12 +43,14 @@ class Outbound {
   struct Peer {
     zmq::socket_t dealer;  // none before an address is known
     std::string host;      // its address, in digits
+    std::string line;      // the host:port of its peer line that was dialled
     std::deque<schema::SharedFrame> queue;
     std::uint64_t last_hello_ms = 0, dialled_ms = 0, connected_ms = 0;
     std::uint64_t hello_heard = 0;           // the peer's incarnation in our last hello
     std::uint64_t hello_connection = 0;      // the connection that carried our last hello
     std::size_t next_key = 0, attempts = 0;  // the next cluster key; dials since the last connection
   };
+  bool follow_line(Seat peer, std::uint64_t now_ms);
   void dial_next(Seat peer, std::uint64_t now_ms, bool again);
   void dial(Seat peer, std::uint64_t now_ms);
   bool send_hello(Seat peer);

@@ -6,12 +6,13 @@
 
 #include "daemon/metrics/numbers.h"
 #include "daemon/metrics/process_numbers.h"
+#include "schema/options/node_list.h"
 
 namespace tg::daemon {
 
 // The node that the metrics belong to; constant for the life of the process.
 struct NodeInfo {
-  Per<Seat, std::string> names;  // all nodes' names
+  schema::NodeList names;  // all nodes' names
   Seat self;
   std::string build, kernels;
   std::function<schema::ComputeStatus()> compute = {};  // the device that trains; called for each request

@@ -31,14 +31,14 @@ std::optional<RunIdentity> AutoResume::next_proposal(const Nodes& nodes, std::ui
   if (!run_elsewhere(now_ms).empty()) return std::nullopt;
   const std::optional<RunRecord> record = interrupted();
   if (!record) return std::nullopt;
-  const Per<Seat, std::string>& names = context_.self.names;
+  const schema::NodeList& names = context_.self.names;
   const bool can_join = schema::parse_job(record->spec, "run.json")->join_limit_ms > 0;
   const std::vector<std::string> awaited =
       can_join || record->nodes.empty() ? nodes.last_members(record->id) : record->nodes;
   std::string missing;
   std::vector<Seat> members;
   for (const std::string& node : awaited) {
-    const std::optional<Seat> seat = names.place_of(node);
+    const std::optional<Seat> seat = names.listed(node);
     if (seat) members.push_back(*seat);
     if (seat && nodes.is_reachable(*seat)) continue;
     missing += (missing.empty() ? "" : ", ") + node;

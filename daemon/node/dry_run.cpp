@@ -55,6 +55,7 @@ void add_prediction(schema::StartReply& facts, const RunContext& context, const 
 void DryRun::begin(std::uint64_t token, RunIdentity identity, schema::JobSpec job, bool pictures) {
   token_ = token;
   pictures_ = pictures;
+  if (identity.members.empty()) identity.members = context_.self.names.places();
   const View view = View::of(identity.members, identity.weights);
   run_ = std::make_unique<Run>(context_, std::move(identity), std::move(job), view);
 }
@@ -81,7 +82,8 @@ void DryRun::plan(std::uint64_t token, const schema::ForecastRequest& request, c
   // This node computes as many samples as it would in the requested mesh.
   const std::uint64_t batch = schema::resolved_global_batch(*job, request.nodes);
   identity.global_batch = request.nodes == nodes ? batch : (batch + request.nodes - 1) / request.nodes * nodes;
-  identity.weights = request.nodes == nodes ? context_.weights() : Per<Seat, std::uint16_t>(nodes, 1);
+  identity.weights =
+      request.nodes == nodes ? context_.weights() : Per<Seat, std::uint16_t>(context_.self.names.kMaxNodes, 1);
   plan_ = request;
   begin(token, std::move(identity), *std::move(job), false);
 }

@@ -66,10 +66,13 @@ struct RecordWritten {  // or an error: of a run that ended
   std::string run_id;
   Status status;
 };
+struct PeerLinesRead {  // the configuration file has changed; or why it cannot be used
+  Result<schema::NodeConfig> config;
+};
 struct ShutDown {};
 using Event = std::variant<FrameArrived, ConnectionChanged, PeerLost, PrepareProgress, ForeignHeartbeat, ControlCall,
                            RunPrepared, RunRebuilt, RunStepEvent, RunSaved, CheckpointWritten, HistoryRead,
-                           MisclassificationsFound, StatesFound, VoteWritten, RecordWritten, ShutDown>;
+                           MisclassificationsFound, StatesFound, VoteWritten, RecordWritten, PeerLinesRead, ShutDown>;
 
 class EventQueue {
  public:

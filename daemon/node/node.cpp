@@ -6,6 +6,7 @@
 
 #include "daemon/run/recorded_end.h"
 #include "daemon/store/vote_file.h"
+#include "engine/resources/descriptors.h"
 #include "kernels/base/check.h"
 #include "kernels/base/now.h"
 #include "kernels/base/random.h"
@@ -46,11 +47,13 @@ MembershipOptions membership_options(const RunContext& context) {
 
 }  // namespace
 
-Node::Node(const RunContext& context, EventQueue& queue, ControlServer& control, ServiceManager& service_manager)
+Node::Node(const RunContext& context, EventQueue& queue, ControlServer& control, ServiceManager& service_manager,
+           PeerFile& peer_file)
     : context_(context),
       queue_(queue),
       control_(control),
       service_manager_(service_manager),
+      peer_file_(peer_file),
       membership_(membership_options(context)),
       dry_run_(context, control),
       resumption_(context, queue),
@@ -63,7 +66,7 @@ Node::Node(const RunContext& context, EventQueue& queue, ControlServer& control,
                  .pool = context.network.pool}),
       search_(context, queue, control),
       lineages_(context),
-      bursts_(context.self.names.size()) {
+      bursts_(context.self.names.kMaxNodes) {
   for (const RunRecord& record : context.storage.store.records()) restore_run(record);
   for (const EndedRun& run : context.storage.store.kept_votes()) restore_kept_vote(run.id);
   publish_last_run();
@@ -169,6 +172,7 @@ void Node::tick() {
   const std::uint64_t now = steady_ms();
   if (now - last_tick_ms_ < kTickMs) return;
   last_tick_ms_ = now;
+  peer_file_.tick(now);
   service_manager_.tick(now, control_.turns(), [this] { return service_status(); });
   context_.network.mesh.set_run_phase(run_ != nullptr, run_ && !run_->begun());
   context_.network.mesh.tick(now);
@@ -458,6 +462,37 @@ void Node::set_aside(const RunRecord& record) {
   membership_.set_aside(aside->key, past_run(*aside, context_.self.names, context_.self.config.seat()));
 }
 
+// Links follow by themselves; a view keeps its members until a link is lost.
+void Node::on_event(PeerLinesRead& event) {
+  const schema::NodeConfig& config = context_.self.config;
+  Log& log = context_.news.log;
+  const auto keep = [&](const std::string& why) {
+    log.warning("peer-lines-kept", {{"why", why}, {"next", "the previous peer lines stay in use"}});
+  };
+  if (!event.config.ok()) return keep(event.config.error().message);
+  const Per<Seat, schema::PeerAddress> before = config.nodes.lines(), after = event.config->nodes.lines();
+  if (event.config->node != config.node) return keep("another name takes effect when tgd is restarted");
+  std::string added, removed, changed;
+  const auto note = [](std::string& to, const std::string& name) { to += (to.empty() ? "" : ",") + name; };
+  for (const schema::PeerAddress& line : after) {
+    const auto old = std::ranges::find(before, line.name, &schema::PeerAddress::name);
+    if (old == before.end())
+      note(added, line.name);
+    else if (old->host != line.host || old->port != line.port)
+      note(changed, line.name);
+  }
+  for (const schema::PeerAddress& line : before)
+    if (std::ranges::count(after, line.name, &schema::PeerAddress::name) == 0) note(removed, line.name);
+  if (added.empty() && removed.empty() && changed.empty()) return;
+  schema::NodeList nodes = config.nodes;
+  if (!nodes.set_lines(after))
+    return keep("more than " + std::to_string(nodes.kMaxNodes) + " names since the start; restart tgd");
+  log.info("peer-lines", {{"added", added}, {"removed", removed}, {"changed", changed}});
+  if (const Status enough = engine::reserve_descriptors(schema::descriptors_of(after.size()), "the new peer lines");
+      !enough.ok())
+    log.warning("peer-lines", {{"what", enough.error().message}});
+}
+
 void Node::on_event(ShutDown&) {
   examiner_.stop_measuring("it is being shut down");
   search_.cancel({ErrorKind::kFailed, context_.self.config.node + " is being shut down"});
@@ -545,12 +580,12 @@ void Node::resume(std::uint64_t token, const schema::ResumeRequest& request) {
 
 // The nodes that are asked to take part; empty = all.
 Result<std::vector<Seat>> Node::seats_without(const std::vector<std::string>& names) const {
-  const Per<Seat, std::string>& all = context_.self.names;
+  const schema::NodeList& all = context_.self.names;
   std::vector<Seat> seats = all.places_where([&](Seat seat) { return std::ranges::count(names, all[seat]) == 0; });
   for (const std::string& name : names) {
     if (name == context_.self.config.node)
       return Error{ErrorKind::kUsage, "--without " + name + ": this node got the request; ask another one: --address"};
-    if (std::ranges::count(all, name) == 0)
+    if (!all.listed(name))
       return Error{ErrorKind::kUsage, "--without " + name + ": no node has that name; tgctl status shows them"};
   }
   if (names.empty()) seats.clear();
@@ -679,7 +714,7 @@ void Node::report_failure(const schema::Fail& cause) {
 }
 
 void Node::apply(SendFrame& action) {
-  std::erase_if(action.to, [this](Seat seat) { return seat.index() >= context_.self.names.size(); });  // absent
+  std::erase_if(action.to, [this](Seat seat) { return !context_.self.names.is_listed(seat); });  // absent
   context_.network.mesh.send(action.to, schema::encode_frame(action.header, action.body, context_.network.pool));
 }
 
@@ -735,7 +770,7 @@ void Node::apply(PrepareRun& action) {
   pending_.show(action.run, *job, schema::RunState::kStarting);
   context_.news.progress.view = 0;
   if (action.joins)
-    control_.watch(action.run.id, job->step_timeout_ms, Per<Seat, bool>(context_.self.names.size(), false));
+    control_.watch(action.run.id, job->step_timeout_ms, Per<Seat, bool>(context_.self.names.kMaxNodes));
   else
     control_.watch(action.run.id, job->step_timeout_ms);  // a member may die while it prepares, too
   examiner_.stop_measuring("run " + action.run.id + " began");
@@ -1035,7 +1070,7 @@ void Node::apply(JoinRun& action) {
 // Tells liveness the members of the run's current view.
 void Node::watch_members(const std::string& run) {
   const View& view = run_->view().view();
-  Per<Seat, bool> members(context_.self.names.size(), false);
+  Per<Seat, bool> members(context_.self.names.kMaxNodes);
   for (const Seat seat : view.seats()) members[seat] = true;
   context_.news.progress.view = view.number();
   if (const auto record = context_.storage.store.recorded(run); record && !is_current(lineage_.key))

@@ -32,6 +32,7 @@
 #include "daemon/node/event_queue.h"
 #include "daemon/node/misclassification_search.h"
 #include "daemon/node/other_lineages.h"
+#include "daemon/node/peer_file.h"
 #include "daemon/node/pending_run.h"
 #include "daemon/node/resumption.h"
 #include "daemon/node/service_manager.h"
@@ -42,7 +43,8 @@ namespace tg::daemon {
 
 class Node {
  public:
-  Node(const RunContext& context, EventQueue& queue, ControlServer& control, ServiceManager& service_manager);
+  Node(const RunContext& context, EventQueue& queue, ControlServer& control, ServiceManager& service_manager,
+       PeerFile& peer_file);
 
   // Returns after ShutDown. The calling thread becomes the node's thread.
   void run();
@@ -78,6 +80,7 @@ class Node {
   void on_event(StatesFound& event);
   void on_event(HistoryRead& event);
   void on_event(MisclassificationsFound& event) { search_.on_result(event); }
+  void on_event(PeerLinesRead& event);
   void on_event(ShutDown& event);
   void start(std::uint64_t token, const schema::StartRequest& request);
   void resume(std::uint64_t token, const schema::ResumeRequest& request);
@@ -136,6 +139,7 @@ class Node {
   EventQueue& queue_;
   ControlServer& control_;
   ServiceManager& service_manager_;
+  PeerFile& peer_file_;
   Membership membership_;
   std::unique_ptr<Run> run_;
   ExchangeChoice choice_;  // the current run's

@@ -53,7 +53,7 @@ RunRecord PendingRun::ended(const std::string& run, schema::RunState state, cons
   record.id = record.status.id = run;
   record.node = context_.self.config.node;
   record.build = context_.self.build;
-  record.member_names = context_.self.names;
+  for (const Seat seat : context_.self.names.places()) record.member_names.push_back(context_.self.names[seat]);
   record.status.state = state;
   record.status.reason = reason;
   record.status.since_ms = record.status.started_ms = unix_time_ms();

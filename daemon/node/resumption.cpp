@@ -56,7 +56,7 @@ Result<RunIdentity> Resumption::proposal_for(const schema::ResumeRequest& reques
 
 Result<RunIdentity> Resumption::identity_of(const RunRecord& record, const schema::JobSpec& job,
                                             std::uint64_t key) const {
-  const Per<Seat, std::string>& names = context_.self.names;
+  const schema::NodeList& names = context_.self.names;
   const ViewInterval first = first_interval(record, context_.storage.store.directory(record.id));
   if (const Status valid = schema::validate_job(job, first.members.size()); !valid.ok()) return valid.error();
   RunIdentity run{key, record.id, schema::canonical_job(job), job.start_timeout_ms};

@@ -6,7 +6,7 @@
 
 namespace tg::daemon {
 
-void record_end(RunRecord& record, const RunOutcome& end, const Per<Seat, std::string>& names) {
+void record_end(RunRecord& record, const RunOutcome& end, const schema::NodeList& names) {
   const schema::Ended& truth = end.truth;
   record.status.state = truth.state;
   record.status.reason = truth.reason;
@@ -20,7 +20,7 @@ void record_end(RunRecord& record, const RunOutcome& end, const Per<Seat, std::s
   const bool held = own.save == schema::SaveState::kInMemory && truth.save == schema::SaveState::kNotSaved;
   if (!held) own.save = truth.save;
   own.problem = truth.problem;
-  for (const Seat seat : names.places()) {
+  for (const Seat seat : names.all()) {
     if (names[seat] == record.node || !std::ranges::count(record.member_names, names[seat])) continue;
     const std::optional<schema::Ended>& word = end.members[seat];
     if (word) {
@@ -31,12 +31,12 @@ void record_end(RunRecord& record, const RunOutcome& end, const Per<Seat, std::s
   }
 }
 
-PastRun past_run(const RunRecord& record, const Per<Seat, std::string>& names, Seat self) {
+PastRun past_run(const RunRecord& record, const schema::NodeList& names, Seat self) {
   PastRun run;
   run.id = record.id;
-  run.members.assign(names.size(), false);
+  run.members.assign(names.kMaxNodes, false);
   // A former member also needs the outcome.
-  for (const Seat seat : names.places())
+  for (const Seat seat : names.all())
     run.members[seat] = record.view > View::kFirst || std::ranges::count(record.member_names, names[seat]) > 0;
   run.known = names.places_where([&](Seat seat) {
     return std::ranges::count(record.member_names, names[seat]) > 0 ||
@@ -57,7 +57,7 @@ PastRun past_run(const RunRecord& record, const Per<Seat, std::string>& names, S
     own.save = row.save;
     own.problem = row.problem;
   }
-  run.end.members.assign(names.size(), std::nullopt);
+  run.end.members.assign(names.kMaxNodes, std::nullopt);
   run.end.members[self] = own;
   return run;
 }

@@ -94,7 +94,7 @@ std::uint64_t next_object_number() {
 }
 
 // The members of a view that are not in the other.
-std::vector<std::string> members_not_in(const View& view, const View& other, const Per<Seat, std::string>& names) {
+std::vector<std::string> members_not_in(const View& view, const View& other, const schema::NodeList& names) {
   std::vector<std::string> members;
   for (const Seat seat : view.seats())
     if (!other.has(seat)) members.push_back(names[seat]);

@@ -61,7 +61,7 @@ struct CheckpointWritten {  // or an error
 struct RunContext {
   struct Self {
     const schema::NodeConfig& config;
-    Per<Seat, std::string> names;  // all nodes'
+    schema::NodeList names;  // of the configuration
     std::string build;
     std::uint64_t directory = 0;    // the state directory's number (store/directory_id.h)
     std::uint64_t incarnation = 0;  // this process's
@@ -107,8 +107,8 @@ struct RunContext {
   }
   // The weights of all nodes' shares of a batch, as far as they are known.
   Per<Seat, std::uint16_t> weights() const {
-    Per<Seat, std::uint16_t> all;
-    for (const Seat seat : self.names.places()) all.push_back(network.mesh.links().weight(seat));
+    Per<Seat, std::uint16_t> all(self.names.kMaxNodes, 1);
+    for (const Seat seat : self.names.places()) all[seat] = network.mesh.links().weight(seat);
     return all;
   }
 };

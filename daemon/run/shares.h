@@ -8,12 +8,13 @@
 #include "daemon/membership/view.h"
 #include "engine/dataset.h"
 #include "schema/control/control.h"
+#include "schema/options/node_list.h"
 #include "schema/place.h"
 
 namespace tg::daemon {
 
 // Returns the shares by rank.
-inline std::vector<schema::MemberShare> member_shares(const View& view, const Per<Seat, std::string>& names,
+inline std::vector<schema::MemberShare> member_shares(const View& view, const schema::NodeList& names,
                                                       std::uint64_t global_batch) {
   const std::vector<engine::Share> parts = engine::split(global_batch, view.weights());
   std::vector<schema::MemberShare> shares;

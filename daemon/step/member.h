@@ -48,6 +48,7 @@
 #include "engine/optimizer.h"
 #include "kernels/memory_space.h"
 #include "schema/options/job.h"
+#include "schema/options/node_list.h"
 #include "schema/step.h"
 
 namespace tg::daemon {
@@ -58,7 +59,7 @@ class Member {
     std::uint64_t run_key = 0;
     View view;
     Seat self;
-    Per<Seat, std::string> names;  // all nodes'
+    schema::NodeList names;  // all nodes'
     schema::JobSpec job;
     bool has_test_data = false;      // without it evaluations are left out
     std::uint64_t global_batch = 0;  // the run's

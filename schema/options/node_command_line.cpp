@@ -199,7 +199,7 @@ Result<CommandLine> parse_node_command_line(int argc, const char* const* argv) {
 
   const Result<po::variables_map> variables = read_environment(rules);
   if (!variables) return variables.error();
-  std::string path;
+  std::string& path = line.path;
   for (const po::variables_map* given : {&*variables, &*flags})
     if (given->contains("config")) path = (*given)["config"].as<std::string>();
   if (!path.empty()) {
@@ -218,6 +218,7 @@ Result<CommandLine> parse_node_command_line(int argc, const char* const* argv) {
   std::ranges::sort(line.config.peers, {}, &PeerAddress::name);
   if (const Status status = validate_node(line.config); !status)
     return Error{status.error().kind, (path.empty() ? "" : path + ": ") + status.error().message};
+  line.config.nodes.set_lines(line.config.peers);
   if (std::string missing = missing_folder(line.config.data_dir); !missing.empty())
     line.warnings.push_back(std::move(missing));
   return line;

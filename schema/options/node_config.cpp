@@ -301,18 +301,6 @@ Seat NodeConfig::seat() const {
   return Seat(static_cast<std::size_t>(own - peers.begin()));
 }
 
-Per<Seat, std::string> NodeConfig::names() const {
-  Per<Seat, std::string> all;
-  for (const PeerAddress& peer : peers) all.push_back(peer.name);
-  return all;
-}
-
-std::vector<std::string> NodeConfig::hosts() const {
-  std::vector<std::string> all;
-  for (const PeerAddress& peer : peers) all.push_back(peer.host);
-  return all;
-}
-
 const std::vector<Option<NodeConfig>>& node_options() {
   static const std::vector<Row> rows = make_rows();
   return rows;

@@ -13,22 +13,16 @@
 #include "kernels/base/status.h"
 #include "schema/limits.h"
 #include "schema/options/fault.h"
+#include "schema/options/node_list.h"
 #include "schema/options/options.h"
 #include "schema/place.h"
 
 namespace tg::schema {
 
-struct PeerAddress {
-  std::string name;
-  std::string host;        // a name or an address; an IPv6 one without its brackets
-  std::uint16_t port = 0;  // the mesh port; control = port + 1
-  std::string place = {};  // what said so: "tgd.conf:3: "; "" = not said
-  bool operator==(const PeerAddress&) const = default;
-};
-
 struct NodeConfig {
   std::string node;
   Per<Seat, PeerAddress> peers;  // sorted by name; this node included
+  NodeList nodes;                // as the lines are now; shared by all copies of the configuration
   // Where to bind. The others may reach this node at another address, that of its peer line.
   std::string listen = "127.0.0.1";
   std::uint16_t listen_port = 0;           // the mesh port; 0 = that of the peer line
@@ -58,8 +52,6 @@ struct NodeConfig {
   std::uint16_t mesh_port() const { return listen_port != 0 ? listen_port : self().port; }
   std::uint16_t control_port() const { return static_cast<std::uint16_t>(mesh_port() + 1); }
   Seat seat() const;
-  Per<Seat, std::string> names() const;
-  std::vector<std::string> hosts() const;  // the hosts of all peer lines
 };
 
 const std::vector<Option<NodeConfig>>& node_options();
@@ -78,6 +70,7 @@ const std::vector<ProgramOption>& program_options();
 
 struct CommandLine {
   NodeConfig config;
+  std::string path;  // of the configuration file; "" = none was given
   bool help = false, version = false, check_config = false;
   std::vector<std::string> warnings;  // problems that will matter once the thing is needed
   std::string help_text;
