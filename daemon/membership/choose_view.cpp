@@ -105,8 +105,13 @@ std::string quorum_lost_text(const View& view, const std::vector<Seat>& reachabl
   while (more < absent.size() && 2 * (reachable.size() + more) <= view.size()) ++more;
   const std::string returns = !enough.empty() ? any_of(enough, peers) + " returns"
                                               : std::to_string(more) + " of " + peers.names_of(absent) + " return";
+  std::vector<Seat> unlisted = absent;
+  std::erase_if(unlisted, [&](Seat seat) { return peers.seat_of(peers.name(seat)).has_value(); });
   return "quorum lost: " + std::to_string(reachable.size()) + " of " + std::to_string(view.size()) +
-         (view.size() == 1 ? " voter" : " voters") + " reachable; resumes when " + returns;
+         (view.size() == 1 ? " voter" : " voters") + " reachable; resumes when " + returns +
+         (unlisted.empty()
+              ? ""
+              : "; no peer line of " + peers.own_name() + " names " + peers.names_of(unlisted) + ": put it back");
 }
 
 }  // namespace tg::daemon

@@ -70,7 +70,9 @@ void Liveness::watch(std::string run_id, std::uint64_t step_timeout_ms, std::uin
     member.quiet_ms = member.in_run_ms = member.progress_ms = now_ms;
     member.elsewhere_ms = 0;
     member.beat.reset();
-    member.suspected = !members.empty() && !members[seat];
+    const bool asked =
+        members.empty() ? options_.names.is_listed(seat) : seat.index() < members.size() && members[seat];
+    member.suspected = !asked;
     member.prepares = false;
   }
 }

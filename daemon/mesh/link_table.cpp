@@ -92,7 +92,7 @@ std::optional<LinkProblem> LinkTable::problem(Seat peer) const {
     return LinkProblem{unresolved, true};
   const std::string port = schema::host_and_port(address.host, address.port);
   const bool heard = std::chrono::steady_clock::now() - link.received_at.load() < kMaxLinkSilence;
-  if (link.connection == 0 && heard && !name_watch_.has_address(address.host, source))
+  if (link.connection == 0 && heard && !source.empty() && !name_watch_.has_address(address.host, source))
     return LinkProblem{"it connects from " + source + ", and nothing answers at " + port + ", its peer line on " +
                            config_.node + "; correct that line if its address has changed",
                        true};

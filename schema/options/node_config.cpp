@@ -63,7 +63,7 @@ Row peer_row() {
       "peer", "NAME@host:port",
       "NAME@host:port of a node: a line per node, this one included. Two nodes connect if each names the other. The "
       "host is a name or an address, an IPv6 address in brackets. The port is the mesh's; the next one up is the "
-      "control port.",
+      "control port. Read again when the file changes.",
       set, get};
   row.repeated = true;
   return row;

@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <initializer_list>
 #include <memory>
 #include <optional>
 #include <string>
@@ -29,6 +30,7 @@ class NodeList {
 
   NodeList();
   NodeList(const Per<Seat, std::string>& names);  // NOLINT(google-explicit-constructor): listed, without addresses
+  NodeList(std::initializer_list<std::string> names) : NodeList(Per<Seat, std::string>(names)) {}
   explicit NodeList(const Per<Seat, PeerAddress>& lines);
 
   // --- listed nodes ---

@@ -153,6 +153,7 @@ schema::NodeConfig ControlMesh::config_of(Seat seat) const {
   schema::NodeConfig config;
   config.node = peers_[seat].name;
   config.peers = peers_;
+  config.nodes = schema::NodeList(peers_);
   config.peer_timeout_ms = peer_timeout_ms_;
   return config;
 }

@@ -34,6 +34,7 @@ class Port : public testing::Test {
       endpoint_ = "tcp://127.0.0.1:" + std::to_string(port);
       config.peers.clear();
       config.peers.push_back({"node-a", "127.0.0.1", static_cast<std::uint16_t>(port - 1)});
+      config.nodes = schema::NodeList(config.peers);
       keyring_ = std::move(Keyring::open(config)).value();
       auto opened = ControlSockets::open(config, *keyring_, log_);
       if (opened) sockets_ = std::move(*opened);  // otherwise another process has the port

@@ -136,6 +136,7 @@ TEST(LinkTable, ALinkIsResponsiveIfBothDirectionsAre) {
   config.node = "node-a";
   config.peers.push_back({"node-a", "127.0.0.1", 7700});
   config.peers.push_back({"node-b", "127.0.0.1", 7702});
+  config.nodes = schema::NodeList(config.peers);
   Log log("node-a", LogLevel::kError);
   LinkTable links(config, log);
   const Seat peer(1);
@@ -198,6 +199,7 @@ std::vector<schema::NodeConfig> configs(std::size_t count) {
   for (std::size_t i = 0; i < count; ++i) {
     all[i].node = peers[Seat(i)].name;
     all[i].peers = peers;
+    all[i].nodes = schema::NodeList(peers);
   }
   return all;
 }
@@ -339,6 +341,7 @@ TEST(Mesh, TheProcessAtThePeersAddressReplacesAnother) {
 TEST(Mesh, TwoNodesLinkThatNameEachOther) {
   auto config = configs(3);
   config[0].peers.erase(config[0].peers.begin() + 2);
+  config[0].nodes.set_lines(config[0].peers);
   Endpoint a(config[0], 11, "build"), b(config[1], 12, "build"), c(config[2], 13, "build");
   for (Endpoint* const one : {&a, &b, &c}) ASSERT_TRUE(one->start().ok());
   EXPECT_TRUE(a.wait_until_up(kB));

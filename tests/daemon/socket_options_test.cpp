@@ -33,7 +33,7 @@ TEST(SocketOptions, NoConnectionIsGivenUpBeforePeerTimeout) {
 }
 
 TEST(NameWatch, KnowsTheAddressesOfNames) {
-  const NameWatch watch({"localhost", "10.0.0.3", "nobody.invalid"});
+  NameWatch watch({"localhost", "10.0.0.3", "nobody.invalid"});
   EXPECT_EQ(watch.next_address("10.0.0.3", ""), "10.0.0.3");
   EXPECT_EQ(watch.next_address("10.0.0.3", "10.0.0.3"), "10.0.0.3");
   EXPECT_TRUE(tests::eventually([&] {

@@ -33,6 +33,7 @@ schema::NodeConfig node_a(const std::string& key_file = "") {
   config.node = "node-a";
   config.peers.push_back({"node-a", "127.0.0.1", 7700});
   config.peers.push_back({"node-b", "127.0.0.1", 7702});
+  config.nodes = schema::NodeList(config.peers);
   config.key_file = key_file;
   return config;
 }

@@ -34,7 +34,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     return 0;
   }
   const NodeConfig& config = line->config;
-  TG_CHECK(config.self().name == config.node && config.names()[config.seat()] == config.node, config.node);
+  TG_CHECK(config.self().name == config.node && config.nodes[config.seat()] == config.node, config.node);
   for (const std::string& host : config.control_allow)
     if (const auto network = tg::daemon::parse_network(host)) TG_CHECK(network->contains(*network), host);
   check_shown(config);

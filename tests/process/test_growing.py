@@ -6,6 +6,7 @@ import os
 import signal
 import unittest
 
+from addresses import free_port_pair
 from changes import wait_recorded
 from mesh import QUICK
 from mesh import Mesh
@@ -52,27 +53,15 @@ class Growing(Joining):
         mesh.wait_for_step(run, mesh.run(run, nodes[-1])["step"] + 5, nodes[-1])
         return view
 
-    def relist(self, mesh, run, names, view):
-        """One after the other, the members read another list."""
-        mesh.list(names)
-        members = intervals_now(mesh.of(names)[-1], run)
-        for node in [one for one in mesh.of(names) if one.name in members]:
-            node.signal(signal.SIGTERM)
-            self.assertEqual(node.wait(), 0, f"log {node.log}")
-            node.start()
-            view = self.wait_for_members(mesh, run, "".join(name[-1] for name in members), view)
-        return view
-
     def test_four_five_six_four(self):
-        mesh = Listed(6, MESH, absent=(0, 1))
+        mesh = Listed(6, MESH, absent=(0, 1), keys=True)
         mesh.list("cdef", mesh.nodes)
         with mesh:
             run = mesh.detach(JOB, node=2)
             mesh.wait_for_step(run, 10, 2)
             view = 1
             for names in ("bcdef", "abcdef"):
-                view = self.relist(mesh, run, names, view)
-                mesh.list(names, [mesh.of(names)[0]])
+                mesh.list(names)  # the members read it, and go on
                 mesh.of(names)[0].start()
                 view = self.wait_for_members(mesh, run, names, view)
             record = mesh[5].record(run)
@@ -81,7 +70,10 @@ class Growing(Joining):
                 mesh.ctl_ok("leave", f"node-{gone}", node=mesh.of("e")[0])
                 mesh.of(gone)[0].end()
             view = self.wait_for_members(mesh, run, "abef", view)
-            view = self.relist(mesh, run, "abef", view)
+            mesh.list("abef")
+            for node in mesh.of("abef"):
+                wait_until(lambda node=node: f"{node.name} knows four nodes (log {node.log})", lambda node=node: [one["name"] for one in mesh.status(node=node)["nodes"]] == [f"node-{letter}" for letter in "abef"])
+            self.assertEqual(mesh[5].record(run)["view"], view, "a list is no vote")
             # One that comes back keeps its seat.
             self.assertEqual(mesh[5].record(run)["nodes"], [f"node-{letter}" for letter in "cdefba"])
             mesh.ctl_ok("stop", run, node=5)
@@ -115,6 +107,46 @@ class Growing(Joining):
             self.assertEqual((code, err), (0, ""), out)
             self.assertIn(f"digest {record['digest']}, as recorded", out)
 
+    def test_an_address_changes(self):
+        """A member moves, and the others follow its peer line. Then one line is wrong for a while."""
+        with Listed(3, MESH) as mesh:
+            run = mesh.detach(JOB)
+            mesh.wait_for_step(run, 10)
+            moved = mesh[2]
+            moved.signal(signal.SIGTERM)
+            self.assertEqual(moved.wait(), 0, f"log {moved.log}")
+            view = self.wait_for_members(mesh, run, "ab", 1)
+            moved.port = free_port_pair(moved.host)
+            mesh.list("abc")
+            moved.start()
+            view = self.wait_for_members(mesh, run, "abc", view)
+            for node in mesh.of("ab"):
+                self.assertIn('event=peer-lines added="" removed="" changed=node-c', node.log_text())
+            with open(mesh[0].config, "a") as file:
+                file.write("peer = node-c@nowhere\n")
+            wait_until(lambda: f"node-a keeps its lines (log {mesh[0].log})", lambda: "event=peer-lines-kept" in mesh[0].log_text())
+            step = mesh.run(run)["step"]
+            mesh.wait_for_step(run, step + 5)
+            self.assertEqual(mesh[0].record(run)["view"], view)
+
+    def test_a_machine_is_added_while_the_run_is_paused(self):
+        """It is taken in once the run goes on."""
+        mesh = Listed(4, MESH, absent=(0,))
+        mesh.list("bcd", mesh.nodes)
+        with mesh:
+            run = mesh.detach(JOB, node=1)
+            mesh.wait_for_step(run, 10, 1)
+            for node in mesh.of("cd"):
+                node.kill()
+            wait_until(lambda: f"node-b is PAUSED (log {mesh[1].log})", lambda: mesh.run(run, mesh[1])["state"] == "PAUSED")
+            mesh.list("abcd")
+            mesh[0].start()
+            mesh.wait_ready(mesh.of("ab"))
+            for node in mesh.of("cd"):
+                node.start()
+            self.wait_for_members(mesh, run, "abcd", 1)
+            self.assertEqual(mesh[1].record(run)["nodes"], [f"node-{letter}" for letter in "bcda"])
+
     def test_a_start_means_the_list_of_who_is_asked(self):
         mesh = Listed(3, MESH)
         mesh.list("abc", [mesh[0], mesh[2]])
@@ -142,10 +174,6 @@ class Growing(Joining):
             mesh.ctl_ok("resume", run, "--detach")
             mesh.wait_for_step(run, 11)
             mesh.ctl_ok("stop", run)
-
-
-def intervals_now(node, run):
-    return node.record(run)["members"]
 
 
 if __name__ == "__main__":

@@ -56,7 +56,7 @@ ExchangeNode::ExchangeNode(Network& network, NodeOptions options, Faults faults)
 
 std::uint64_t ExchangeNode::digest() const { return daemon::Replica::combine(replica_->segment_digests()); }
 
-schema::Vote ExchangeNode::prepare_run(const daemon::RunIdentity& run) {
+schema::Vote ExchangeNode::prepare_run(const daemon::RunIdentity& run, const daemon::View& view) {
   const Result<schema::JobSpec> job = schema::parse_job(run.spec, "job");
   if (options_.hears_lies && (!job.ok() || !schema::validate_job(*job, options_.names.size()).ok()))
     return {false, ErrorKind::kInvalidJob, "a lie"};
@@ -67,7 +67,7 @@ schema::Vote ExchangeNode::prepare_run(const daemon::RunIdentity& run) {
   replica_ = std::make_unique<daemon::Replica>(*space_, model, engine::slot_count(daemon::optimizer_of(job_).kind),
                                                job_.seed, daemon::keeps_average(job_));
   global_batch_ = schema::resolved_global_batch(job_, options_.names.size());
-  make_member(run, daemon::View::of(run.members, run.weights), 0);
+  make_member(run, view, 0);
   ended_ = false;
   schema::Vote vote = options_.vote;
   vote.spec_hash = schema::job_hash(job_);
@@ -97,7 +97,7 @@ void ExchangeNode::make_member(const daemon::RunIdentity& run, const daemon::Vie
 
 void ExchangeNode::run_begins(const schema::Commit& choice) {
   choice_ = choice;
-  member_->settle(daemon::View(daemon::first_view(choice)));
+  member_->settle(daemon::View(daemon::first_view(choice), options_.names));
   confirmed_digests_ = {{0, digest()}};
   undone_ = 0;
   begin_view();
@@ -132,7 +132,7 @@ void ExchangeNode::run_changes(const schema::NextView& next) {
   const bool stops = member_->stopping();
   install(next.start);
   step_ = next.start;
-  make_member(*running_, daemon::View(next), next.start);
+  make_member(*running_, daemon::View(next, options_.names), next.start);
   if (stops) member_->request_stop();
   rebuild(next);
 }
@@ -226,7 +226,7 @@ void ExchangeNode::run_is_joined(const schema::NextView& next, const schema::Com
   confirmed_digests_ = {{next.start, digest()}};
   undone_ = 0;
   step_ = next.start;
-  make_member(*running_, daemon::View(next), next.start);
+  make_member(*running_, daemon::View(next, options_.names), next.start);
   rebuild(next);
 }
 

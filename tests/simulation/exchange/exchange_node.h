@@ -66,7 +66,7 @@ class ExchangeNode : public VirtualNode, private daemon::Member::Delegate {
   void run_is_joined(const schema::NextView& next, const schema::Commit& choice) override;
   void run_tick() override {}
   bool run_is_prepared() const override { return member_ != nullptr; }
-  schema::Vote prepare_run(const daemon::RunIdentity& run) override;
+  schema::Vote prepare_run(const daemon::RunIdentity& run, const daemon::View& view) override;
 
  private:
   // Member::Delegate

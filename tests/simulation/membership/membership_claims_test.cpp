@@ -29,7 +29,7 @@ TEST(Membership, AStartWithoutANodeIsTheOthersAlone) {
   c.disconnects(kA);
   EXPECT_EQ(c.starts_with({kB, kC}), "claim run-1 to b");
   EXPECT_EQ(c.receives(kA, granted()), "") << "not its to give";
-  EXPECT_EQ(c.receives(kB, granted()), "propose run-1 with b c to b\nprepare run-1 with b c");
+  EXPECT_EQ(c.receives(kB, granted()), "propose run-1 to b\nprepare run-1 with b c");
   const auto proposal = c.sent<schema::Propose>();
   EXPECT_EQ(c.connects(kA), "");
   EXPECT_EQ(c.disconnects(kA), "") << "it has no part in it";

@@ -128,6 +128,11 @@ TEST(ChooseView, TheMessageOfALostQuorum) {
   EXPECT_EQ(quorum_lost_text(six, {Seat(4)}, {kA, kB}, peers),
             "quorum lost: 1 of 6 voters reachable; resumes when 2 of node-a, node-b return")
       << "the votes of the others are lost";
+  Peers shrunk = peers;
+  shrunk.add_absent("node-f");
+  EXPECT_EQ(quorum_lost_text(six, {kA, kB}, {Seat(5)}, shrunk),
+            "quorum lost: 2 of 6 voters reachable; resumes when node-f returns; no peer line of node-a names node-f: "
+            "put it back");
 }
 
 }  // namespace

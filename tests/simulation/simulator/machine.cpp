@@ -45,11 +45,12 @@ struct Said {
 };
 Said words(const schema::Claim& claim) { return {"claim " + claim.run_id, ""}; }
 Said words(const schema::Grant& grant) { return {grant.granted ? "grant" : "refuse", grant.message}; }
+thread_local std::size_t named = 0;  // how many nodes the machine knows that speaks
 // The weights are said where they are not all one.
 std::string weights_of(const Per<Seat, std::uint16_t>& weights) {
   std::string text;
   bool equal = true;
-  for (const std::uint16_t weight : weights) {
+  for (const std::uint16_t weight : std::span(weights).first(std::min(named, weights.size()))) {
     text += (text.empty() ? " split " : ":") + std::to_string(weight);
     equal = equal && weight == 1;
   }
@@ -162,7 +163,7 @@ std::string words(const SaveRun& action) {
 // "a saved, b ?, c nothing saved"
 std::string members_of(const RunOutcome& end) {
   std::string text;
-  for (const Seat seat : end.members.places())
+  for (const Seat seat : places<Seat>(std::min(named, end.members.size())))
     text += (text.empty() ? "" : ", ") + letter(seat) + " " +
             (end.members[seat] ? std::string(to_word(end.members[seat]->save)) : "?");
   return text;
@@ -279,6 +280,7 @@ ChangeTimes Machine::installed() const {
 }
 
 std::string Machine::after(Happens event) {
+  named = options_.names.known();
   event(*machine_, now_ms_);
   past_.push_back({std::move(event), now_ms_, circumstances_});
   actions_.clear();
@@ -351,7 +353,7 @@ std::string Machine::receives(Seat from, const schema::FrameBody& said, std::uin
   }
   if (auto* const commit = std::get_if<schema::Commit>(&body); commit != nullptr && commit->members.empty())
     commit->members = first_view(options_.names.size()).members;
-  name_seats(body, {options_.names.begin(), options_.names.end()});
+  name_seats(body, first_names(options_.names.size()));
   return after([=](Membership& machine, std::uint64_t now_ms) {
     machine.on_frame(from, {key, view, 0}, body, now_ms);
   });
@@ -387,7 +389,7 @@ std::string Machine::remembers(PastRun run, std::uint64_t key) {
   return after([=](Membership& machine, std::uint64_t) { machine.add_past_run(key, run); });
 }
 std::string Machine::remembers_voter(VoterState vote) {
-  vote.view.names = vote.accepted.names = {options_.names.begin(), options_.names.end()};
+  vote.view.names = vote.accepted.names = first_names(options_.names.size());
   return after([=](Membership& machine, std::uint64_t) { machine.add_past_voter(vote, "run-1"); });
 }
 std::string Machine::receives_heartbeat(Seat from, std::uint32_t view, const daemon::Lineage& lineage,

@@ -195,9 +195,9 @@ void VirtualNode::apply(const daemon::PrepareRun& action) {
   const std::size_t accused = action.joins ? options_.names.size() : 0;  // or none
   liveness_.watch(action.run.id, options_.step_timeout_ms, network_.now_ms(), Per<Seat, bool>(accused, false));
   const std::uint64_t delay_ms = network_.random().between(options_.least_prepare_ms, options_.most_prepare_ms);
-  network_.after(options_.self, delay_ms * 1000, [this, run = action.run] {
+  network_.after(options_.self, delay_ms * 1000, [this, run = action.run, view = action.view] {
     if (stuck_ || running_ || membership_.current() == nullptr || membership_.current()->run_key != run.run_key) return;
-    membership_.on_prepared(run.run_key, prepare_run(run), network_.now_ms());
+    membership_.on_prepared(run.run_key, prepare_run(run, view), network_.now_ms());
     apply_actions();
   });
 }

@@ -157,7 +157,7 @@ class VirtualNode : public Machine {
   virtual void run_is_joined(const schema::NextView&, const schema::Commit&) {}
   virtual void run_tick() { ++progress_; }
   virtual bool run_is_prepared() const { return false; }  // it takes frames before its begin
-  virtual schema::Vote prepare_run(const daemon::RunIdentity&) { return options_.vote; }
+  virtual schema::Vote prepare_run(const daemon::RunIdentity&, const daemon::View&) { return options_.vote; }
 
   void apply_actions();
   void send(const std::vector<Seat>& to, const SharedMessage& message);

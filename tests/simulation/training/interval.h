@@ -83,7 +83,7 @@ inline Member::Options options_of(const schema::JobSpec& job, const daemon::View
   for (const Seat seat : view.seats()) of_members.push_back(weights[seat.index()]);
   options.view = daemon::View(view.number(), view.seats(), of_members);
   options.self = self;
-  for (std::size_t i = 0; i < kNodes; ++i) options.names.push_back("node-" + std::to_string(i));
+  for (std::size_t i = 0; i < kNodes; ++i) options.names.add_absent("node-" + std::to_string(i));
   options.job = job;
   options.has_test_data = true;
   options.global_batch = kBatch;
