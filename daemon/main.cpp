@@ -288,7 +288,7 @@ void log_ready(const RunContext& context) {
 // never returned, the watch over a device that hangs, CivetWeb's threads, which take up to two seconds to end.
 struct ProcessScope {
   const schema::NodeConfig& config;
-  const std::string& path;  // of the configuration file
+  const std::string& path;  // the configuration file
   const PeerFile::Read read_config;
   const kernels::Kernels& kernels;
   const engine::ComputeDevice& compute;

@@ -61,7 +61,7 @@ class Examiner {
     Per<Seat, double> mbps;
     Per<Seat, bool> was_down;  // when its slot began
   };
-  Seat seat_of(Seat number) const;  // of a node of this examination
+  Seat seat_of(Seat number) const;  // by its number in this examination
   void begin_slot(std::size_t slot, double now);
   void end_slot();
   void send(const LinkStream::Frames& frames);

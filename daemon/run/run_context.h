@@ -61,7 +61,7 @@ struct CheckpointWritten {  // or an error
 struct RunContext {
   struct Self {
     const schema::NodeConfig& config;
-    schema::NodeList names;  // of the configuration
+    schema::NodeList names;  // config.nodes
     std::string build;
     std::uint64_t directory = 0;    // the state directory's number (store/directory_id.h)
     std::uint64_t incarnation = 0;  // this process's

@@ -70,7 +70,7 @@ const std::vector<ProgramOption>& program_options();
 
 struct CommandLine {
   NodeConfig config;
-  std::string path;  // of the configuration file; "" = none was given
+  std::string path;  // the configuration file; "" = none was given
   bool help = false, version = false, check_config = false;
   std::vector<std::string> warnings;  // problems that will matter once the thing is needed
   std::string help_text;
