@@ -11,6 +11,8 @@ bool overrides(const schema::Ended& a, const schema::Ended& b) {
   if (weight != other) return weight > other;
   if (is_authoritative(a.state))
     return std::tie(b.state, a.since_ms) < std::tie(a.state, b.since_ms);  // never two kinds of one run
+  // The first failure is the cause; an interrupted run ended when its last member went, not when the first one left.
+  if (a.state == schema::RunState::kInterrupted) return std::tie(a.since_ms, a.reason) > std::tie(b.since_ms, b.reason);
   return std::tie(a.since_ms, a.reason) < std::tie(b.since_ms, b.reason);
 }
 

@@ -169,13 +169,16 @@ void Member::start_early() {
 // All members have committed the state that this step began with. A checkpoint of it is requested now, while no chunk
 // of the step has been applied: the node that writes it can hold this step back, and finds the state as it is.
 void Member::apply(const ConfirmState& action) {
-  if (!digests_.empty()) delegate_.digests_compared(step_of(action.round), std::exchange(digests_, {}));
+  const bool compared = !digests_.empty();
   if (resources_->replica.confirmed_rounds() < action.round) {
     confirming_ = action;
-    if ((action.flags & schema::kCheckpoint) != 0) confirm(SIZE_MAX);
+    const bool average_follows = compared && resources_->replica.keeps_average();
+    if ((action.flags & schema::kCheckpoint) != 0 || average_follows) confirm(SIZE_MAX);
+    if (average_follows) digests_ = resources_->replica.segment_digests();  // of the whole state, as it is saved
   } else if (action.round > options_.first_round && (action.flags & schema::kCheckpoint) != 0) {
     delegate_.confirmed(step_of(action.round), true);  // it was confirmed before its report
   }
+  if (compared) delegate_.digests_compared(step_of(action.round), std::exchange(digests_, {}));
 }
 
 // By so many elements of the average.

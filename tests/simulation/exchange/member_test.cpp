@@ -77,6 +77,7 @@ TEST(Member, LateResultsOfAnotherViewChangeNothing) {
 struct Lone : Nobody {
   Lone() {
     job.bucket_parameters = 1'000;
+    job.digest_every = 1;
     for (std::uint64_t step = 0; step < 2; ++step) {
       replica.commit(simulation::draw_statistics(1, 0, step));
       replica.confirm(0.5F);
@@ -98,6 +99,11 @@ struct Lone : Nobody {
   }
   bool may_start_early(Step) override { return false; }
   void confirmed(Step step, bool) override { told.push_back(step); }
+  void digests_compared(Step step, const std::vector<std::uint64_t>& digests) override {
+    EXPECT_EQ(digests, replica.segment_digests());
+    EXPECT_EQ(replica.confirmed_rounds(), Round(step.value())) << "else its average has not moved";
+    shown.push_back(step);
+  }
   // The gradient of the step in progress is there, and all that follows from it is done, but for what can wait.
   void take_step() {
     for (std::size_t b = 0; b < buckets; ++b) member->on_event(ready(b));
@@ -119,8 +125,16 @@ struct Lone : Nobody {
   std::unique_ptr<Member> member;
   std::optional<Step> asked;
   std::size_t buckets = 0;
-  std::vector<Step> told;  // confirmed
+  std::vector<Step> told;   // confirmed
+  std::vector<Step> shown;  // with its digest
 };
+
+TEST(Member, AStateIsShownWithTheDigestThatItIsSavedWith) {
+  Lone lone;
+  lone.begin();
+  for (int step = 0; step < 3; ++step) lone.take_step();
+  EXPECT_EQ(lone.shown, (std::vector{Step(2), Step(3), Step(4)}));
+}
 
 TEST(Member, AFrozenOneKeepsItsState) {
   Lone lone;

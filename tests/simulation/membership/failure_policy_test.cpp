@@ -98,13 +98,13 @@ TEST(FailurePolicy, EveryCauseHasTheEffectOfTheTable) {
   }
 }
 
-TEST(RunOutcome, AuthoritativeOverFailedOverInterruptedAndTheFirstOfEquals) {
+TEST(RunOutcome, AuthoritativeOverTheFirstFailureOverTheLastInterruption) {
   const auto word = [](RunState state, std::int64_t since_ms) {
     return an_end(state, since_ms, std::to_string(since_ms));
   };
   const std::vector<schema::Ended> order{word(RunState::kCompleted, 90), word(RunState::kFailed, 70),
-                                         word(RunState::kFailed, 80), word(RunState::kInterrupted, 10),
-                                         word(RunState::kInterrupted, 20)};
+                                         word(RunState::kFailed, 80), word(RunState::kInterrupted, 20),
+                                         word(RunState::kInterrupted, 10)};
   for (std::size_t i = 0; i < order.size(); ++i)
     for (std::size_t j = 0; j < order.size(); ++j) EXPECT_EQ(overrides(order[i], order[j]), i < j) << i << " " << j;
   EXPECT_TRUE(overrides(word(RunState::kStopped, 5), word(RunState::kFailed, 1)));
