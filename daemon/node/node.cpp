@@ -359,7 +359,7 @@ void Node::on_event(RecordWritten& event) {
   unrecorded_.erase(event.run_id);
   if (run_ == nullptr) publish_last_run();
   if (const std::optional<RunRecord> record = context_.storage.store.recorded(event.run_id);
-      record && record->key == contradiction_.key)
+      record && record->has_begun() && record->key == contradiction_.key)
     set_aside(*record);
   if (std::optional<ListSavedStates> unlisted = std::exchange(unlisted_, std::nullopt)) apply(*unlisted);
 }
