@@ -174,7 +174,7 @@ void Member::apply(const ConfirmState& action) {
     confirming_ = action;
     const bool average_follows = compared && resources_->replica.keeps_average();
     if ((action.flags & schema::kCheckpoint) != 0 || average_follows) confirm(SIZE_MAX);
-    if (average_follows) digests_ = resources_->replica.segment_digests();  // of the whole state, as it is saved
+    if (average_follows) digests_ = resources_->replica.segment_digests();  // that which it is saved with
   } else if (action.round > options_.first_round && (action.flags & schema::kCheckpoint) != 0) {
     delegate_.confirmed(step_of(action.round), true);  // it was confirmed before its report
   }
