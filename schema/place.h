@@ -1,9 +1,8 @@
 // The index of a node in a list. There are two kinds, which never mix, because the list of all nodes and the list of a
 // view's members differ.
 //
-//   Seat   index among the nodes that this process knows (options/node_list.h). It is never sent: a run has seats of
-//   its
-//          own, by which its frames number nodes (NextView::names); a View translates.
+//   Seat   index among the nodes that this process knows (options/node_list.h). It is never sent: a run has its own
+//          seats, by which its frames number nodes (NextView::names); a View translates.
 //   Rank   index among the members of a view (daemon/membership/view.h). Layout, exchange and step use it.
 #pragma once
 
