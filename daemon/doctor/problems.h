@@ -56,9 +56,9 @@ inline constexpr Problem kNoAnswer{Check::kNodes, "not examined: {why}",
                                    "ask again in a moment; if that does not help, read the log of {node}"};
 inline constexpr Problem kHungCheck{Check::kNodes, "its check of {value} did not end in time",
                                     "does a disk there hang? dmesg on {node} says"};
-inline constexpr Problem kOtherPeerLines{Check::kConfiguration,
-                                         "its peer lines have {value} where those of {model} have {usual}",
-                                         "give every node the same peer lines, and restart tgd where they change"};
+inline constexpr Problem kOtherPeerLines{
+    Check::kConfiguration, "its peer lines have {value} where those of {model} have {usual}",
+    "give every node the same peer lines; tgd reads its file again when it changes"};
 inline constexpr Problem kOtherBuild{Check::kVersions, "runs tgd {value}, {model} runs {usual}",
                                      "install one build on every node and restart tgd (tgd --version prints it)"};
 inline constexpr Problem kUnresolved{Check::kNames, "{host}, the host of {peer}, does not resolve on {nodes}: {why}",

@@ -36,7 +36,7 @@ class Joining(unittest.TestCase):
 
         def view_of(node):
             record = node.record(run) if os.path.exists(node.run_file(run, "run.json")) else {}
-            return record.get("view", 0) if record.get("members") == names and record.get("state") in ("RUNNING", "PAUSED") else 0
+            return record.get("view", 0) if sorted(record.get("members", [])) == names and record.get("state") in ("RUNNING", "PAUSED") else 0
 
         def there():
             views = {view_of(node) for node in nodes}

@@ -88,7 +88,7 @@ class FourNodes(unittest.TestCase):
             self.assertTrue({"step", "loss", "learning_rate", "sent_bytes", "zeros"} <= set(row), row)
             self.assertTrue(row["loss"] > 0 and row["sent_bytes"] > 0 and 0 < row["zeros"] < 1, row)
             self.assertAlmostEqual(row["samples_per_second"], 16 / row["seconds"], delta=0.001 * row["samples_per_second"])
-            self.assertTrue(0.5 < row["code_bits_per_parameter"] < row["sent_bits_per_parameter"] < 32, row)
+            self.assertTrue(0.1 < row["code_bits_per_parameter"] < row["sent_bits_per_parameter"] < 32, row)
         times = [seconds_of(row["time"]) for row in metrics]
         self.assertEqual(times, sorted(times))
         self.assertTrue(seconds_of(record["started"]) <= times[0] and times[-1] <= time.time(), (record["started"], times[0], times[-1]))
