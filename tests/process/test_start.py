@@ -273,7 +273,7 @@ class Absent(unittest.TestCase):
             states = {node["name"]: node["state"] for node in mesh.status()["nodes"]}
             self.assertEqual((states["node-a"], states["node-b"]), ("up", "up"))
             self.assertNotEqual(states["node-c"], "up")
-            mesh.ctl("start", mesh.job_file(), "--id", "lonely").ends(1, "run lonely exists already")
+            mesh.ctl("start", mesh.job_file(QUICK), "--id", "lonely").ends(1, "run lonely exists already")
             self.assertEqual([run["id"] for run in mesh.status()["runs"]], ["lonely"])
 
     def test_node_that_comes_late(self):

@@ -639,7 +639,7 @@ TEST(ViewChange, AShutdownOfAllInterruptsTheRun) {
   b.saves(an_end(schema::RunState::kInterrupted, 60, "node-b was shut down"));
   b.receives(kA, an_end(schema::RunState::kInterrupted, 50, "node-a was shut down"));
   EXPECT_EQ(b.receives(kC, an_end(schema::RunState::kInterrupted, 61, "node-c was shut down")),
-            "end run-1: INTERRUPTED: node-a was shut down (a saved, b saved, c saved)"
+            "end run-1: INTERRUPTED: node-c was shut down (a saved, b saved, c saved)"
             "\ngoodbye to a c: node-b was shut down");
 }
 
