@@ -46,6 +46,7 @@ void Joiner::on_invite(Seat from, std::uint64_t run_key, const schema::Invite& i
   for (std::size_t i = 0; i < run_.names.size(); ++i)
     if (const auto seat = peers_.seat_of(run_.names[i])) run_.weights[*seat] = invite.weights[i];
   run_.global_batch = invite.global_batch;
+  run_.first_weights = weights_in(choice_);
   if (invite.lineage > 1) run_.resume = schema::Resume{.lineage = invite.lineage, .from_step = {}};
   schema::NextView next{.number = view_.number + 1, .members = view_.members, .names = view_.names};
   const std::uint32_t own = run_seat(next.names, peers_.own_name());

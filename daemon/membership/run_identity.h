@@ -24,6 +24,7 @@ struct RunIdentity {
   std::vector<Seat> members = {};
   std::optional<schema::StateId> not_from = {};  // the proposer refuses to resume from this one
   std::uint64_t global_batch = 0;                // a resumed run's, as recorded; 0 = the job's
+  std::uint64_t first_weights = 0;               // a joiner's: the sum of the first view's weights
 
   std::uint32_t lineage() const { return resume ? resume->lineage : 1; }
 };

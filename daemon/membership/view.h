@@ -104,6 +104,12 @@ inline schema::NextView first_view(const schema::Commit& commit) {
   return {.number = View::kFirst, .members = commit.members, .names = commit.names};
 }
 
+inline std::uint64_t weights_in(const schema::Commit& commit) {
+  std::uint64_t sum = 0;
+  for (const schema::ViewMember& member : commit.members) sum += member.weight;
+  return sum;
+}
+
 // A node's weight in the run's first view; `otherwise` if it was no member of that.
 inline std::uint16_t weight_of(const schema::Commit& commit, const std::string& name, std::uint16_t otherwise) {
   for (const schema::ViewMember& member : commit.members)

@@ -93,7 +93,7 @@ Result<std::unique_ptr<engine::Engine>> make_engine(const PreparationOptions& op
         {job.seed, static_cast<std::uint32_t>(part.self.index()), job.replay_zeros, job.replay_gradients.value_or("")},
         compute.space());
   const int least = engine::one_pixel_normalization(model).empty() ? 1 : 2;
-  const engine::MicroBatchOptions micro_batches{batch, static_cast<int>(job.micro_batch), least, advance};
+  const engine::MicroBatchOptions micro_batches{batch, static_cast<int>(part.at_once(job.micro_batch)), least, advance};
   const engine::PartSizes sizes = engine::part_sizes(batch, micro_batches.micro_batch, least);
   const bool on_device = compute.accelerator() != nullptr;  // the state is already there
   const std::uint64_t others = (on_device ? reserve_of(options, part, model)
@@ -216,6 +216,7 @@ namespace {
 // Replayed gradients depend on the rank.
 bool can_keep_engine(const PreparationOptions& options, const TrainingKit& kit, const LocalShare& part) {
   return kit.engine && kit.part.share().count == part.share().count &&
+         kit.part.at_once(options.job.micro_batch) == part.at_once(options.job.micro_batch) &&
          (!replays(options.job) || kit.part.self == part.self);
 }
 

@@ -53,10 +53,12 @@ PreparationOptions preparation_options(const RunContext& context, const RunIdent
               }};
 }
 
-LocalShare part_of(const RunContext& context, const RunIdentity& identity, const View& view) {
+LocalShare part_of(const RunContext& context, const RunIdentity& identity, const View& view,
+                   const std::optional<schema::Commit>& first = {}) {
   return {.self = view.rank(context.self.config.seat()).value(),
           .weights = view.weights(),
-          .global_batch = identity.global_batch};
+          .global_batch = identity.global_batch,
+          .first_weights = first ? weights_in(*first) : identity.first_weights};
 }
 
 // Makes the run's compute thread, which begins to prepare; its events carry the run key.
@@ -262,7 +264,7 @@ Status Run::begin(const schema::Commit& choice) {
   if (Status entered = record_beginning(choice); !entered.ok()) return entered;
   if (shares_changed) {
     choice_ = choice;
-    trainer_->rebuild(view_->view().number(), part_of(context_, identity_, view_->view()),
+    trainer_->rebuild(view_->view().number(), part_of(context_, identity_, view_->view(), choice_),
                       Step(prepared_->replica->committed_rounds().value()));
     return {};
   }
@@ -410,7 +412,7 @@ Status Run::change_view(View next, Round start, const std::string& why) {
   if (stopping) view_->member().request_stop();
   reporter_.publish(true);
   if (!unfit_.empty()) return mark_unfit(Error{ErrorKind::kRunFailed, unfit_});
-  trainer_->rebuild(view_->view().number(), part_of(context_, identity_, view_->view()), Step(start.value()));
+  trainer_->rebuild(view_->view().number(), part_of(context_, identity_, view_->view(), choice_), Step(start.value()));
   return {};
 }
 
@@ -535,7 +537,8 @@ Status Run::join(View view, const schema::Commit& choice, const std::string& why
   choice_ = choice;
   snapshot_sink_.reset();
   received_metrics_.reset();
-  trainer_->rebuild(view_->view().number(), part_of(context_, identity_, view_->view()), Step(start_->state.step));
+  trainer_->rebuild(view_->view().number(), part_of(context_, identity_, view_->view(), choice_),
+                    Step(start_->state.step));
   return {};
 }
 

@@ -216,7 +216,8 @@ void Recomputation::committed(const Member::Committed& committed) {
 Status Recomputation::compute_leg(const Leg& leg) {
   if (Status entered = enter(leg); !entered) return entered;
   const Per<Rank, std::uint16_t> weights(leg.interval.weights.begin(), leg.interval.weights.end());
-  if (Status fits = engines_->fit(leg.job, weights, global_batch_, threads_of(leg), Step(leg.first)); !fits)
+  if (Status fits = engines_->fit(leg.job, weights, global_batch_, leg.first_weights, threads_of(leg), Step(leg.first));
+      !fits)
     return fits;
   if (Status same = check_builds(leg); !same) return same;
   Per<Rank, SimulatedNode*> members;

@@ -4,10 +4,12 @@
 #include <cmath>
 #include <cstdint>
 #include <nlohmann/json.hpp>
+#include <numeric>
 #include <optional>
 #include <set>
 #include <utility>
 
+#include "daemon/membership/view.h"
 #include "daemon/store/run_files.h"
 #include "kernels/base/hex.h"
 #include "kernels/base/regular_file.h"
@@ -141,6 +143,9 @@ Result<std::vector<Leg>> legs_of(const RunRecord& record, std::vector<ViewInterv
   for (std::size_t i = past.size(); last > 0;) {
     Leg leg{past[i - 1], {}, past[i - 1].from.step, last, digest};
     const schema::StateId from = leg.interval.from;
+    for (const ViewInterval& one : past)
+      if (one.lineage == leg.interval.lineage && one.view == View::kFirst)
+        leg.first_weights = std::accumulate(one.weights.begin(), one.weights.end(), std::uint64_t{0});
     const Result<schema::JobSpec> job = job_of(record, leg.interval);
     if (!job) return job.error();
     leg.job = *job;

@@ -28,6 +28,7 @@ struct Leg {
   schema::JobSpec job;                // with the interval's own settings
   std::uint64_t first = 0, last = 0;  // states: from committed step `first` to `last`
   std::uint64_t digest = 0;           // state `last`'s; 0 = not recorded
+  std::uint64_t first_weights = 0;    // the sum in its lineage's first view
 };
 
 // From the run's beginning to the newest state that the record has a digest of. Pure. An error names what is missing.

@@ -16,7 +16,8 @@ ShareEngines::ShareEngines(const PreparationOptions& options, TrainingKit kit, c
       compute_(compute),
       lane_count_(lanes),
       lanes_(lanes) {
-  const Key key{kit.part.share().count, options.threads, kit.part.self.index()};
+  const Key key{kit.part.share().count, options.threads, kit.part.self.index(),
+                kit.part.at_once(options.job.micro_batch)};
   kit.batches.reset();  // each member has its own
   add(key, std::move(kit));
 }
@@ -42,13 +43,15 @@ Status ShareEngines::make_learner(const Key& key, const LocalShare& share, Step 
 }
 
 Status ShareEngines::fit(const schema::JobSpec& job, const Per<Rank, std::uint16_t>& weights,
-                         std::uint64_t global_batch, const Per<Rank, std::uint64_t>& threads, Step first) {
+                         std::uint64_t global_batch, std::uint64_t first_weights,
+                         const Per<Rank, std::uint64_t>& threads, Step first) {
   options_.job = job;
   parts_.clear();
   Per<Rank, Key> keys;
   for (const Rank rank : weights.places()) {
-    LocalShare share{rank, weights, global_batch};
-    keys.push_back({share.share().count, threads[rank], replays(job) ? rank.index() : 0});
+    LocalShare share{rank, weights, global_batch, first_weights};
+    keys.push_back(
+        {share.share().count, threads[rank], replays(job) ? rank.index() : 0, share.at_once(job.micro_batch)});
     parts_.push_back({std::move(share), nullptr, nullptr});
   }
   // The gradients of a replay are copied once into a member's array: the next view has other members.

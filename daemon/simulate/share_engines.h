@@ -38,7 +38,7 @@ class ShareEngines final : public SimulatedLearning {
   // For the members of a view, from that step on: threads, by rank, of their engines. What is needed no more goes
   // first. job: what the view's steps are made by. An error names the share.
   Status fit(const schema::JobSpec& job, const Per<Rank, std::uint16_t>& weights, std::uint64_t global_batch,
-             const Per<Rank, std::uint64_t>& threads, Step first);
+             std::uint64_t first_weights, const Per<Rank, std::uint64_t>& threads, Step first);
   const engine::Engine& engine_of(Rank member) const { return *parts_[member].engines->all.front()->kit.engine; }
 
   void train(Rank member, const Origin& of, const Layout& layout, kernels::ConstFloats parameters,
@@ -48,8 +48,8 @@ class ShareEngines final : public SimulatedLearning {
   std::vector<Rank> take_done(bool waits) override { return lanes_.take_done(waits); }
 
  private:
-  // Whose engine fits: samples of a step, threads, and the rank where gradients are replayed.
-  using Key = std::tuple<int, std::uint64_t, std::size_t>;
+  // Whose engine fits: samples of a step, threads, the rank where gradients are replayed, and samples at once.
+  using Key = std::tuple<int, std::uint64_t, std::size_t, std::uint64_t>;
   // What a lane learns with.
   struct Learner {
     TrainingKit kit;                    // with its engine and tensor kernels; the rest is the first such member's

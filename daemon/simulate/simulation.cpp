@@ -216,7 +216,7 @@ Result<bool> Simulation::compute(const std::function<bool()>& ends) {
 
 Status Simulation::compute_slice(Step last) {
   const Step first(record_.status.step);
-  if (Status fits = engines_->fit(job_, weights_, global_batch_,
+  if (Status fits = engines_->fit(job_, weights_, global_batch_, 0,
                                   Per<Rank, std::uint64_t>(weights_.size(), kEngineThreads), first);
       !fits)
     return fits;

@@ -706,13 +706,13 @@ TEST(Preparation, KeepsTheEngineOfAsManySamples) {
 }
 
 // Alone it has 64 times as many samples.
-TEST(Preparation, RefusesALargerShareThatDoesNotFit) {
+TEST(Preparation, ComputesALargerShareThatDoesNotFitInParts) {
   const LocalShare small{.self = Rank(0), .weights = {1, 63}}, alone{.self = Rank(0), .weights = {1}};
   std::uint64_t bytes = 0;
   {
     const Kit free(4096, small);
     bytes =
-        min_run_bytes(free.options.job, free.kit.prepared->model, 2, 1) + free.kit.view->activation_bytes + (8u << 20);
+        min_run_bytes(free.options.job, free.kit.prepared->model, 2, 1) + free.kit.view->activation_bytes + (40u << 20);  // the samples
   }
   Kit bounded(4096, small, bytes);
   const Status fits = bounded.fit(alone, 0);
@@ -720,6 +720,10 @@ TEST(Preparation, RefusesALargerShareThatDoesNotFit) {
   EXPECT_EQ(fits.error().kind, ErrorKind::kRefused);
   EXPECT_TRUE(fits.error().message.starts_with("node-a: ")) << fits.error().message;
   EXPECT_TRUE(bounded.fit(small, 0).ok()) << "the room is still there";
+  LocalShare in_parts = alone;
+  in_parts.first_weights = 64;
+  EXPECT_TRUE(bounded.fit(in_parts, 0).ok()) << "each as large as its share was";
+  EXPECT_EQ(bounded.kit.view->local_batch, 4096u);
 }
 
 // The samples of a step are the step's, whatever came before it.

@@ -60,9 +60,19 @@ struct LocalShare {
   Rank self;
   Per<Rank, std::uint16_t> weights;  // all members' shares of a batch
   std::uint64_t global_batch = 0;    // the run's
+  // The sum of the weights in the run's first view: a share that grows later is computed in parts of the size that it
+  // had there, so it needs no more memory. 0 = this is the first view.
+  std::uint64_t first_weights = 0;
   engine::Share share() const { return engine::split(global_batch, weights)[self.index()]; }
   // By which each member weighs its sum before anything is measured: the mean of the N gradients is the batch's.
   double factor() const { return static_cast<double>(weights.size()) / static_cast<double>(global_batch); }
+  // Samples that the engine computes at once; 0 = the whole share. asked: the job's micro-batch.
+  std::uint64_t at_once(std::uint64_t asked) const {
+    if (first_weights == 0) return asked;
+    const std::uint64_t most = (global_batch * weights[self] + first_weights - 1) / first_weights;
+    if (static_cast<std::uint64_t>(share().count) <= most) return asked;
+    return asked == 0 ? most : std::min(asked, most);
+  }
 };
 
 // What is prepared for a view: an engine for this member's share of a batch.
