@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <system_error>
 #include <utility>
 
 #include "daemon/access/networks.h"
@@ -30,7 +31,13 @@ NameWatch::NameWatch(const std::vector<std::string>& hosts) {
 
 void NameWatch::watch(const std::string& host) {
   if (is_address_literal(host) || !names_.try_emplace(host).second) return;
-  if (const std::size_t i = threads_.size(); i < kMaxThreads) threads_.emplace_back([this, i] { loop(i); });
+  const std::size_t i = threads_.size();
+  if (i == kMaxThreads) return;
+  try {
+    threads_.emplace_back([this, i] { loop(i); });
+  } catch (const std::system_error&) {  // too many threads: at the next dial
+    names_.erase(host);
+  }
 }
 
 NameWatch::~NameWatch() {

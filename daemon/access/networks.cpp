@@ -123,6 +123,7 @@ void Networks::read_hosts() {
   hosts.insert(hosts.end(), others_.begin(), others_.end());
   fixed_.clear();
   names_.clear();
+  resolved_.clear();
   next_resolve_ = {};
   for (const std::string& host : hosts) {
     if (const std::optional<Network> network = parse_network(host))

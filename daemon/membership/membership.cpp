@@ -108,6 +108,7 @@ std::vector<std::string> Membership::voters_of(const std::string& run_id) const 
   const ViewChange* const voter = voter_in(run_id);
   std::vector<std::string> names;
   for (const Seat seat : voter == nullptr ? peers_.all() : voter->view().seats()) names.push_back(peers_.name(seat));
+  if (voter == nullptr) std::ranges::sort(names);  // the first one proposes: the same on every node
   return names;
 }
 
@@ -242,6 +243,11 @@ void Membership::report_loss(Seat peer, ViewChange::Loss loss, const std::string
   if (loss != ViewChange::Loss::kLeaving) lifecycle_.on_peer_lost(peer, now_ms);  // else its own report follows
   for_each_change(
       [&](ViewChange& change) { change.on_peer_lost(peer, loss, why, now_ms, lifecycle_.is_needed(peer)); });
+}
+
+void Membership::on_peer_lines(std::uint64_t now_ms) {
+  start_.on_connected(now_ms);  // a start may wait for a node whose line is gone
+  advance(now_ms);
 }
 
 void Membership::set_weight(Seat peer, std::uint16_t weight) {
@@ -458,6 +464,10 @@ void Membership::on_stale_view(Seat from, std::uint64_t run_key, std::uint32_t v
 
 void Membership::on_heartbeat(Seat from, const schema::Heartbeat& beat, const Held& own, std::uint64_t now_ms) {
   const std::string& run_id = beat.lineage_run();
+  // It is in another lineage, and will not report the end of this one.
+  if (!change_ && lifecycle_.is_active() && lifecycle_.run().id == run_id && beat.key != 0 &&
+      !lifecycle_.is_run(beat.key))
+    return lifecycle_.on_peer_lost(from, now_ms);
   if (change_ && lifecycle_.run().id == run_id) {
     const Heard heard = compare(lineage_of(beat), own);
     if (heard == Heard::kSame) return on_stale_view(from, lifecycle_.run().run_key, beat.view, now_ms);
@@ -598,6 +608,10 @@ void Membership::add_past_voter(VoterState vote, std::string run_id, std::uint32
   for (const schema::ViewMember& member : vote.view.members)
     if (const std::string& node = vote.view.names[member.seat]; !peers_.names().place_of(node)) peers_.add_absent(node);
   const std::uint64_t run_key = vote.run_key;
+  if (!std::ranges::all_of(vote.view.members, [&](const schema::ViewMember& member) {
+        return peers_.names().place_of(vote.view.names[member.seat]).has_value();
+      }))
+    return add_lost_vote(run_key, "the votes here name more nodes than a process can know; delete old runs there");
   const View view(vote.view, peers_.names());
   if (view.has(peers_.self()) && !view.has_voter(peers_.self(), self_.directory))
     return add_lost_vote(run_key, "its state directory is not the one that it voted with");

@@ -57,6 +57,7 @@ class Membership {
   // The grace of a broken connection is over (DisconnectGrace). up_again: it is connected again, so it is not evicted.
   void on_link_lost(Seat peer, const std::string& message, bool up_again, std::uint64_t now_ms);
   void set_weight(Seat peer, std::uint16_t weight);  // from its hello, before it is connected
+  void on_peer_lines(std::uint64_t now_ms);          // the list of nodes has changed
   // Waiting does not help with this peer: another build, another mesh, a wrong key. Repeated as long as it lasts; a
   // pending start that waits for the peer ends after kUnrecoverableMs, for the cause may be momentary.
   void on_incompatible_peer(Seat peer, const std::string& why, std::uint64_t now_ms);

@@ -26,6 +26,7 @@ void OutcomeSync::on_ended(Seat from, std::uint64_t run_key, const schema::Ended
   if (found == runs_.end()) return;  // no record of it here
   PastRun& run = found->second;
   const schema::Ended before = run.end.truth;
+  run.members[from] = true;
   schema::Ended word = ended;
   word.asks = false;
   const bool news = run.end.members[from] != word;

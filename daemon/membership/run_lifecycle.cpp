@@ -132,7 +132,7 @@ void RunLifecycle::try_to_conclude(std::uint64_t now_ms) {
   }
   phase_ = Phase::kNone;
   Per<Seat, bool> members(Peers::kMax);
-  for (const Seat seat : peers_.all()) members[seat] = true;
+  for (const Seat seat : peers_.names().all()) members[seat] = true;
   const RunOutcome end = resolve_outcome(end_reports_, peers_.self());
   out_.emit(EndRun{run_.run_key, run_.id, end.truth.state, end.truth.reason, end,
                    by_user_ && end.truth.state == schema::RunState::kInterrupted});

@@ -496,7 +496,7 @@ void Start::on_prepared(std::uint64_t run_key, const schema::Vote& vote, std::ui
 void Start::try_to_vote(std::uint64_t now_ms) {
   schema::Vote vote = *own_vote_;
   std::vector<Seat> disconnected = view_.seats();
-  disconnected.push_back(proposer_);
+  if (!is_member(proposer_)) disconnected.push_back(proposer_);
   std::erase_if(disconnected, [this](Seat seat) { return peers_.connected(seat); });
   if (vote.accepted && early_failure_) {
     vote = {false, early_failure_->kind, early_failure_->message};

@@ -147,6 +147,7 @@ void Inbound::watch_connection(Seat seat) {
   while (const std::optional<ConnectionEvent> event = next_event(peer.monitor)) {
     if (peer.dial != link.dials) continue;  // an event of a connection that was replaced
     if (*event == ConnectionEvent::kConnected) {
+      mark_down(seat);  // up: this connection replaces one, of another peer line, with what was on its way
       link.connection = ++peer.connections;
       link.redial = false;  // libzmq has retried by itself
       link.echoed_at = Clock::now();
@@ -427,7 +428,7 @@ bool Inbound::is_duplicate(Seat seat, const std::string& id, const schema::Hello
   const Link& link = links_[seat];
   if (link.incarnation == 0 || link.incarnation == hello.incarnation || peer.sender == id) return false;
   // A process that has received our hellos is the one at the peer line's address; no other one receives them.
-  if (hello.heard == self_.incarnation) return false;
+  if (hello.heard == self_.incarnation && hello.echo > link.hellos_before) return false;
   return link.connection != 0 && !peer.sender.empty() &&
          Clock::now() - link.received_at.load() < std::chrono::milliseconds(self_.config.peer_timeout_ms);
 }

@@ -44,6 +44,7 @@ struct Link {
   std::atomic<std::uint64_t> dials{0};           // counts our dials of the peer
   std::atomic<std::uint64_t> connection{0};      // number of our connection to the peer; 0 = not connected
   std::atomic<std::uint64_t> hello_sent{0};      // sequence of our last hello
+  std::atomic<std::uint64_t> hellos_before{0};   // those up to here went to the address of an earlier peer line
   std::atomic<std::uint64_t> hello_received{0};  // sequence of the peer's last hello
   std::atomic<Time> received_at{Time()};         // when the peer's last frame arrived
   std::atomic<Time> echoed_at{Time()};           // when it last echoed a newer hello of ours

@@ -46,6 +46,7 @@ bool Outbound::follow_line(Seat peer, std::uint64_t now_ms) {
   if (!out.line.empty()) {  // the other half finds the link without a connection
     ++links_[peer].dials;
     links_[peer].connection = 0;
+    links_[peer].hellos_before = links_[peer].hello_sent.load();
     Connection::stop_events(out.dealer);
     out.dealer = {};
     out.queue.clear();

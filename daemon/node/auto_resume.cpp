@@ -33,14 +33,14 @@ std::optional<RunIdentity> AutoResume::next_proposal(const Nodes& nodes, std::ui
   if (!record) return std::nullopt;
   const schema::NodeList& names = context_.self.names;
   const bool can_join = schema::parse_job(record->spec, "run.json")->join_limit_ms > 0;
-  const std::vector<std::string> awaited =
-      can_join || record->nodes.empty() ? nodes.last_members(record->id) : record->nodes;
+  const std::vector<std::string> last = nodes.last_members(record->id);
+  const std::vector<std::string>& awaited = can_join || record->nodes.empty() ? last : record->nodes;
   std::string missing;
   std::vector<Seat> members;
   for (const std::string& node : awaited) {
     const std::optional<Seat> seat = names.listed(node);
     if (seat) members.push_back(*seat);
-    if (seat && nodes.is_reachable(*seat)) continue;
+    if ((seat && nodes.is_reachable(*seat)) || (!seat && std::ranges::count(last, node) == 0)) continue;
     missing += (missing.empty() ? "" : ", ") + node;
     if (!seat) missing += ", which no peer line names: put it back, or tgctl resume " + record->id;
   }
@@ -48,8 +48,8 @@ std::optional<RunIdentity> AutoResume::next_proposal(const Nodes& nodes, std::ui
   // If the run is active without this node, the first heartbeats of a reachable peer say so.
   std::vector<Seat> reachable = names.places_where(nodes.is_reachable);
   if (reachable != std::exchange(reachable_, reachable)) reachable_since_ms_ = now_ms;
-  if (!missing.empty() || awaited.front() != context_.self.config.node || now_ms < reachable_since_ms_ + kSettleMs ||
-      now_ms < next_try_ms_)
+  if (!missing.empty() || members.empty() || members.front() != context_.self.config.seat() ||
+      now_ms < reachable_since_ms_ + kSettleMs || now_ms < next_try_ms_)
     return std::nullopt;
   std::optional<RunIdentity> run = identity_of(*record, now_ms, key);
   if (run) run->members = std::move(members);

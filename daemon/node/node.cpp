@@ -488,6 +488,9 @@ void Node::on_event(PeerLinesRead& event) {
   if (!nodes.set_lines(after))
     return keep("more than " + std::to_string(nodes.kMaxNodes) + " names since the start; restart tgd");
   log.info("peer-lines", {{"added", added}, {"removed", removed}, {"changed", changed}});
+  membership_.on_peer_lines(steady_ms());
+  if (event.config->mesh_port() != config.mesh_port())
+    log.warning("peer-lines", {{"what", "the other port of " + config.node + " counts when its tgd is restarted"}});
   if (const Status enough = engine::reserve_descriptors(schema::descriptors_of(after.size()), "the new peer lines");
       !enough.ok())
     log.warning("peer-lines", {{"what", enough.error().message}});
@@ -709,7 +712,7 @@ void Node::report_failure(const schema::Fail& cause) {
   if (!member.unfit().empty())
     return membership_.on_peer_lost(context_.self.config.seat(), member.unfit(), steady_ms());
   if (cause.kind != ErrorKind::kUnreachable) return membership_.on_failed(cause, steady_ms());
-  for (const Seat seat : context_.self.names.places())
+  for (const Seat seat : context_.self.names.all())
     if (context_.self.names[seat] == cause.node) membership_.on_peer_lost(seat, cause.message, steady_ms());
 }
 
@@ -965,7 +968,7 @@ void Node::apply(InstallView& action) {
   const View next(action.next, context_.self.names);
   log_view_change(false);
   unlogged_change_ = action;
-  for (const Seat seat : context_.self.names.places())
+  for (const Seat seat : context_.self.names.all())
     if (seat != context_.self.config.seat() && !next.has(seat)) context_.network.mesh.drop_queued(seat);
   view_links_.begin_view();
   for (const Seat seat : disconnect_grace_.disconnected()) view_links_.mark_broken(seat);

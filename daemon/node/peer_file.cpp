@@ -10,7 +10,7 @@ constexpr std::uint64_t kLookMs = 1000;
 }  // namespace
 
 PeerFile::PeerFile(std::string path, Read read, EventQueue& queue)
-    : path_(std::move(path)), read_(std::move(read)), queue_(queue), stamp_(file_stamp(path_)) {}
+    : path_(std::move(path)), read_(std::move(read)), queue_(queue) {}
 
 void PeerFile::tick(std::uint64_t now_ms) {
   if (path_.empty() || now_ms < looked_ms_ + kLookMs || reader_.oldest_ms()) return;

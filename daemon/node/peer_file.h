@@ -27,7 +27,7 @@ class PeerFile {
   const Read read_;
   EventQueue& queue_;
   std::uint64_t looked_ms_ = 0;
-  FileStamp stamp_;  // the reader's
+  FileStamp stamp_;  // the reader's; none: the file may have changed since the process read it
   JobQueue reader_;
 };
 

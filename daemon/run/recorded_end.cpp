@@ -1,6 +1,7 @@
 #include "daemon/run/recorded_end.h"
 
 #include <algorithm>
+#include <iterator>
 
 #include "daemon/membership/view.h"
 
@@ -38,7 +39,7 @@ PastRun past_run(const RunRecord& record, const schema::NodeList& names, Seat se
   // A former member also needs the outcome.
   for (const Seat seat : names.all())
     run.members[seat] = record.view > View::kFirst || std::ranges::count(record.member_names, names[seat]) > 0;
-  run.known = names.places_where([&](Seat seat) {
+  std::ranges::copy_if(names.all(), std::back_inserter(run.known), [&](Seat seat) {
     return std::ranges::count(record.member_names, names[seat]) > 0 ||
            std::ranges::count(record.status.departed, names[seat], &schema::Departure::node) > 0;
   });

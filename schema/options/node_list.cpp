@@ -87,7 +87,9 @@ std::optional<Seat> NodeList::add(const std::string& name) {
   return Seat(count);
 }
 
-void NodeList::add_absent(const std::string& name) { add(name); }
+void NodeList::add_absent(const std::string& name) {
+  if (known() < kMaxNodes - kMaxMembers) add(name);
+}
 
 bool NodeList::set_lines(const Per<Seat, PeerAddress>& lines) {
   const auto is_new = [this](const PeerAddress& line) { return !place_of(line.name); };

@@ -55,7 +55,7 @@ class NodeList {
   std::uint64_t version() const;                   // counts the changes
 
   // --- the node's thread ---
-  // A vote names it.
+  // A vote names it. Left out where peer lines would have no room.
   void add_absent(const std::string& name);
   // The peer lines are these from now on. False, and nothing has changed, if there would be more than kMaxNodes.
   bool set_lines(const Per<Seat, PeerAddress>& lines);

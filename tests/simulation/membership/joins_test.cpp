@@ -299,6 +299,15 @@ TEST(Paused, ARunResumedElsewhereIsLeft) {
   EXPECT_NE(running(kC, 3).receives_heartbeat(kA, 1, second).find(evicted), std::string::npos) << "RUNNING, too";
 }
 
+// The others stopped it and resumed it while this node was cut off; one of them reports the stop after that.
+TEST(Paused, OneThatWasResumedElsewhereReportsNoEnd) {
+  Machine c = running(kC, 3);
+  c.receives(kA, an_end(schema::RunState::kStopped, 60));
+  c.saves(an_end(schema::RunState::kStopped, 61));
+  const daemon::Lineage second{2, 99, {{1, kKey, 5}}};
+  EXPECT_NE(c.receives_heartbeat(kB, 1, second).find("end run-1: STOPPED"), std::string::npos);
+}
+
 // A person ordered it while this part of the mesh was cut off and continued.
 TEST(Lineages, TheLowerOneEndsWhereItIsContradicted) {
   const daemon::Lineage second{2, 99, {{1, kKey, 4}}};
