@@ -711,8 +711,8 @@ TEST(Preparation, ComputesALargerShareThatDoesNotFitInParts) {
   std::uint64_t bytes = 0;
   {
     const Kit free(4096, small);
-    bytes =
-        min_run_bytes(free.options.job, free.kit.prepared->model, 2, 1) + free.kit.view->activation_bytes + (40u << 20);  // the samples
+    bytes = min_run_bytes(free.options.job, free.kit.prepared->model, 2, 1) + free.kit.view->activation_bytes +
+            (40u << 20);  // the samples
   }
   Kit bounded(4096, small, bytes);
   const Status fits = bounded.fit(alone, 0);
