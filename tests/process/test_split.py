@@ -42,7 +42,7 @@ class Speed(unittest.TestCase):
             self.assertEqual(max(a["weights"]), 1000)
             self.assertEqual((a["own"]["samples"], b["own"]["samples"]), (shares["node-a"], shares["node-b"]))
             for node in mesh.nodes:
-                self.assertIn(f"node-a {shares['node-a']}, node-b {shares['node-b']}", node.log_text().split("event=batch-split", 1)[1].splitlines()[0])
+                self.assertIn(f"node-a {shares['node-a']}, node-b {shares['node-b']}", node.log_text().rsplit("event=batch-split", 1)[1].splitlines()[0])
             self.assertIn(f"node-a {shares['node-a']}, node-b {shares['node-b']}", mesh.ctl_ok("status", run).out)
 
 
