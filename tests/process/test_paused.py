@@ -168,6 +168,28 @@ class LostVotes(TwoNodes):
             self.assertEqual([one["node"] for one in mesh.run(run)["members"]], ["node-a", "node-b"])
             mesh.ctl_ok("stop", run)
 
+    def test_another_directory_is_no_voter(self):
+        """A mount that is missing at one restart and there at the next one; a disk that is a copy of another node's."""
+        with Mesh(3, {"peer-timeout": "2s"}) as mesh:
+            run = mesh.detach(JOB | {"steps": 1000000, "join-limit": "60s", "auto-resume": "true"})
+            mesh.wait_for_step(run, 5)
+            at, away = mesh[2].state_dir, os.path.join(mesh.folder, "away")
+
+            def replaced(put):
+                view = mesh.run(run)["view"]
+                mesh[2].kill()
+                put()
+                mesh[2].start()
+                wait_until(lambda: f"node-c is in again (log {mesh[2].log}): {mesh.run(run)}", lambda: len((one := mesh.run(run))["members"]) == 3 and one["view"] >= view + 2)
+                mesh.wait_for_step(run, mesh.run(run)["step"] + 5)
+
+            replaced(lambda: os.rename(at, away))
+            replaced(lambda: (shutil.rmtree(at), os.rename(away, at)))
+            replaced(lambda: (shutil.rmtree(at), shutil.copytree(mesh[1].state_dir, at, ignore=shutil.ignore_patterns("*.sock"))))
+            mesh.ctl_ok("stop", run)
+            mesh.ctl_ok("wait", run)
+            self.assertEqual({(node.record(run)["lineage"], node.record(run)["digest"]) for node in mesh.nodes}, {(1, mesh[0].record(run)["digest"])})
+
     def test_a_vote_that_may_be_needed_is_not_deleted(self):
         """Not even by one that does not hear the PAUSED member; and without its run it is still a vote."""
         with Mesh(2) as mesh:
