@@ -24,7 +24,7 @@ namespace {
 
 using simulation::Random;
 
-constexpr std::uint64_t kKey = 77;
+constexpr std::uint64_t kRunKey = 77;
 constexpr std::uint64_t kShortTimeoutMs = 3'000;
 constexpr std::uint64_t kTickMs = 50, kBeatMs = 500;
 constexpr std::uint64_t kSettledMs = 60'000;  // for a few changes with ballots that time out
@@ -363,7 +363,7 @@ World::World(std::uint64_t seed, std::size_t nodes) : random_(seed) {
   }
   decided_[View::kFirst] = first;
   for (const Seat seat : seats()) {
-    disks_[seat].vote = VoterState{kKey, first, {}, {}, {}};
+    disks_[seat].vote = VoterState{kRunKey, first, {}, {}, {}};
     processes_[seat] =
         std::make_unique<Process>(*this, seat, disks_[seat], first.members[seat.index()].incarnation, true);
   }
