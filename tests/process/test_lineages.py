@@ -140,7 +140,7 @@ class OldVoteInACut(unittest.TestCase):
                 return next(((node, one) for node in (first, other) for one in os.listdir(os.path.join(node.state_dir, "runs")) if one.startswith(f"{run}-")), None)
 
             gave_way, kept = wait_until(lambda: f"one gives way: {mesh.status()['runs']}", aside)
-            why = rf"view 2 takes step \d+ of {gave_way.name} back to \d+, for a voter had an old vote; set aside from run {run}"
+            why = rf"view \d+ takes step \d+ of {gave_way.name} back to \d+, for a voter had an old vote; set aside from run {run}"
             wait_until("its record says why", lambda: re.search(why, gave_way.record(kept)["aside"]))
             wait_recorded(gave_way, kept, "INTERRUPTED")
             winner = other if gave_way is first else first
