@@ -317,7 +317,7 @@ void Node::on_snapshot_chunk(Seat from, const schema::FrameHeader& header, const
 
 void Node::on_event(HistoryRead& event) {
   if (is_current(event.run_key) && run_->quiesced())
-    membership_.on_snapshot_offer(event.run_key, run_->begin_snapshot(event.views), steady_ms());
+    membership_.on_snapshot_offer(event.run_key, run_->begin_snapshot(event), steady_ms());
 }
 
 void Node::on_event(RunStepEvent& event) {

@@ -439,20 +439,24 @@ void Run::read_history() {
   context_.storage.saver.post(
       [&context = context_, metrics = reporter_.metrics(), run_key = identity_.run_key, id = identity_.id] {
         metrics->flush();
-        context.hooks.on_history_read({run_key, context.storage.store.history(id)});
+        context.hooks.on_history_read({run_key, context.storage.store.history(id), metrics->lines()});
       });
 }
 
-schema::SnapshotOffer Run::begin_snapshot(std::string views) {
-  RunStore& store = context_.storage.store;
-  const Result<schema::SliceReply> metrics = store.read_slice(identity_.id, kMetricsFile, 0, 0);
-  SnapshotSource::Past past{record_to_json(checkpointer_.record_with(reporter_.refreshed())), std::move(views),
-                            metrics.ok() ? metrics->total_bytes : 0};
-  past.read_metrics = [&store, id = identity_.id](std::uint64_t at, std::span<std::byte> to) -> Status {
-    const Result<schema::SliceReply> slice = store.read_slice(id, kMetricsFile, at, to.size());
-    if (!slice.ok()) return slice.error();
-    if (slice->data.size() != to.size()) return Error{ErrorKind::kIo, std::string(kMetricsFile) + " became shorter"};
-    std::memcpy(to.data(), slice->data.data(), to.size());
+schema::SnapshotOffer Run::begin_snapshot(const HistoryRead& history) {
+  SnapshotSource::Past past{record_to_json(checkpointer_.record_with(reporter_.refreshed())), history.views,
+                            history.metrics.file_bytes + history.metrics.waiting.size()};
+  past.read_metrics = [&store = context_.storage.store, id = identity_.id, lines = history.metrics](
+                          std::uint64_t at, std::span<std::byte> to) -> Status {
+    const std::size_t in_file = at < lines.file_bytes ? std::min<std::uint64_t>(to.size(), lines.file_bytes - at) : 0;
+    if (in_file > 0) {
+      const Result<schema::SliceReply> slice = store.read_slice(id, kMetricsFile, at, in_file);
+      if (!slice.ok()) return slice.error();
+      if (slice->data.size() != in_file) return Error{ErrorKind::kIo, std::string(kMetricsFile) + " became shorter"};
+      std::memcpy(to.data(), slice->data.data(), in_file);
+    }
+    if (in_file < to.size())
+      std::memcpy(to.data() + in_file, lines.waiting.data() + (at + in_file - lines.file_bytes), to.size() - in_file);
     return {};
   };
   snapshot_source_ = std::make_unique<SnapshotSource>(std::move(past), *prepared_->replica);

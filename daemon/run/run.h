@@ -75,7 +75,7 @@ class Run {
   void release();
   // The donor: read_history() ends with context.hooks.on_history_read(), after which the snapshot begins.
   void read_history();
-  schema::SnapshotOffer begin_snapshot(std::string views);
+  schema::SnapshotOffer begin_snapshot(const HistoryRead& history);
   void send_snapshot_chunks(Seat to, const schema::SnapshotRequest& request);
   // The joiner, once prepared. from: the donor. An error ends the join.
   Status receive_snapshot(Seat from, std::uint32_t view, const schema::SnapshotOffer& offer);

@@ -15,6 +15,7 @@
 #include "daemon/step/threads/job_queue.h"
 #include "daemon/step/threads/progress.h"
 #include "daemon/step/threads/trainer.h"
+#include "daemon/store/line_file.h"
 #include "daemon/store/run_store.h"
 #include "engine/compute_device.h"
 #include "kernels/base/log.h"
@@ -47,9 +48,10 @@ struct RunSaved {  // or not: see save
   FileMarks files;                             // the files that were written
   std::shared_ptr<const Artefacts> artefacts;  // a state that is only in memory
 };
-struct HistoryRead {  // views.jsonl with everything posted to the saver before
+struct HistoryRead {  // views.jsonl and metrics.jsonl with everything posted to the saver before
   std::uint64_t run_key = 0;
   std::string views;
+  LineFile::Lines metrics;
 };
 struct CheckpointWritten {  // or an error
   std::uint64_t run_key = 0;

@@ -112,6 +112,11 @@ void LineFile::flush() {
   waiting_lines_ += count;
 }
 
+LineFile::Lines LineFile::lines() {
+  const std::scoped_lock both(writing_, mutex_);
+  return {bytes_, waiting_};
+}
+
 Status LineFile::sync() const {
   int cause = descriptor_ < 0 ? error_ : engine::disk_fault(engine::DiskCall::kFsync);
   if (cause == 0 && ::fsync(descriptor_) != 0) cause = errno;

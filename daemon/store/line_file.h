@@ -26,6 +26,12 @@ class LineFile {
   // `line` has no newline. True if a flush is due: kFlushBytes more are buffered.
   bool add(std::string_view line);
   void flush();
+  // Every line: the beginning of the file with these bytes, then what waits for the disk.
+  struct Lines {
+    std::uint64_t file_bytes = 0;
+    std::string waiting;
+  };
+  Lines lines();
   // Makes flushed lines survive a power loss. Not concurrently with close().
   Status sync() const;
   // Afterwards nothing is written: size and hash are final. The error says how many lines are missing, and why.

@@ -48,6 +48,9 @@ TEST_F(LineFileTest, LinesRefusedByAFullDiskAreRetried) {
   file.add("two");
   file.flush();
   EXPECT_EQ(read_text(path), "one\n");
+  const LineFile::Lines lines = file.lines();
+  EXPECT_EQ(lines.file_bytes, 4U);
+  EXPECT_EQ(lines.waiting, "two\n") << "a joiner is given them, too";
   engine::set_disk_fault({});
   file.add("three");
   EXPECT_TRUE(file.close().ok());

@@ -8,6 +8,7 @@ import time
 import unittest
 
 from changes import changes, check_end, wait_for_change, wait_recorded
+from disks import SmallDisks
 from mesh import Mesh
 from patience import wait_until
 from test_recompute import recompute
@@ -111,6 +112,23 @@ class ComesBack(Joining):
                 self.kill(mesh[victim])
                 mesh[victim].start()
                 view = self.wait_until_all_are_in(mesh, run, view)
+            self.finish(mesh, run, None)
+
+    def test_full_disks_of_the_others(self):
+        """It is given the lines of metrics.jsonl, too, that their disks do not take."""
+        with SmallDisks(3, MESH) as mesh:
+            if mesh.why_not:
+                self.skipTest(mesh.why_not)
+            _, run = self.begin(mesh)
+            self.kill(mesh[2])
+            wait_for_change(mesh[0], run, members=2)
+            for donor in (0, 1):
+                mesh.fill(mesh[donor])
+            mesh.wait_for_step(run, mesh.run(run)["step"] + 200)
+            mesh[2].start()
+            self.wait_until_all_are_in(mesh, run, 1)
+            for donor in (0, 1):
+                mesh.free(mesh[donor])
             self.finish(mesh, run, None)
 
     def test_a_rolling_restart(self):
