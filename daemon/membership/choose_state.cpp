@@ -38,16 +38,26 @@ std::vector<StateId> shared(const Per<Seat, Offer>& offers, const std::vector<Se
   return places;
 }
 
-// The seats with a state of the newest view: with equal lineage and view no node has continued without the others.
-std::vector<Seat> of_the_newest_view(const Per<Seat, Offer>& offers) {
+auto branch_of(const StateId& state) { return std::tie(state.lineage, state.view); }
+
+StateId newest_state(const Per<Seat, Offer>& offers) {
   StateId newest;
   for (const Offer& offer : offers)
     for (const StateId& one : offer.states) newest = std::max(newest, one);
-  return offers.places_where([&](Seat seat) {
-    return std::ranges::any_of(offers[seat].states, [&](const StateId& one) {
-      return one.lineage == newest.lineage && one.view == newest.view;
-    });
+  return newest;
+}
+
+// The nodes that resume if a state may be left to one: those with a state of the newest view, since with equal lineage
+// and view no node has continued without the others; if they share none of it, those with the newest state.
+std::vector<Seat> holders(const Per<Seat, Offer>& offers, bool joins) {
+  const StateId newest = newest_state(offers);
+  const std::vector<Seat> members = offers.places_where([&](Seat seat) {
+    return std::ranges::any_of(offers[seat].states,
+                               [&](const StateId& one) { return branch_of(one) == branch_of(newest); });
   });
+  const std::vector<StateId> places = shared(offers, members);
+  if (!joins || (!places.empty() && branch_of(places[0]) == branch_of(newest))) return members;
+  return offers.places_where([&](Seat seat) { return find(offers[seat], newest) != nullptr; });
 }
 
 // "900, 600", the largest first
@@ -108,9 +118,7 @@ StateRefusal nothing(const Offered& all, const schema::Resume& asked, const std:
 }
 
 StateRefusal only_the_beginning(const Offered& all) {
-  StateId newest;
-  for (const Offer& offer : all.offers)
-    for (const StateId& one : offer.states) newest = std::max(newest, one);
+  const StateId newest = newest_state(all.offers);
   const auto lacks =
       std::ranges::find_if(all.nodes, [&](Seat seat) { return find(all.offers[seat], newest) == nullptr; });
   return {all.names[*lacks],
@@ -156,14 +164,13 @@ ChosenState choose_state(const std::string& run_id, const schema::Resume& asked,
   const std::vector<StateId> common = shared(offers, nodes);
   const auto knows = [&](Seat seat) { return !offers[seat].states.empty(); };
   const bool all_know = std::ranges::all_of(nodes, knows);
-  std::vector<Seat> members = asked.from_step ? nodes : of_the_newest_view(offers);
+  std::vector<Seat> members = asked.from_step ? nodes : holders(offers, how.joins);
   std::vector<StateId> places = shared(offers, members);
-  const auto view_of = [](const StateId& state) { return std::tie(state.lineage, state.view); };
   // Otherwise the common state is as good: the same view, or the same bits. A resume writes its start state under a
   // name of its own; if it is killed at once, some have that file and others do not.
   const bool went_on =
       !places.empty() &&
-      (common.empty() || (view_of(places[0]) != view_of(common[0]) && !places[0].same_bits(common[0])));
+      (common.empty() || (branch_of(places[0]) != branch_of(common[0]) && !places[0].same_bits(common[0])));
   const std::vector<std::string> voters = newest_voters(all);
   const auto is_needed = [&](Seat seat) { return !how.joins || std::ranges::count(voters, names[seat]) > 0; };
   if (how.unasked && !std::ranges::all_of(nodes, [&](Seat seat) { return !is_needed(seat) || knows(seat); })) {

@@ -2,13 +2,13 @@
 //
 // States are ordered by (lineage, view, step): after a resume from an earlier state the newer one has fewer steps. The
 // choice is the newest state that all participants have; but if some of them continued in a later view, it is the
-// newest that all of those have. They are the members; the others join the run later (admission.h), and so does a node
-// that knows nothing of the run. With from_step it is the newest of that step, which all must have.
-// An automatic resume requires all members of the newest view that any participant knows: if there was a later view,
-// one of them would know it. A person may resume with fewer. A state has one digest: if two members' differ nothing is
-// chosen and both are named; older states remain for from_step. Without joins (join-limit = 0) all nodes resume or
-// none; then an automatic resume does not go back to the run's beginning if some continued without the others: that
-// would give up all their steps.
+// newest that all of those have, or, if those share none of that view, the newest of all. Those that have it are the
+// members; the others join the run later (admission.h), and so does a node that knows nothing of the run. With
+// from_step it is the newest of that step, which all must have. An automatic resume requires all members of the newest
+// view that any participant knows: if there was a later view, one of them would know it. A person may resume with
+// fewer. A state has one digest: if two members' differ nothing is chosen and both are named; older states remain for
+// from_step. Without joins (join-limit = 0) all nodes resume or none; then an automatic resume does not go back to the
+// run's beginning if some continued without the others: that would give up all their steps.
 #pragma once
 
 #include <string>

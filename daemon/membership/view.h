@@ -46,9 +46,8 @@ class View {
     for (const Seat seat : weights.places()) seats.push_back(seat);
     return {kFirst, seats, Per<Rank, std::uint16_t>(weights.begin(), weights.end())};
   }
-  // The first view of a run of these nodes; empty: all.
+  // The first view of a run of these nodes.
   static View of(const std::vector<Seat>& members, const Per<Seat, std::uint16_t>& weights) {
-    if (members.empty()) return of_all(weights);
     Per<Rank, std::uint16_t> chosen;
     for (const Seat seat : members) chosen.push_back(weights[seat]);
     return {kFirst, members, chosen};

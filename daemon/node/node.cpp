@@ -470,24 +470,14 @@ void Node::on_event(PeerLinesRead& event) {
     log.warning("peer-lines-kept", {{"why", why}, {"next", "the previous peer lines stay in use"}});
   };
   if (!event.config.ok()) return keep(event.config.error().message);
-  const Per<Seat, schema::PeerAddress> before = config.nodes.lines(), after = event.config->nodes.lines();
   if (event.config->node != config.node) return keep("another name takes effect when tgd is restarted");
-  std::string added, removed, changed;
-  const auto note = [](std::string& to, const std::string& name) { to += (to.empty() ? "" : ",") + name; };
-  for (const schema::PeerAddress& line : after) {
-    const auto old = std::ranges::find(before, line.name, &schema::PeerAddress::name);
-    if (old == before.end())
-      note(added, line.name);
-    else if (old->host != line.host || old->port != line.port)
-      note(changed, line.name);
-  }
-  for (const schema::PeerAddress& line : before)
-    if (std::ranges::count(after, line.name, &schema::PeerAddress::name) == 0) note(removed, line.name);
-  if (added.empty() && removed.empty() && changed.empty()) return;
+  const Per<Seat, schema::PeerAddress> after = event.config->nodes.lines();
+  const PeerLineChanges changes(config.nodes.lines(), after);
+  if (changes.empty()) return;
   schema::NodeList nodes = config.nodes;
   if (!nodes.set_lines(after))
     return keep("more than " + std::to_string(nodes.kMaxNodes) + " names since the start; restart tgd");
-  log.info("peer-lines", {{"added", added}, {"removed", removed}, {"changed", changed}});
+  log.info("peer-lines", {{"added", changes.added}, {"removed", changes.removed}, {"changed", changes.changed}});
   membership_.on_peer_lines(steady_ms());
   if (event.config->mesh_port() != config.mesh_port())
     log.warning("peer-lines", {{"what", "the other port of " + config.node + " counts when its tgd is restarted"}});

@@ -1,5 +1,6 @@
 #include "daemon/node/peer_file.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace tg::daemon {
@@ -8,6 +9,20 @@ namespace {
 constexpr std::uint64_t kLookMs = 1000;
 
 }  // namespace
+
+PeerLineChanges::PeerLineChanges(const Per<Seat, schema::PeerAddress>& before,
+                                 const Per<Seat, schema::PeerAddress>& after) {
+  const auto note = [](std::string& to, const std::string& name) { to += (to.empty() ? "" : ",") + name; };
+  for (const schema::PeerAddress& line : after) {
+    const auto old = std::ranges::find(before, line.name, &schema::PeerAddress::name);
+    if (old == before.end())
+      note(added, line.name);
+    else if (old->host != line.host || old->port != line.port)
+      note(changed, line.name);
+  }
+  for (const schema::PeerAddress& line : before)
+    if (std::ranges::count(after, line.name, &schema::PeerAddress::name) == 0) note(removed, line.name);
+}
 
 PeerFile::PeerFile(std::string path, Read read, EventQueue& queue)
     : path_(std::move(path)), read_(std::move(read)), queue_(queue) {}

@@ -13,6 +13,14 @@
 
 namespace tg::daemon {
 
+// The nodes whose lines differ: "node-c,node-d".
+struct PeerLineChanges {
+  PeerLineChanges(const Per<Seat, schema::PeerAddress>& before, const Per<Seat, schema::PeerAddress>& after);
+  bool empty() const { return added.empty() && removed.empty() && changed.empty(); }
+
+  std::string added, removed, changed;
+};
+
 class PeerFile {
  public:
   // read: the whole configuration, as at the start of the process.

@@ -170,12 +170,13 @@ class History:
         views = self.views()
         for story in self.stories:
             own = {(interval.key, interval.view) for interval in story.intervals()}
+            newest = max(interval.lineage for interval in story.intervals())  # the one that metrics.jsonl is of
             for interval in story.intervals():
                 following = views.get((interval.key, interval.view + 1))
                 if following is None:
                     continue
                 goes_on = (interval.key, interval.view + 1) in own
-                told = [row["step"] for row in story.metrics]
+                told = [row["step"] for row in story.metrics] if interval.lineage == newest else []
                 confirmed = max([interval.to_step or 0, *told])
                 if not goes_on and confirmed > following.start:
                     yield f"P3: {story.name} has confirmed step {confirmed} in view {interval.view}; view {following.view} begins with {following.start}"
