@@ -15,7 +15,10 @@ Held OtherLineages::held(const RunRecord& record) {
     const RunHistory history(intervals_in(views), record);
     known->second = {record.status.lineage, record.key, history.line(), history.by_order()};
   }
-  return {known->second, record.status.digest_step};
+  // An ended run may have come further than this node.
+  const auto own = std::ranges::find(record.status.members, record.node, &schema::MemberStatus::node);
+  const bool told = schema::is_authoritative(record.status.state) && own != record.status.members.end();
+  return {known->second, told ? own->digest_step : record.status.digest_step};
 }
 
 std::string OtherLineages::on_lower(const schema::Heartbeat& beat, const Held& own) {

@@ -11,6 +11,7 @@ from changes import changes, check_end, wait_for_change, wait_recorded
 from disks import SmallDisks
 from mesh import Mesh
 from patience import wait_until
+from resuming import wait_for_checkpoint
 from test_recompute import recompute
 
 JOB = {"steps": 1000000, "digest-every": 4, "evaluate-every": 50, "schedule": "constant", "join-limit": "60s", "auto-resume": "true"}
@@ -112,6 +113,28 @@ class ComesBack(Joining):
                 self.kill(mesh[victim])
                 mesh[victim].start()
                 view = self.wait_until_all_are_in(mesh, run, view)
+            self.finish(mesh, run, None)
+
+    def test_an_end_further_on(self):
+        """It hears that the run was stopped at a later step than its own; a resume from one between contradicts nothing that it has."""
+        with Mesh(3, MESH) as mesh:
+            _, run = self.begin(mesh, {"checkpoint-every": "1s", "auto-resume": "false"})
+            self.kill(mesh[2])
+            wait_for_change(mesh[0], run, members=2)
+            begun = mesh.run(run)["step"]
+            wait_for_checkpoint(mesh, run, begun + 1, mesh.nodes[:2])
+            mesh.wait_for_step(run, mesh.run(run)["step"] + 50)
+            mesh.ctl_ok("stop", run)
+            for node in mesh.nodes[:2]:
+                wait_recorded(node, run, "STOPPED")
+                os.unlink(node.run_file(run, "state.safetensors"))  # a checkpoint is the newest state that is left
+            mesh[2].start()
+            wait_recorded(mesh[2], run, "STOPPED")
+            mesh.wait_ready()
+            mesh.ctl_ok("resume", run, "--detach")
+            self.assertGreater(mesh.run(run)["from_step"], 0)
+            self.wait_until_all_are_in(mesh, run, 1)
+            self.assertNotIn("event=two-lineages", mesh[2].log_text())
             self.finish(mesh, run, None)
 
     def test_full_disks_of_the_others(self):
