@@ -126,7 +126,7 @@ class OldVoteInACut(unittest.TestCase):
             run = mesh.detach(JOB)
             mesh.wait_for_step(run, 3)
             older = os.path.join(mesh.folder, "older")
-            shutil.copytree(voter.state_dir, older, ignore=shutil.ignore_patterns("*.sock"))
+            voter.copy_state(older)
             network.isolate(1)
             voter.kill()  # back at once it votes, without a state
             voter.start()

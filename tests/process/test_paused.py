@@ -126,7 +126,7 @@ class LostVotes(TwoNodes):
                 mesh.wait_for_step(run, 5)
                 what = mesh[SENIOR].state_dir if whole else mesh[SENIOR].run_file(run, "vote")
                 copy = os.path.join(mesh.folder, "older")
-                shutil.copytree(what, copy, ignore=shutil.ignore_patterns("*.sock")) if whole else shutil.copy(what, copy)
+                mesh[SENIOR].copy_state(copy) if whole else shutil.copy(what, copy)
                 mesh[JUNIOR].kill()
                 mesh[JUNIOR].start()
                 wait_until(f"node-b is in again: {mesh[JUNIOR].log}", lambda: mesh.run(run)["view"] == 3 and len(mesh.run(run)["members"]) == 2)
@@ -185,7 +185,7 @@ class LostVotes(TwoNodes):
 
             replaced(lambda: os.rename(at, away))
             replaced(lambda: (shutil.rmtree(at), os.rename(away, at)))
-            replaced(lambda: (shutil.rmtree(at), shutil.copytree(mesh[1].state_dir, at, ignore=shutil.ignore_patterns("*.sock"))))
+            replaced(lambda: (shutil.rmtree(at), mesh[1].copy_state(at)))
             mesh.ctl_ok("stop", run)
             mesh.ctl_ok("wait", run)
             self.assertEqual({(node.record(run)["lineage"], node.record(run)["digest"]) for node in mesh.nodes}, {(1, mesh[0].record(run)["digest"])})
